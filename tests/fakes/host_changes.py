@@ -111,7 +111,11 @@ class HostWorld(MortalWorld):
             }
             for name, host in self.hosts.items()
         ]
-        out = [{"host": name} for name, host in self.hosts.items() if host.is_out or host.by or not host.is_up]
+        out = [
+            {"host": name, "ours": host.by == "us"}
+            for name, host in self.hosts.items()
+            if host.is_out or host.by or not host.is_up
+        ]
         most = {"allowed": self.allowed, "why": "so"}
         cluster = {
             "hosts": hosts,
@@ -181,6 +185,7 @@ class HostWorld(MortalWorld):
             assert self.holder, "no write without the lock"
             assert host.is_out or not host.needs, f"{name} is changed in service"
             assert not host.is_out or host.by == "us", f"{name} belongs to others"
+            assert name not in self.remediating, f"{name} is changed while vLCM remediates it"
             host.differs, host.progress = False, [*host.progress, "changed"]
             report.update(needs=host.needs, reboots=host.reboots)
         return report

@@ -181,7 +181,8 @@ class World(MortalWorld):
         return {}
 
     def cluster_info(self, _options: dict[str, Any]) -> dict[str, Any]:
-        return {"cluster": {"ha": {"enabled": True}, "vcenter": {"version": "8.0.3"}}}
+        cluster = {"ha": {"enabled": True}, "vcenter": {"version": "8.0.3"}, "out_of_service": [], "remediations": []}
+        return {"cluster": cluster}
 
     def vmotion_plan(self, options: dict[str, Any]) -> dict[str, Any]:
         free = next(host for host in ("esx1", "esx2", "esx3") if host not in self.at.values())

@@ -94,9 +94,10 @@ def _change(p: Program, change: HostChange) -> dict[str, Any]:
     """Apply the profile to hosts that stay out of service, and return the facts about each."""
     hosts, named = change.hosts, listed(change.hosts)
     p.ensure(change.renew_lock)
-    if change.how.image:
-        # One that an earlier controller started goes on without it.
-        p.wait(change.has_no_remediation, REMEDIATION_SECONDS)
+    # One that an earlier controller started goes on without it, also if the image is no longer requested.
+    if not p.wait(change.has_no_remediation, REMEDIATION_SECONDS):
+        cause = f"vLCM still applies an image to it after {REMEDIATION_SECONDS:.0f} s"
+        raise Refused(named, "change host profile", cause, "see its task in the vSphere Client, and run again")
     # The cluster changes while other hosts are away, so its rules are read again before each change.
     rebooting = p.ensure(change.check_stop_rules)
     if rebooting:
@@ -208,10 +209,11 @@ class HostChange:
         return check_stop_rules(self.calls, self.hosts, self.how)
 
     def has_no_remediation(self) -> bool:
-        """Return whether vLCM applies no image to these hosts at the moment."""
+        """Return whether vLCM applies no image to these hosts after a rollout emptied them; stop rules name others."""
         cluster = required(self.calls.here("cluster_info", {"cluster": self.how.cluster}))["cluster"]
+        ours = {host["host"] for host in cluster["out_of_service"] if host["ours"]}
         running = (set(one["hosts"]) for one in cluster["remediations"])
-        return not any(hosts and hosts <= set(self.hosts) for hosts in running)
+        return not any(hosts & set(self.hosts) and hosts <= ours for hosts in running)
 
     def leave_service(self) -> None:
         """Put the hosts into maintenance mode; refuse a host that others put there."""

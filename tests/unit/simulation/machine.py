@@ -23,7 +23,7 @@ from .job import Job
 from .modules import SimulatedCalls
 from .operations import Outcome, Team
 from .rollbacks import Evidence
-from .site import Host, Profile, Site
+from .site import REMEDIATION_SECONDS, Host, Profile, Site
 
 HOSTS = ["esx1", "esx2", "esx3", "esx4"]
 MOST_RUNS = 8
@@ -78,6 +78,14 @@ def takes(calls: SimulatedCalls, name: str) -> None:
     for worker in workers:
         site.arrive(site.move(worker, site.free_host(worker), "bob"))
     host.is_out, host.by = True, "bob"
+
+
+def remediates(calls: SimulatedCalls, name: str) -> None:
+    """Another user has vLCM empty a host and apply the image of the cluster."""
+    takes(calls, name)
+    host = calls.site.hosts[name]
+    if host.by == "bob" and not host.remediated_at:
+        host.remediated_at = calls.site.clock + REMEDIATION_SECONDS
 
 
 def loses(calls: SimulatedCalls, name: str) -> None:
@@ -135,6 +143,7 @@ ACTS: dict[str, Callable[[SimulatedCalls, str], None]] = {
         alarm,
         resync,
         takes,
+        remediates,
         loses,
         moves,
         arrives,
@@ -184,7 +193,18 @@ def between_runs(act: Callable[[SimulatedCalls, str], None]) -> Callable[[SiteMa
     return lambda machine, host: act(SimulatedCalls(machine.site, "nobody", {}), host)
 
 
-BETWEEN_RUNS = ("alarm", "takes", "loses", "moves", "arrives", "finishes", "dies", "sets_clock", "sets_guest_clock")
+BETWEEN_RUNS = (
+    "alarm",
+    "takes",
+    "remediates",
+    "loses",
+    "moves",
+    "arrives",
+    "finishes",
+    "dies",
+    "sets_clock",
+    "sets_guest_clock",
+)
 CHANGES: dict[str, Callable[[SiteMachine, str], None]] = {
     "locks": locks,
     "replaces": replaces,
@@ -214,6 +234,11 @@ class SiteMachine(RuleBasedStateMachine):
     def request_profile(self, boots: int, leaves: bool) -> None:
         self.site.requested = Profile(self.site.requested.level + 1, boots, leaves or boots > 0)
 
+    @rule(is_dropped=st.booleans())
+    def request_image(self, is_dropped: bool) -> None:
+        """A new image is requested, or users leave the image of the cluster as it is from now on."""
+        self.site.requested_image = 0 if is_dropped else self.site.image + 1
+
     @rule(ranks=st.sampled_from(RANKS))
     @precondition(lambda self: self.site.job is None or not self.site.job.is_running)
     def start_job(self, ranks: dict[int, str] = RANKS[0]) -> None:
@@ -236,7 +261,7 @@ class SiteMachine(RuleBasedStateMachine):
                 host.boot()
             host.is_lost = False
             if host.by == "bob":
-                host.is_out, host.by = False, ""
+                host.is_out, host.by, host.remediated_at = False, "", 0.0
 
     @rule(under_training=st.booleans(), most=st.integers(1, 2), stuns=STUNS, faults=FAULTS)
     def run_hosts(
@@ -287,6 +312,16 @@ class SiteMachine(RuleBasedStateMachine):
         if is_corrected:
             self.request_profile(boots, leaves=True)
         self.run_hosts(under_training=True, most=1, stuns=[], faults={})
+
+    @rule(point=st.integers(15, 30), is_dropped=st.booleans())
+    def kill_a_rollout_of_an_image_and_go_on(self, point: int, is_dropped: bool) -> None:
+        """A rollout is killed, which may leave a remediation under way, and the users may change their mind."""
+        self.request_image(is_dropped=False)
+        self.run_hosts(under_training=False, most=1, stuns=[], faults={point: ("kill", "")})
+        if is_dropped:
+            self.request_image(is_dropped=True)
+            self.request_profile(boots=1, leaves=True)
+        self.run_hosts(under_training=False, most=1, stuns=[], faults={})
 
     @rule(act=st.sampled_from(["loses", "takes"]), host=st.sampled_from(HOSTS), point=st.integers(5, 60))
     def change_hosts_while_one_is_lost(self, act: str, host: str, point: int) -> None:
@@ -340,6 +375,7 @@ class SiteMachine(RuleBasedStateMachine):
                 assert host.has(self.site.requested), (
                     f"success, but {name} has {host.level}, not {self.site.requested.level}"
                 )
+                assert self.site.requested_image in (0, host.image), f"success, but {name} has image {host.image}"
                 assert not host.is_out and not host.by, f"success, but {name} is out of service"
 
     @invariant()
@@ -374,9 +410,12 @@ class SiteMachine(RuleBasedStateMachine):
                 return
             settings = folder.values["start"]
             if settings["window"]:
-                present, self.site.requested = self.site.requested, Profile.of(settings["window"]["profile"])
+                site, image = self.site, settings["window"]["image"]
+                present = site.requested, site.requested_image
+                site.requested = Profile.of(settings["window"]["profile"])
+                site.requested_image = int(image["components"]["manager"]) if image else 0
                 self.check(self.team.hosts(under_training=True), set(HOSTS))
-                self.site.requested = present
+                site.requested, site.requested_image = present
             else:
                 continued = self.team.observation if settings["observe"] else self.team.vmotion_test
                 self.check(continued(), set(HOSTS))

@@ -17,7 +17,7 @@ from plugins.module_utils.vmotion.plan.plan import plan_moves
 from plugins.module_utils.vmotion.plan.window import plan_window
 from tests.fakes.deaths import MortalWorld
 
-from .site import CLUSTER, MODULE, Host, Profile, Site
+from .site import CLUSTER, MODULE, REMEDIATION_SECONDS, Host, Profile, Site
 
 Options = Mapping[str, Any]
 Result = dict[str, Any]
@@ -76,7 +76,7 @@ class SimulatedCalls(MortalWorld):
         return self._answer(name, options, is_planned=is_planned)
 
     def _answer(self, name: str, options: Options, *, is_planned: bool) -> Result:
-        if name in ("esxi_profile", "esxi_power"):
+        if name in ("esxi_image", "esxi_profile", "esxi_power"):
             answer = getattr(self, name)(dict(options), is_planned)
         else:
             answer = self.effect(name, lambda: getattr(self, name)(dict(options)))
@@ -124,7 +124,11 @@ class SimulatedCalls(MortalWorld):
             "alarms": [{"object": name, **alarm} for name in sorted(site.alarms)],
             "vsan": {"enabled": True, "resync_bytes": site.resync},
             "tasks": [],
-            "remediations": [],
+            "remediations": [
+                {"user": "somebody", "hosts": [name], "error": ""}
+                for name, host in site.hosts.items()
+                if host.remediated_at
+            ],
             "gpu_slots": [],
             "clocks": [],
             "licences": [],
@@ -153,6 +157,31 @@ class SimulatedCalls(MortalWorld):
         is_out = host.is_out or bool(host.by)
         return {**report, "why": ["it differs"], "unmet": [], "boot_time": host.boot_time, "out_of_service": is_out}
 
+    def esxi_image(self, options: Result, is_planned: bool) -> Result:
+        """Set the image of the cluster, and apply it to hosts, as vLCM does."""
+        site, version, names = self.site, int(options["components"]["manager"]), options.get("hosts") or []
+        is_new = site.image != version
+        reports = [_image_report(name, is_new or site.hosts[name].image != version) for name in names]
+        if is_new and not is_planned:
+            self.effect("set the image", lambda: self._set_image(version))
+        for name in [] if is_planned else names:
+            if not self._remediate(name, site.hosts[name]):
+                return failed(f"{name}: could not apply the image of cluster {CLUSTER}: it does not respond")
+        return {"hosts": reports, "changed": is_new or any(report["changed"] for report in reports), "diff": []}
+
+    def _set_image(self, version: int) -> None:
+        self.site.write(self.run, "a new image")
+        self.site.image = version
+
+    def _remediate(self, name: str, host: Host) -> bool:
+        """Have vLCM apply the image to a host, unless that is done or under way; return whether the host has it."""
+        if host.image != self.site.image and not host.remediated_at:
+            self.effect(f"apply the image to {name}", lambda: self.site.remediate(name, self.run))
+        while host.remediated_at:
+            self.site.pass_time(REMEDIATION_SECONDS / 4)
+            self.point()
+        return host.image == self.site.image
+
     def esxi_power(self, options: Result, is_planned: bool) -> Result:
         names, state = options.get("hosts") or sorted(self.site.hosts), options["state"]
         reports = []
@@ -179,7 +208,7 @@ class SimulatedCalls(MortalWorld):
             return "" if host.is_out else self._leave(name)
         if state == "in_service":
             if host.by in _own(options):
-                self.effect(f"return {name}", lambda: self._return(host))
+                self.effect(f"return {name}", lambda: self._return(name))
             return ""
         return self._reboot(name, host, options.get("boot_times") or {})
 
@@ -203,7 +232,8 @@ class SimulatedCalls(MortalWorld):
         host.by = "" if host.by == "us" else host.by
         return f"{name}: could not enter maintenance mode: {', '.join(site.on(name)) or 'it'} still runs there"
 
-    def _return(self, host: Host) -> None:
+    def _return(self, name: str) -> None:
+        host = self.site.own(name, "returns")
         host.is_out, host.by, host.ending_boot = False, "", ""
 
     def _reboot(self, name: str, host: Host, boot_times: Options) -> str:
@@ -307,6 +337,12 @@ def failed(message: str) -> Result:
 def _own(options: Options) -> set[str]:
     """Return who took out the hosts that a call counts as its own; bob takes hosts out with esxi_power too."""
     return {"us"} if options.get("rollout") else {"us", "bob"}
+
+
+def _image_report(name: str, applies: bool) -> Result:
+    needs = ["maintenance", "reboot"] if applies else []
+    why = ["the image of its cluster is applied by vLCM (1 reboot)"] if applies else []
+    return {"host": name, "changed": applies, "needs": needs, "reboots": int(applies), "why": why}
 
 
 def _host_facts(name: str, host: Host) -> Result:

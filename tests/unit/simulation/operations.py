@@ -105,7 +105,9 @@ class Team:
     def hosts(self, *, under_training: bool = False, most: int = 1, faults: Faults | None = None) -> Outcome:
         """Run the playbook hosts, as its role does: plan, then roll out, then open a window for the rest."""
         self.site.most = most
-        how = HostChangeOptions(CLUSTER, self.site.requested.option, max_out_of_service=most)
+        version = self.site.requested_image
+        image = {"components": {"manager": str(version)}} if version else {}
+        how = HostChangeOptions(CLUSTER, self.site.requested.option, max_out_of_service=most, image=image)
         options = RolloutOptions(how, around_job=under_training)
         name = "hosts around a job" if under_training else "hosts"
         return self._played(name, faults, lambda calls: self._change(calls, options))

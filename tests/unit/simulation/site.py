@@ -19,6 +19,8 @@ from .job import Job
 CLUSTER, MODULE = "gpu", "nmlx5_core"
 # Another user, and DRS, move a virtual machine; HA restarts one.
 MOVE_SECONDS, RESTART_SECONDS = 10.0, 60.0
+# vLCM installs an image and boots the host.
+REMEDIATION_SECONDS = 600.0
 
 
 class Violation(AssertionError):
@@ -61,6 +63,9 @@ class Host:
     is_lost: bool = False
     ending_boot: str = ""
     boots: int = 0
+    image: int = 0
+    # The time at which a remediation by vLCM ends; 0: none runs.
+    remediated_at: float = 0.0
 
     @property
     def responds(self) -> bool:
@@ -109,6 +114,9 @@ class Site:
     # How far the clock of the controller was set; the clock of a running test does not follow it.
     clock_set: float = 0.0
     requested: Profile = field(default_factory=Profile)
+    # The image of the cluster, and the requested one; 0: the users leave it as it is.
+    image: int = 0
+    requested_image: int = 0
     job: Job | None = None
     alarms: set[str] = field(default_factory=set)
     resync: int = 0
@@ -197,6 +205,8 @@ class Site:
         host = self.hosts[name]
         if host.by not in ("", "us"):
             raise Violation(f"{what} {name}, which {host.by} took out of service")
+        if host.remediated_at:
+            raise Violation(f"{what} {name}, which vLCM remediates")
         return host
 
     def leave(self, name: str, run: str) -> None:
@@ -235,6 +245,9 @@ class Site:
         """Restart the workers of lost hosts, as HA does, and balance the cluster, as DRS does, if it is time."""
         if self.clock >= self.restarts_at:
             self.restart()
+        for host in self.hosts.values():
+            if host.remediated_at and self.clock >= host.remediated_at:
+                self.end_remediation(host)
         if self.drs_seconds and self.clock >= self.drs_at:
             self.drs_at = self.clock + self.drs_seconds
             self.balance()
@@ -253,6 +266,23 @@ class Site:
         if moved:
             worker = moved[len(self.moves) % len(moved)]
             self.arrive(self.move(worker, self.free_host(worker), "drs"))
+
+    def remediate(self, name: str, run: str) -> None:
+        """Let vLCM apply the image of the cluster to a host; that goes on without its controller."""
+        host = self.own(name, "applies the image to")
+        self.write(run, f"remediation of {name}")
+        if not (host.is_out and host.by == "us"):
+            raise Violation(f"{name} is remediated in service")
+        host.remediated_at = self.clock + REMEDIATION_SECONDS
+
+    def end_remediation(self, host: Host) -> None:
+        """End a remediation, after which vLCM returns a host that it emptied for another user."""
+        host.remediated_at = 0.0
+        if host.responds:
+            host.image = self.image
+            host.boot()
+        if host.by == "bob":
+            host.is_out, host.by = False, ""
 
     def boot(self, name: str, run: str) -> None:
         """Begin a reboot."""
@@ -323,6 +353,7 @@ class Site:
             if move["completed"] is None and name in (move["source"], move["target"]):
                 move.update(completed=self.clock, said=f"{name} does not respond")
         self.hosts[name].is_lost, self.hosts[name].is_entering = True, False
+        self.hosts[name].remediated_at = 0.0
         self.restarts_at = self.clock + RESTART_SECONDS
 
 

@@ -122,6 +122,9 @@ MENDS: dict[str, list[tuple[Any, str, Any]]] = {
         (trial_folder, "refuse_other", nothing),
         (maintenance_window, "not_as_requested", lambda _trial: ""),
     ],
+    "a remediation of an earlier controller is awaited": [
+        (change_hosts.HostChange, "has_no_remediation", lambda _change: True)
+    ],
     "no run without the lock": [(rollout, "take_lock", nothing)],
     "DRS gets its settings back": [(vmotion_test, "drs_override", override_that_stays)],
     "DRS moves no worker of a test": [(vmotion_test, "drs_override", no_override)],

@@ -199,6 +199,36 @@ def test_a_reboot_by_hand_before_the_profile_was_applied_does_not_count() -> Non
     assert host.progress == ["changed", "boot"] and not host.is_out
 
 
+def test_a_remediation_of_an_earlier_controller_is_awaited_also_if_no_image_is_requested_any_more() -> None:
+    world = world_of(1, 1)
+    for host in world.hosts.values():
+        host.is_out, host.by = True, "us"
+    world.remediating = ["esx1", "esx2"]
+    readings = [*range(4)]
+
+    def remediations() -> list[dict[str, Any]]:
+        if not readings:
+            world.remediating.clear()
+        hosts = [*world.remediating]
+        return [{"user": "us", "hosts": hosts, "error": ""}] if hosts and readings.pop() is not None else []
+
+    world.remediations = remediations  # type: ignore[method-assign]
+    run(world)
+
+    assert not world.hosts["esx1"].is_out and world.remediating == []
+
+
+def test_a_remediation_that_does_not_end_is_named() -> None:
+    world = world_of(1)
+    world.hosts["esx1"].is_out, world.hosts["esx1"].by = True, "us"
+    world.remediations = lambda: [{"user": "us", "hosts": ["esx1"], "error": ""}]  # type: ignore[method-assign]
+
+    with pytest.raises(CollectionError, match=r"^esx1: could not change host profile: vLCM still applies an image to"):
+        run(world)
+
+    assert world.hosts["esx1"].progress == [] and world.hosts["esx1"].is_out
+
+
 def test_the_lock_is_renewed_for_its_time_and_the_options_reach_the_modules() -> None:
     world = world_of(1)
     how = HostChangeOptions(
@@ -209,7 +239,7 @@ def test_the_lock_is_renewed_for_its_time_and_the_options_reach_the_modules() ->
 
     given = {f"{module} {options.get('state', '')}".strip(): options for module, options in world.calls}
     assert given["cluster_lock held"] == {"cluster": "gpu", "state": "held", "ttl": 60}
-    rules = [options for module, options in world.calls if module == "cluster_info"]
+    rules = [options for module, options in world.calls if module == "cluster_info" and "leaving" in options]
     common = {"cluster": "gpu", "max_out_of_service": 2}
     assert rules == [{**common, "leaving": ["esx1"]}, {**common, "leaving": []}], "before, and after the return"
     assert given["esxi_power maintenance"] == {
