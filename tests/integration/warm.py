@@ -16,6 +16,7 @@ import ctypes
 import importlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -24,16 +25,20 @@ import tempfile
 import threading
 import traceback
 from dataclasses import dataclass
-from multiprocessing.util import _exit_function
+from multiprocessing.util import _exit_function  # type: ignore[attr-defined]
 from pathlib import Path
 from typing import IO, Any
 
 from lab.simulator import ROOT
+from tests.integration import warm_modules
 
 COMMANDS = {"ansible": "ansible.cli.adhoc", "ansible-playbook": "ansible.cli.playbook"}
 # Ansible reads these while it is imported.
 EARLY = ("ANSIBLE_", "PYTHON", "LC_", "LANG", "HOME", "PATH")
+# Each process that waits needs as much memory as Ansible itself.
+MOST = 3
 _WARM: list[Warm] = []
+_SEEN: list[dict[str, str]] = []
 _ONE = threading.Lock()
 
 
@@ -44,6 +49,7 @@ class Warm:
     early: dict[str, str]
     calls: socket.socket
     process: subprocess.Popen[bytes]
+    modules: subprocess.Popen[bytes]
 
     def run(self, command: list[str], environment: dict[str, str], timeout: int) -> subprocess.CompletedProcess[str]:
         """Run a command in a fork, as subprocess.run does."""
@@ -61,6 +67,8 @@ class Warm:
         """End the process, and wait for it: only then does its processor time count as that of the tests."""
         self.calls.close()
         self.process.wait(60)
+        self.modules.terminate()
+        self.modules.wait(60)
 
 
 def _ended(
@@ -80,60 +88,69 @@ def _ended(
 
 
 def run(command: list[str], environment: dict[str, str], timeout: int) -> subprocess.CompletedProcess[str] | None:
-    """Run a command of Ansible in a fork; return None if Ansible must be imported with other settings."""
+    """Run a command of Ansible in a fork; return None the first time that it has other settings of Ansible."""
     early = {key: value for key, value in environment.items() if key.startswith(EARLY)}
     if os.path.basename(command[0]) not in COMMANDS:
         return None
     with _ONE:
-        if not _WARM:
-            _WARM.append(_begin(early))
-    return _WARM[0].run(command, environment, timeout) if _WARM[0].early == early else None
+        warm = next((each for each in _WARM if each.early == early), None)
+        if warm is None and len(_WARM) < MOST and (not _WARM or early in _SEEN):
+            warm = _begin(early)
+            _WARM.append(warm)
+        _SEEN.append(early)
+    return warm.run(command, environment, timeout) if warm else None
 
 
 def _begin(early: dict[str, str]) -> Warm:
+    folder = Path(tempfile.mkdtemp(prefix="dml-warm-"))
+    atexit.register(shutil.rmtree, folder)
+    address, interpreter = str(folder / "modules"), folder / Path(sys.executable).name
+    warm_modules.write_interpreter(interpreter, address)
     ours, theirs = socket.socketpair()
     with theirs:
-        process = subprocess.Popen(
-            [sys.executable, "-c", f"from tests.integration import warm; warm.serve({theirs.fileno()})", "x" * 4096],
-            cwd=ROOT,
-            env={**os.environ, **early, "PYTHONPATH": os.pathsep.join([str(ROOT), early.get("PYTHONPATH", "")])},
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-        )
-    warm = Warm(early, ours, process)
+        call = f"from tests.integration import warm; warm.serve({theirs.fileno()}, {str(interpreter)!r})"
+        process = _start(call, early, theirs.fileno())
+    modules = _start(f"from tests.integration import warm_modules; warm_modules.serve({address!r})", early)
+    warm = Warm(early, ours, process, modules)
     atexit.register(warm.end)
     return warm
 
 
-def serve(number: int) -> None:
+def _start(call: str, early: dict[str, str], *descriptors: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        # The fork of a command writes its words over the last one.
+        [sys.executable, "-c", call, "x" * 4096],
+        cwd=ROOT,
+        env={**os.environ, **early, "PYTHONPATH": os.pathsep.join([str(ROOT), early.get("PYTHONPATH", "")])},
+        pass_fds=descriptors,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def serve(number: int, interpreter: str) -> None:
     """Fork for each call, until the process that makes the calls has ended."""
     mains = {name: importlib.import_module(module) for name, module in COMMANDS.items()}
     importlib.import_module("ansible.executor.playbook_executor")
     importlib.import_module("ansible.plugins.strategy.linear")
     # Forks end while the next call is awaited.
-    signal.signal(signal.SIGCHLD, lambda *_: _reap(os.WNOHANG))
+    signal.signal(signal.SIGCHLD, lambda *_: warm_modules.reap(os.WNOHANG))
     calls = socket.socket(fileno=number)
     while True:
         message, descriptors, _flags, _address = socket.recv_fds(calls, 1, 2, socket.MSG_CMSG_CLOEXEC)
         if not message:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _reap(0)
+            warm_modules.reap(0)
             return
         if os.fork() == 0:
             calls.close()
             try:
+                # The variable ansible_playbook_python has this value: modules of the controller run with it.
+                sys.executable = interpreter
                 _supervise(mains, *descriptors)
             finally:  # the folder of Ansible that all forks share goes with this process, not with one of them
                 os._exit(0)
         for descriptor in descriptors:
             os.close(descriptor)
-
-
-def _reap(options: int) -> None:
-    """Wait for the forks that have ended, or for all of them."""
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, options)[0]:
-            continue
 
 
 def _supervise(mains: dict[str, Any], speech: int, output: int) -> None:
