@@ -17,142 +17,18 @@ from hypothesis import currently_in_test_context, event
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tests.fakes.deaths import Killed
-
+from .faults import ACTS, finishes
 from .job import Job
 from .modules import SimulatedCalls
 from .operations import Outcome, Team
 from .rollbacks import Evidence
-from .site import REMEDIATION_SECONDS, Host, Profile, Site
+from .site import Host, Profile, Site
 
 HOSTS = ["esx1", "esx2", "esx3", "esx4"]
 MOST_RUNS = 8
-CLOCK_SET_SECONDS = 3600.0
 # The worker of each rank.
 RANKS = [{0: "w1", 1: "w2"}, {0: "w1", 1: "w1", 2: "w2", 3: "w2"}, {0: "w1", 1: "w2", 2: "w3", 3: "w1"}]
 STUNS = st.lists(st.sampled_from([1.0, 30.0, 60.0, 90.0, 200.0]), max_size=4)
-
-
-def kill(calls: SimulatedCalls, _host: str) -> None:
-    calls.is_dead = True
-    raise Killed
-
-
-def lost_answer(calls: SimulatedCalls, _host: str) -> None:
-    calls.lost_answers += 1
-
-
-def late_answer(calls: SimulatedCalls, _host: str) -> None:
-    calls.late_answers += 1
-
-
-def stale_read(calls: SimulatedCalls, _host: str) -> None:
-    """The server answers the next read as it was before the last write."""
-    calls.stale_reads += 1
-
-
-def doubled_event(calls: SimulatedCalls, _host: str) -> None:
-    calls.doubled_events += 1
-
-
-def alarm(calls: SimulatedCalls, host: str) -> None:
-    calls.site.alarms.add(host)
-
-
-def resync(calls: SimulatedCalls, _host: str) -> None:
-    calls.site.resync = 1 << 30
-
-
-def takes(calls: SimulatedCalls, name: str) -> None:
-    """Another user empties a host and puts it into maintenance mode."""
-    site, host = calls.site, calls.site.hosts[name]
-    workers = site.on(name)
-    if (
-        any(map(site.moving, workers))
-        or host.is_out
-        or host.by
-        or not host.responds
-        or any(not site.free_host(worker) for worker in workers)
-    ):
-        return
-    for worker in workers:
-        site.arrive(site.move(worker, site.free_host(worker), "bob"))
-    host.is_out, host.by = True, "bob"
-
-
-def remediates(calls: SimulatedCalls, name: str) -> None:
-    """Another user has vLCM empty a host and apply the image of the cluster."""
-    takes(calls, name)
-    host = calls.site.hosts[name]
-    if host.by == "bob" and not host.remediated_at:
-        host.remediated_at = calls.site.clock + REMEDIATION_SECONDS
-
-
-def loses(calls: SimulatedCalls, name: str) -> None:
-    calls.site.lose(name)
-
-
-def moves(calls: SimulatedCalls, name: str) -> None:
-    """Another user moves the worker of a host."""
-    site = calls.site
-    for worker in site.on(name)[:1]:
-        if site.free_host(worker) and site.hosts[name].responds and not site.moving(worker):
-            site.arrive(site.move(worker, site.free_host(worker), "carol"))
-
-
-def arrives(calls: SimulatedCalls, _host: str) -> None:
-    """The moves that a killed run left end."""
-    for worker in calls.site.workers:
-        move = calls.site.moving(worker)
-        if move:
-            calls.site.arrive(move)
-
-
-def finishes(calls: SimulatedCalls, _host: str) -> None:
-    if calls.site.job:
-        calls.site.job.end("finished", calls.site.clock)
-
-
-def dies(calls: SimulatedCalls, _host: str) -> None:
-    if calls.site.job:
-        calls.site.job.end("died", calls.site.clock)
-
-
-def sets_clock(calls: SimulatedCalls, _host: str) -> None:
-    """The clock of the controller is set forward, and the next time back."""
-    calls.site.clock_set = -CLOCK_SET_SECONDS if calls.site.clock_set > 0 else CLOCK_SET_SECONDS
-
-
-def sets_guest_clock(calls: SimulatedCalls, name: str) -> None:
-    """The clock of the guest on a host is set back, and the next time forward."""
-    site, job = calls.site, calls.site.job
-    for worker in site.on(name) if job else []:
-        assert job is not None
-        seconds = 2 * CLOCK_SET_SECONDS if len(job.clock_sets) % 2 else -CLOCK_SET_SECONDS
-        job.clock_sets.append((worker, site.clock, seconds))
-
-
-ACTS: dict[str, Callable[[SimulatedCalls, str], None]] = {
-    act.__name__: act
-    for act in (
-        kill,
-        lost_answer,
-        late_answer,
-        stale_read,
-        doubled_event,
-        alarm,
-        resync,
-        takes,
-        remediates,
-        loses,
-        moves,
-        arrives,
-        finishes,
-        dies,
-        sets_clock,
-        sets_guest_clock,
-    )
-}
 
 
 # Faults between two effects. Controllers die more often than all else.

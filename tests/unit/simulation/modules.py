@@ -124,11 +124,7 @@ class SimulatedCalls(MortalWorld):
             "alarms": [{"object": name, **alarm} for name in sorted(site.alarms)],
             "vsan": {"enabled": True, "resync_bytes": site.resync},
             "tasks": [],
-            "remediations": [
-                {"user": "somebody", "hosts": [name], "error": ""}
-                for name, host in site.hosts.items()
-                if host.remediated_at
-            ],
+            "remediations": [{"user": "root", "hosts": [name], "error": ""} for name in site.remediated()],
             "gpu_slots": [],
             "clocks": [],
             "licences": [],

@@ -171,6 +171,9 @@ class Site:
     def serving(self) -> list[str]:
         return [name for name, host in self.hosts.items() if host.responds and not (host.is_out or host.is_entering)]
 
+    def remediated(self) -> list[str]:
+        return [name for name, host in self.hosts.items() if host.remediated_at]
+
     def on(self, host: str) -> list[str]:
         """Return the workers on a host."""
         return [worker for worker, place in self.workers.items() if place == host]

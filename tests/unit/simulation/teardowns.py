@@ -17,7 +17,8 @@ from hypothesis.stateful import rule
 from plugins.module_utils.errors import Refused
 
 from .built import NEW, OLD, Built
-from .machine import FAULTS, HOSTS, MOST_RUNS, SiteMachine, acts, finishes
+from .faults import finishes
+from .machine import FAULTS, HOSTS, MOST_RUNS, SiteMachine, acts
 from .modules import LOCK_SECONDS, SimulatedCalls, failed
 from .operations import Faults, Outcome, Team
 from .role_tasks import RoleTasks

@@ -27,7 +27,8 @@ from plugins.plugin_utils import controller
 from tests.fakes import options_check, trial
 
 from . import trial_calls
-from .machine import CLOCK_SET_SECONDS, SiteMachine
+from .faults import CLOCK_SET_SECONDS
+from .machine import SiteMachine
 from .operations import Team
 from .site import Host, Profile, Site
 
