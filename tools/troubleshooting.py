@@ -12,6 +12,7 @@ import ast
 import itertools
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -102,6 +103,7 @@ class Sentence(NamedTuple):
     remedy: str
 
 
+@cache
 def page(root: Path = ROOT) -> str:
     """Return the page as Markdown."""
     found: dict[str, dict[str, list[str]]] = {}
