@@ -49,6 +49,7 @@ def test_a_play_names_the_connection_and_does_not_repeat_it(playbook: Path) -> N
     assert all("module_defaults" in play for play in on_clusters)
 
 
+@cache
 def known() -> Known:
     """Return the names that the lookup run_request accepts."""
     table = yaml.safe_load((ROOT / "playbooks" / "vars" / "options.yml").read_text())["playbook_options"]
@@ -70,6 +71,7 @@ def test_variables_of_other_software_are_accepted() -> None:
     assert unknown_variables(known(), ["vm_size", "guest_os_family", "stack_name", "record_ttl", "account_owner"]) == []
 
 
+@cache
 def specified(meta: Path) -> set[str]:
     """Return the options of a role."""
     specs = meta / "argument_specs.yml"
@@ -77,6 +79,7 @@ def specified(meta: Path) -> set[str]:
     return {name for entry in entries for name in entry.get("options", {})}
 
 
+@cache
 def defaults(role: Path) -> set[str]:
     """Return the variables that have a default in a role."""
     path = role / "defaults" / "main.yml"
