@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,7 @@ def test_recordings_of_others_have_their_licence() -> None:
     assert folders and folders <= set(apache)
 
 
+@cache
 def surveys() -> dict[str, list[dict[str, Any]]]:
     """Return the questions of each job template by its playbook."""
     templates = awx.objects()["job_templates"]
