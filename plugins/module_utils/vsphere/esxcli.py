@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from functools import lru_cache
+from threading import Lock
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -28,9 +29,18 @@ _VERSION = "vim.version.version1"
 _ROOM = "dml.reflect"
 
 
-@lru_cache(maxsize=1)
+# Several hosts are read at once, and a cache alone lets two threads begin together.
+_REGISTERING = Lock()
+
+
 def _register() -> tuple[Any, Any]:
     """Teach pyVmomi the five types it lacks; its tables are global, so this happens once in a process."""
+    with _REGISTERING:
+        return _registered()
+
+
+@lru_cache(maxsize=1)
+def _registered() -> tuple[Any, Any]:
     data, managed, optional = VmomiSupport.CreateDataType, VmomiSupport.CreateManagedType, VmomiSupport.F_OPTIONAL
     argument, fault, result = (f"{_ROOM}.{name}" for name in ("SoapArgument", "SoapFault", "SoapResult"))
     wsdl = "ReflectManagedMethodExecuter"
