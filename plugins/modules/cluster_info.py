@@ -142,7 +142,7 @@ cluster:
       type: list
       elements: dict
     out_of_service:
-      description: "Hosts out of service: C(host), C(why), C(ours), C(by)."
+      description: "Hosts out of service: C(host), C(why), C(ours) if a rollout took it out, C(by)."
       type: list
       elements: dict
     lock:

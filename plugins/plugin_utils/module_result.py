@@ -10,6 +10,8 @@ from typing import Any
 
 from ansible.utils.display import Display
 
+from ..module_utils.guests.task_failure import output_of
+
 KILLED = {-9, 137}
 REPORT = "this is a fault of the module: please report it, with the output of a run with -vvv"
 OUT_OF_MEMORY = "perhaps for lack of memory: see the kernel's log of that machine (dmesg), and run again"
@@ -34,6 +36,5 @@ def _without_result(name: str, result: Mapping[str, Any]) -> str:
     code = result.get("rc")
     if code in KILLED:
         return f"the module {name} was killed, {OUT_OF_MEMORY}"
-    streams = (str(result.get(key) or "").strip() for key in ("module_stderr", "module_stdout"))
-    output = next((text for text in streams if text), "it wrote nothing")
+    output = output_of(result) or "it wrote nothing"
     return f"the module {name} ended with exit code {code} and without a result: {output.splitlines()[-1]}"

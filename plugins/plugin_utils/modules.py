@@ -83,13 +83,13 @@ class Modules:
     def here(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
         """Run a module on the controller, and show its progress."""
         action = self._local(name, self._with_connection(name, options))
-        return self._ended(action, lambda: self._run(action, name))
+        return self._ended(action, name, lambda: self._run(action, name))
 
     def planned(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
         """Run a module on the controller in check mode."""
         action = self._local(name, self._with_connection(name, options))
         action._task.check_mode = True
-        run = partial(self._ended, action, lambda: action._execute_module(task_vars=self._here))
+        run = partial(self._ended, action, name, lambda: action._execute_module(task_vars=self._here))
         return planned_once([name, dict(action._task.args), self.environment], run)
 
     def there(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -97,7 +97,7 @@ class Modules:
         full = name if "." in name else f"{COLLECTION}.{name}"
         run = self._action._execute_module
         return self._ended(
-            self._action, lambda: run(module_name=full, module_args=dict(options), task_vars=self._task_vars)
+            self._action, name, lambda: run(module_name=full, module_args=dict(options), task_vars=self._task_vars)
         )
 
     def on(self, host: str, user: str, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,10 +158,10 @@ class Modules:
             return action_loader.get(name, task=task, connection=connection, play_context=context, **parts)
         return FollowingAction(task=task, connection=connection, play_context=context, **parts)
 
-    def _ended(self, action: ActionBase, run: Any) -> dict[str, Any]:
+    def _ended(self, action: ActionBase, name: str, run: Any) -> dict[str, Any]:
         try:
             # Warnings are objects of Ansible. Programs write results into their journals.
-            return dict(json.loads(json.dumps(explained(action._task.action, run()), default=as_text)))
+            return dict(json.loads(json.dumps(explained(name, run()), default=as_text)))
         except AnsibleConnectionFailure as error:
             return {"failed": True, "unreachable": True, "msg": str(error)}
         except AnsibleError as error:

@@ -46,6 +46,13 @@ class FakeHost:
         return self.boots_needed or int(bool(self.waiting))
 
 
+def image_report(name: str, applies: bool) -> dict[str, Any]:
+    """Return the plan of the image of a cluster for one host, as esxi_image returns it."""
+    needs = ["maintenance", "reboot"] if applies else []
+    why = ["the image of its cluster is applied by vLCM (1 reboot)"] if applies else []
+    return {"host": name, "changed": applies, "needs": needs, "reboots": int(applies), "why": why}
+
+
 class HostWorld(MortalWorld):
     """The modules that change hosts, on a cluster; ``failures`` are messages by module or by state of esxi_power."""
 
@@ -132,19 +139,13 @@ class HostWorld(MortalWorld):
         if not is_planned and changed:
             assert self.holder, "no write without the lock"
             self.effect("commit", lambda: setattr(self, "image", version))
-        reports = [self._image_report(name, changed and is_planned) for name in names]
+        reports = [image_report(name, self.hosts[name].needs_image or (changed and is_planned)) for name in names]
         for name in [] if is_planned else names:
             self._remediate(name, self.hosts[name])
         differs = changed or any(report["changed"] for report in reports)
         header = {"before_header": "gpu: image", "after_header": "gpu: image"}
         diff = [{**header, "before": {"base_image": "8.0"}, "after": {"base_image": version}}] if changed else []
         return {"changed": differs, "hosts": reports, "diff": diff}
-
-    def _image_report(self, name: str, is_pending: bool) -> dict[str, Any]:
-        applies = self.hosts[name].needs_image or is_pending
-        needs = ["maintenance", "reboot"] if applies else []
-        why = ["the image of its cluster is applied by vLCM (1 reboot)"] if applies else []
-        return {"host": name, "changed": applies, "needs": needs, "reboots": int(applies), "why": why}
 
     def _remediate(self, name: str, host: FakeHost) -> None:
         if not host.needs_image:

@@ -25,7 +25,7 @@ import tempfile
 import threading
 import traceback
 from dataclasses import dataclass
-from multiprocessing.util import _exit_function  # type: ignore[attr-defined]
+from multiprocessing.util import _exit_function
 from pathlib import Path
 from typing import IO, Any
 
@@ -97,7 +97,8 @@ def run(command: list[str], environment: dict[str, str], timeout: int) -> subpro
         if warm is None and len(_WARM) < MOST and (not _WARM or early in _SEEN):
             warm = _begin(early)
             _WARM.append(warm)
-        _SEEN.append(early)
+        if early not in _SEEN:
+            _SEEN.append(early)
     return warm.run(command, environment, timeout) if warm else None
 
 

@@ -23,7 +23,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator
-from multiprocessing.util import _exit_function  # type: ignore[attr-defined]
+from multiprocessing.util import _exit_function
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -156,7 +156,7 @@ def _run(archive: str, pid: int, folder: str, environment: dict[str, str], holde
         code = 1
     finally:
         # As the interpreter does at its end, which os._exit skips.
-        threading._shutdown()  # type: ignore[attr-defined]
+        threading._shutdown()
         atexit._run_exitfuncs()
         _exit_function()
         sys.stdout.flush()

@@ -21,12 +21,17 @@ def message_of(result: Mapping[str, Any]) -> str:
     if items:
         return " ".join(dict.fromkeys(items))
     message = str(result.get("msg") or "").strip()
-    output = next((text for stream in STREAMS if (text := str(result.get(stream) or "").strip())), "")
+    output = output_of(result)
     if message.rstrip(".") in EMPTY or message.startswith(UNREAD):
         message = _program(result)
     if output and output not in message:
         return f"{message.rstrip('.:')}: {_end(output)}"
     return message
+
+
+def output_of(result: Mapping[str, Any]) -> str:
+    """Return the output of the program or module that failed, of its errors if it wrote some."""
+    return next((text for stream in STREAMS if (text := str(result.get(stream) or "").strip())), "")
 
 
 def _items(results: object) -> Sequence[object]:

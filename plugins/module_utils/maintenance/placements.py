@@ -114,9 +114,8 @@ def must_run(config: object, names: Mapping[str, str]) -> Iterable[VmHostRule]:
             continue
         vms = frozenset(vm._moId for vm in groups[rule.vmGroupName].vm or [])
         allowed = _hosts_of(groups[on], names) if on else set(names.values())
-        yield VmHostRule(
-            str(rule.name), vms, frozenset(allowed - (_hosts_of(groups[not_on], names) if not_on else set()))
-        )
+        excluded = _hosts_of(groups[not_on], names) if not_on else set()
+        yield VmHostRule(str(rule.name), vms, frozenset(allowed - excluded))
 
 
 def _hosts_of(group: Any, names: Mapping[str, str]) -> set[str]:

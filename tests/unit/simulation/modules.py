@@ -16,6 +16,7 @@ from plugins.module_utils.vmotion.plan.placement import Infeasible
 from plugins.module_utils.vmotion.plan.plan import plan_moves
 from plugins.module_utils.vmotion.plan.window import plan_window
 from tests.fakes.deaths import MortalWorld
+from tests.fakes.host_changes import image_report
 
 from .site import CLUSTER, MODULE, REMEDIATION_SECONDS, Host, Profile, Site
 
@@ -157,7 +158,7 @@ class SimulatedCalls(MortalWorld):
         """Set the image of the cluster, and apply it to hosts, as vLCM does."""
         site, version, names = self.site, int(options["components"]["manager"]), options.get("hosts") or []
         is_new = site.image != version
-        reports = [_image_report(name, is_new or site.hosts[name].image != version) for name in names]
+        reports = [image_report(name, is_new or site.hosts[name].image != version) for name in names]
         if is_new and not is_planned:
             self.effect("set the image", lambda: self._set_image(version))
         for name in [] if is_planned else names:
@@ -333,12 +334,6 @@ def failed(message: str) -> Result:
 def _own(options: Options) -> set[str]:
     """Return who took out the hosts that a call counts as its own; bob takes hosts out with esxi_power too."""
     return {"us"} if options.get("rollout") else {"us", "bob"}
-
-
-def _image_report(name: str, applies: bool) -> Result:
-    needs = ["maintenance", "reboot"] if applies else []
-    why = ["the image of its cluster is applied by vLCM (1 reboot)"] if applies else []
-    return {"host": name, "changed": applies, "needs": needs, "reboots": int(applies), "why": why}
 
 
 def _host_facts(name: str, host: Host) -> Result:

@@ -71,10 +71,8 @@ class OwnLock:
 def require_free(session: Session, host: Host, tried: str) -> None:
     """Refuse to change a host while another run holds the lock of its cluster, and takes its hosts out of service."""
     # A host outside a cluster has no lock.
-    record, running = (
-        LockFolders(session, host.name, host["parent"], id_of(host["parent"])).read().record,
-        holder.running(),
-    )
+    record = LockFolders(session, host.name, host["parent"], id_of(host["parent"])).read().record
+    running = holder.running()
     # A module that no ansible command runs may belong to any run.
     if record is None or running is None or record.process == running:
         return

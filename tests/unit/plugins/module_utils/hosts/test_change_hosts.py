@@ -199,7 +199,9 @@ def test_a_reboot_by_hand_before_the_profile_was_applied_does_not_count() -> Non
     assert host.progress == ["changed", "boot"] and not host.is_out
 
 
-def test_a_remediation_of_an_earlier_controller_is_awaited_also_if_no_image_is_requested_any_more() -> None:
+def test_a_remediation_of_an_earlier_controller_is_awaited_also_if_no_image_is_requested_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     world = world_of(1, 1)
     for host in world.hosts.values():
         host.is_out, host.by = True, "us"
@@ -212,16 +214,16 @@ def test_a_remediation_of_an_earlier_controller_is_awaited_also_if_no_image_is_r
         hosts = [*world.remediating]
         return [{"user": "us", "hosts": hosts, "error": ""}] if hosts and readings.pop() is not None else []
 
-    world.remediations = remediations  # type: ignore[method-assign]
+    monkeypatch.setattr(world, "remediations", remediations)
     run(world)
 
     assert not world.hosts["esx1"].is_out and world.remediating == []
 
 
-def test_a_remediation_that_does_not_end_is_named() -> None:
+def test_a_remediation_that_does_not_end_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     world = world_of(1)
     world.hosts["esx1"].is_out, world.hosts["esx1"].by = True, "us"
-    world.remediations = lambda: [{"user": "us", "hosts": ["esx1"], "error": ""}]  # type: ignore[method-assign]
+    monkeypatch.setattr(world, "remediations", lambda: [{"user": "us", "hosts": ["esx1"], "error": ""}])
 
     with pytest.raises(CollectionError, match=r"^esx1: could not change host profile: vLCM still applies an image to"):
         run(world)
