@@ -230,6 +230,17 @@ def test_an_image_is_set_and_applied_to_each_emptied_host_with_any_number_of_con
         assert not any(host.is_out or host.by for host in world.hosts.values()) and not world.holder
 
 
+def test_each_call_about_service_comes_from_a_rollout() -> None:
+    world = world_of(1, 0)
+    world.hosts["esx2"].is_out, world.hosts["esx2"].by = True, "us"
+
+    run(world)
+
+    power = [options for module, options in world.calls if module == "esxi_power"]
+    assert {options["state"] for options in power} == {"maintenance", "rebooted", "in_service"}
+    assert [options for options in power if options.get("rollout") is not True] == []
+
+
 def test_hosts_of_another_cluster_are_refused_before_they_are_planned() -> None:
     world = world_of(1, 1)
     with pytest.raises(CollectionError, match=r"^esx8, esx9: could not .*: cluster gpu has no such host; correct "):
