@@ -171,7 +171,7 @@ clients: setup-tests ## check: Run govmomi's test scripts against this simulator
 upstream: environment ## long: Apply the patches for govmomi to its source, and run their tests without and with them
 	@python -m tools.upstream
 
-frameworks: environment ## long: Run unchanged scripts of PyTorch, Keras and others, and the parsers of SkyPilot and dstack; installs several GB
+frameworks: environment ## long: Run unchanged scripts of PyTorch, Keras and others; installs several GB
 	tools/frameworks --junitxml=$(REPORTS)/frameworks.xml
 
 nodes: root setup-nodes setup-machines ## long: Run the tests of the lab's nodes, as root

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Writes the files that git does not contain: ``python -m tools.generated FOLDER``.
 
-These are the JSON schema of inventories, the project of AWX, and pages with tables that come from code. `make
+These are the JSON schema of inventories and pages with tables that come from code. `make
 build` adds them to the tarball, `make docs` to the documentation site.
 """
 
@@ -13,11 +13,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tools import awx, inventory_schema, simulator, subjects, unproven, versions
+from tools import inventory_schema, simulator, subjects, unproven, versions
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES: dict[str, Callable[[], str]] = {
-    **awx.files(),
     "docs/inventory.schema.json": inventory_schema.document,
 }
 # A page in git has only the place of a table: <!-- table: NAME -->, a sentence about it, <!-- end -->.

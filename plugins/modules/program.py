@@ -27,7 +27,7 @@ options:
       - V(evidence) returns the state of a cluster, from which V(rollback) returns the profiles that restore its hosts.
       - V(preflight) decides whether the hosts of a cluster can be prepared, and V(teardown) lists what was built in a
         cluster.
-      - V(report) writes the report on training runs, and V(export) returns the workers as machines of other tools.
+      - V(report) writes the report on training runs.
       - V(vmotion_test) finds an unfinished vMotion test, and V(known_hosts) refuses names of hosts that do not exist.
       - V(running_jobs) finds the training jobs that run on workers, and fails with their names if the play would stop
         them. It asks each worker with M(dml.vsphere.training_info), and vCenter for running workers that do not answer.
@@ -40,7 +40,6 @@ options:
     choices:
       - conformance
       - evidence
-      - export
       - known_hosts
       - preflight
       - report
@@ -132,10 +131,10 @@ refused:
   returned: with O(name=preflight) and O(name=teardown)
   type: str
 files:
-  description: The paths of the files of a report, or the C(name) and the C(content) of each file for another tool.
-  returned: with O(name=report) and O(name=export)
+  description: The paths of the files of a report.
+  returned: with O(name=report)
   type: list
-  elements: raw
+  elements: str
 run:
   description: The name of the run, or of its last attempt.
   returned: with O(name=training_train)

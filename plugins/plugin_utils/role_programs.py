@@ -17,8 +17,6 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ..module_utils import runner
 from ..module_utils.durable.calls import required
-from ..module_utils.errors import Refused
-from ..module_utils.guests import node_pools
 from ..module_utils.hosts.preflight import host_preflight
 from ..module_utils.hosts.rollback import evidence, image, teardown, ways
 from ..module_utils.maintenance import rolling_change
@@ -34,7 +32,6 @@ TEXT, MAPPING = {"type": "str", "default": ""}, {"type": "dict"}
 NAMES = {"type": "list", "elements": "str", "default": []}
 CLUSTER = {"cluster": {"type": "str", "required": True}}
 PROFILES = {"profile": {**MAPPING, "default": {}}, "host_profiles": {**MAPPING, "default": {}}}
-TOOLS = {"skypilot": (node_pools.skypilot, "ssh_node_pools.yaml"), "dstack": (node_pools.dstack, "fleet.dstack.yml")}
 
 
 class ReadingModules(Protocol):
@@ -156,18 +153,6 @@ def known_hosts(_calls: ReadingModules, o: Options, _gate: runner.Gate) -> Resul
     return {"failed": True, "msg": f"{'; '.join(unknown)}. Correct the name and run again."} if unknown else {}
 
 
-def export(_calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result:
-    """Return the workers as machines of other tools, one file for each tool."""
-    unknown = [tool for tool in o["tools"] if tool not in TOOLS]
-    if unknown:
-        raise Refused("export_tools", "export the workers", f"{unknown[0]!r} is not one of {', '.join(TOOLS)}")
-    try:
-        pools = {TOOLS[tool][1]: TOOLS[tool][0](o["name"], o["workers"]) for tool in o["tools"]}
-    except node_pools.PoolError as error:
-        return {"failed": True, "msg": str(error)}
-    return {"files": [{"name": name, "content": content} for name, content in pools.items()]}
-
-
 DEPOT = {key: {"type": "str", "required": True} for key in ("name", "version", "source")}
 PUBLISHED = {
     **{key: {"type": "str", "required": True} for key in ("name", "source")},
@@ -179,7 +164,6 @@ PROGRAMS = {
         conformance_of,
     ),
     "evidence": RoleProgram({**CLUSTER, **PROFILES, "image": {**MAPPING, "default": {}}}, evidence_of),
-    "export": RoleProgram({"workers": {**MAPPING, "required": True}, "tools": NAMES, "name": TEXT}, export),
     "known_hosts": RoleProgram({"hosts": NAMES, "canary": TEXT, "profiles": NAMES}, known_hosts),
     "preflight": RoleProgram(
         {

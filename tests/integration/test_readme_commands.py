@@ -18,7 +18,7 @@ from tests.integration.test_tarball import PLACES, elsewhere, run, tarball
 
 __all__ = ["elsewhere", "tarball"]
 # No guest runs on the simulated hosts, so Ansible only lists the hosts of these commands.
-ON_GUESTS = ("guests", "train", "vmotion_test", "scaling", "export")
+ON_GUESTS = ("guests", "train", "vmotion_test", "scaling")
 WORKERS = ["worker01", "worker02"]
 
 

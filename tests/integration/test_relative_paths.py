@@ -29,7 +29,6 @@ WRITES = {
     "preflight": (("preflight_report=new/preflight/found.json",), "new/preflight/found.json"),
     "audit": (("audit_dir=new/audit",), "new/audit/*"),
     "record": (("record_dir=new/recording", "record_keep=true"), "new/recording/gpu/*"),
-    "export": (("export_folder=new/export",), "new/export/*"),
     "hosts": (("esxi_host_evidence_dir=new/hosts", "unreachable_is_idle=true"), "new/hosts/gpu-*.json"),
     "report": (("report_results=runs", "report_dir=new/report"), "new/report/training.md"),
 }

@@ -35,7 +35,6 @@ ELSEWHERE: dict[str, str] = {
         (
             "modules/training_info.py",
             "vsphere/option_definitions.py",
-            "guests/node_pools.py",
             "workers/unified_memory.py",
         ),
         USER,

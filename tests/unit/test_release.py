@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from tools import awx, build, release, sbom
+from tools import build, release, sbom
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
@@ -181,40 +180,6 @@ def test_recordings_of_others_have_their_licence() -> None:
     files = [name for entry in index if entry["licence"] == "Apache-2.0" for name in entry["files"]]
     folders = {f"tests/fixtures/recorded/{name.split('/')[0]}/**" for name in files}
     assert folders and folders <= set(apache)
-
-
-@cache
-def surveys() -> dict[str, list[dict[str, Any]]]:
-    """Return the questions of each job template by its playbook."""
-    templates = awx.objects()["job_templates"]
-    return {each["playbook"]: each["related"].get("survey_spec", {}).get("spec", []) for each in templates}
-
-
-def test_each_job_template_has_a_playbook_and_questions_that_it_reads() -> None:
-    known = yaml.safe_load((ROOT / "playbooks" / "vars" / "options.yml").read_text())["playbook_options"]
-    assert set(awx.TEMPLATES) <= set(known)
-    for template in awx.objects()["job_templates"]:
-        assert (ROOT / "playbooks" / template["playbook"]).is_file()
-        questions = surveys()[template["playbook"]]
-        names = [question["variable"] for question in questions]
-        assert len(names) == len(set(names)) and template["survey_enabled"] == bool(names)
-        assert all(question["question_description"] for question in questions)
-        assert not [question for question in questions if "password" in question["variable"]]
-
-
-def test_no_optional_question_overrides_the_inventory() -> None:
-    """AWX passes each default of a survey as an extra variable, an empty one too."""
-    questions = [question for each in surveys().values() for question in each]
-    assert len(questions) > 100
-    assert [question["variable"] for question in questions if "default" in question] == []
-
-
-def test_the_project_of_awx_has_a_file_for_each_job_template() -> None:
-    plays = {path: yaml.safe_load(text()) for path, text in awx.files().items() if not path.endswith("/awx.yml")}
-
-    assert {path: [play["import_playbook"] for play in listed] for path, listed in plays.items()} == {
-        f"docs/awx/{playbook}": [f"dml.vsphere.{playbook.removesuffix('.yml')}"] for playbook in surveys()
-    }
 
 
 def test_the_bill_of_materials_has_each_pin() -> None:
