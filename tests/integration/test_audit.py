@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -263,7 +264,8 @@ def test_the_playbook_shows_the_sick_gpus_of_the_workers_and_fails_for_nothing(
     place: Simulator, ansible_for: Callable[[Simulator], Ansible], tmp_path: Path
 ) -> None:
     dump = ROOT / "tests" / "fixtures" / "nvidia_smi" / "blackwell-v13.xml"
-    log = "1795766400.5 w1 kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus."
+    xid = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus."
+    log = f"{time.time() - 3600:.1f} w1 kernel: {xid}"
     for name, text in (("nvidia-smi", f"cat {dump}"), ("journalctl", f"echo '{log}'")):
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis.internal import constants_ast
+from hypothesis.internal.conjecture import providers
 
 from plugins.module_utils.vsphere import custom_fields
 
@@ -17,6 +19,9 @@ settings.register_profile(
 )
 settings.register_profile("roam", settings.get_profile("house"), derandomize=False, max_examples=500, print_blob=True)
 settings.load_profile("house")
+# Hypothesis also draws the constants of all local modules that are loaded. Which modules it takes for local depends on
+# the path of the checkout, and which are loaded on the tests that ran before.
+providers.HypothesisProvider._local_constants = constants_ast.Constants()
 # For tools/mutants: each change of the code is tried with the same examples, and the first that fails is enough.
 settings.register_profile("mutants", settings.get_profile("house"), phases=(Phase.explicit, Phase.generate))
 

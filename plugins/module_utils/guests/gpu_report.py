@@ -85,7 +85,8 @@ def report(text: str) -> GpuReport:
     if len(text) > MOST_CHARACTERS or "<!ENTITY" in text:
         raise ReportError("the text is too long, or defines entities")
     try:
-        root = ElementTree.fromstring(text.strip())
+        # The name of a process can have invalid bytes, which Ansible passes on as halves of surrogate pairs.
+        root = ElementTree.fromstring(text.strip().encode("utf-8", "replace").decode())
     except ElementTree.ParseError as error:
         raise ReportError(f"nvidia-smi did not write XML: {error}") from error
     if root.tag != "nvidia_smi_log":

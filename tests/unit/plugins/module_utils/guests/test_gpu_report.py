@@ -104,3 +104,12 @@ def test_a_sick_state_is_read(old: str, new: str, key: str, value: object) -> No
 def test_another_text_is_refused(text: str) -> None:
     with pytest.raises(ReportError):
         report(text)
+
+
+def test_reports_a_process_whose_name_has_invalid_bytes() -> None:
+    """Ansible passes on an invalid byte in the output of a program as half of a surrogate pair."""
+    text = dump("t4-passthrough").replace(">python<", ">pyth\udcffn<")
+
+    (gpu,) = report(text).gpus
+
+    assert [process.name for process in gpu.processes] == ["/usr/lib/xorg/Xorg", "pyth?n"]
