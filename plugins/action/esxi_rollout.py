@@ -148,6 +148,6 @@ def result_of(plan: Mapping[str, Any], how: RolloutOptions, *, is_changed: bool)
     shown = {key: plan[key] for key in ("hosts", "in_service", "leaving")}
     return {
         **shown,
-        "window": window_of(plan, how.change),
+        "window": window_of(plan, how),
         "after_canary": after_canary(plan, how, is_changed=is_changed),
     }

@@ -22,7 +22,7 @@ from ..module_utils.vmotion.evidence import prediction
 from ..module_utils.vmotion.evidence.facts import Facts
 from ..module_utils.vmotion.evidence.other_verdicts import results
 from ..module_utils.vmotion.evidence.outcome import passed
-from ..module_utils.vmotion.folder import facts_file, observer_clock, trial_folder
+from ..module_utils.vmotion.folder import continued_settings, facts_file, observer_clock, trial_folder
 from ..module_utils.vmotion.programs.maintenance_window import window
 from ..module_utils.vmotion.programs.observe import observe
 from ..module_utils.vmotion.programs.test import test
@@ -171,7 +171,9 @@ def carry_out(modules: Modules, given: Mapping[str, Any]) -> dict[str, Any]:
     try:
         with observer_clock.running(folder), FileJournal(folder / NAME, observer_clock.now) as journal:
             start = journal.values.get(START)
-            if start is None or not trial_folder.is_replaced(start, settings):
+            if start is not None and not given["ending"]:
+                continued_settings.refuse_other(folder, start, settings)
+            if start is None or not continued_settings.is_replaced(start, settings):
                 done = _carried_out(modules, journal, settings, given["ending"])
                 # A window that was asked to end has done so, unless something is left or its job broke.
                 is_ended = given["ending"] and END in journal.values and done.get("verdict") != "broken"
@@ -192,7 +194,7 @@ def _carried_out(
     is_continued = START in journal.values
     continues = f"ends the test in {folder}" if ending else f"continues the test in {folder} with its original settings"
     show(continues if is_continued else f"starts {folder}")
-    kept = trial_folder.continued(journal.values.get(START) or journal.write(START, dict(settings)), settings)
+    kept = continued_settings.continued(journal.values.get(START) or journal.write(START, dict(settings)), settings)
     is_observation = bool(kept["observe"])
     site = (ObservationSite if is_observation else TrialSite)(modules, kept["cluster"], folder)
     started = observer_clock.now()

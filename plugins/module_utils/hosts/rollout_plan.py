@@ -132,10 +132,12 @@ def after_canary(plan: Mapping[str, Any], how: RolloutOptions, *, is_changed: bo
     return f"Cluster {cluster} waits, because the canary {name} belongs to another cluster. {again}"
 
 
-def window_of(plan: Mapping[str, Any], change: HostChangeOptions) -> dict[str, Any]:
+def window_of(plan: Mapping[str, Any], how: RolloutOptions) -> dict[str, Any]:
     """Return the maintenance window in which the hosts that leave service are changed around a job."""
-    options = asdict(change)
+    options = asdict(how.change)
     accepted = options.pop("accepted_stops")
     for name in ("cluster", "lock_ttl", "workers"):
         del options[name]
-    return {"hosts": plan["leaving"], **options, "accepted": list(accepted)}
+    # A window is not continued with other hosts than those from which it began to choose.
+    chosen = {"only_hosts": sorted(how.hosts), "canary": "" if how.continue_after_canary else how.canary}
+    return {"hosts": plan["leaving"], **options, **chosen, "accepted": list(accepted)}

@@ -21,7 +21,7 @@ from plugins.module_utils.hosts.programs.rollout import rollout
 from plugins.module_utils.hosts.rollout_plan import RolloutOptions, plan_hosts, require_possible, window_of
 from plugins.module_utils.jobs.running_job import job_from
 from plugins.module_utils.vmotion.evidence.facts import Facts
-from plugins.module_utils.vmotion.folder import observer_clock, trial_folder
+from plugins.module_utils.vmotion.folder import continued_settings, observer_clock
 from plugins.module_utils.vmotion.programs.maintenance_window import window
 from plugins.module_utils.vmotion.programs.observe import observe
 from plugins.module_utils.vmotion.programs.test import test
@@ -153,9 +153,9 @@ class Team:
         unfinished = self._open_folder() if options.around_job else None
         if options.around_job and not is_training and unfinished is None:
             raise Refused(CLUSTER, "change its hosts around a job", "no job was found", "leave out under_training")
-        requested = window_of(plan, options.change)
+        requested = window_of(plan, options)
         if unfinished:
-            trial_folder.refuse_other(unfinished.path, unfinished.values[START], {"window": requested})
+            continued_settings.refuse_other(unfinished.path, unfinished.values[START], {"window": requested})
         self._roll_out(calls, options, plan)
         if options.around_job and (plan["leaving"] or unfinished):
             return self._carry_out(calls, requested)
@@ -204,7 +204,7 @@ class Team:
         site = TrialCalls(calls.site, calls.run, calls.faults, folder)
         site.points = calls.points
         journal = FolderJournal(site, folder)
-        kept = trial_folder.continued(folder.values.get(START) or journal.write(START, settings), settings)
+        kept = continued_settings.continued(folder.values.get(START) or journal.write(START, settings), settings)
         job = job_from(site.here, site.there, kept)
         trial = Trial(site, job, Facts(kept), requested=dict(requested), started=site.now())
         run = observe if kept["observe"] else window if kept["window"] else test
@@ -228,7 +228,7 @@ class Team:
             folder = Folder(path, self.site.job, dict(self.site.machines))
             self.folders.append(folder)
         else:
-            trial_folder.refuse_other(folder.path, folder.values[START], settings)
+            continued_settings.refuse_other(folder.path, folder.values[START], settings)
         return folder
 
     def _check_moves(self, facts: Facts, job: Job | None) -> None:

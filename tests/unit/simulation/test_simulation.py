@@ -20,7 +20,7 @@ from plugins.module_utils.hosts.rollback import restoring, rollback
 from plugins.module_utils.maintenance import rolling_change, stop_rules
 from plugins.module_utils.vmotion.evidence import facts
 from plugins.module_utils.vmotion.evidence.facts import ranks_by_worker
-from plugins.module_utils.vmotion.folder import trial_folder
+from plugins.module_utils.vmotion.folder import continued_settings
 from plugins.module_utils.vmotion.programs import maintenance_window
 from plugins.module_utils.vmotion.programs import test as vmotion_test
 from plugins.plugin_utils import controller
@@ -120,7 +120,7 @@ MENDS: dict[str, list[tuple[Any, str, Any]]] = {
         (change_hosts.HostChange, "leave_service", nothing),
     ],
     "a window continues with its own profile only": [
-        (trial_folder, "refuse_other", nothing),
+        (continued_settings, "refuse_other", nothing),
         (maintenance_window, "not_as_requested", lambda _trial: ""),
     ],
     "a remediation of an earlier controller is awaited": [

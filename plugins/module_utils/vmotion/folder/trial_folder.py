@@ -18,30 +18,12 @@ from ...errors import CollectionError, Failed, Refused
 from ...vsphere.escaped_names import file_name
 from ..checks import move_lines
 from . import facts_file
+from .continued_settings import WINDOW, is_replaced, kind, refuse_other
 
 CHANGES = "window.json"
 NOTHING: dict[str, Any] = {"found": False, "folder": "", "replaced": False, "launcher": "", "user": "", "moves": []}
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 ELSEWHERE = "name another folder, or judge this test again with the playbook judge"
-# The settings with which a maintenance window continues; others, such as timeouts, may change.
-WINDOW_SETTINGS = ("profile", "host_profiles", "power_off", "moved_by", "non_disruptive")
-PRESENT_SETTINGS = (
-    *("accepted", "max_out_of_service", "other_jobs", "accept_other_jobs", "not_after", "max_minutes", "max_stall_s"),
-    *("notify", "requires_ack"),
-)
-# The values of window_settings, with which a user decides about a window that began with other settings.
-OLD, NEW = "old", "new"
-TEST, WINDOW, OBSERVATION = "vMotion test", "maintenance window", "observation"
-ARTICLES = {TEST: "a vMotion test", WINDOW: "a maintenance window", OBSERVATION: "an observation"}
-PLAYBOOKS = {
-    TEST: "dml.vsphere.vmotion_test",
-    WINDOW: "dml.vsphere.hosts with under_training=true",
-    OBSERVATION: "dml.vsphere.observe",
-}
-EITHER = (
-    "run again with window_settings=old to finish it as it began, or with window_settings=new to end it and begin a "
-    "window with the new ones, in which the changed hosts are planned again"
-)
 OWN_FOLDER = "give tests a folder that only you can write to: vmotion_test_dir"
 
 
@@ -138,40 +120,10 @@ def cluster_of(settings: object) -> str:
     return cluster if isinstance(cluster, str) else ""
 
 
-def refuse_other(folder: Path, before: Mapping[str, Any], requested: Mapping[str, Any]) -> None:
-    """Refuse to continue a test of another kind, or a maintenance window that began with other settings."""
-    tried, kinds = "continue the run in it", (_kind(before), _kind(requested))
-    if kinds[0] != kinds[1]:
-        remedy = f"finish it with the playbook {PLAYBOOKS[kinds[0]]}, or move its folder elsewhere to abandon it"
-        raise Refused(str(folder), tried, f"it has an unfinished {kinds[0]}, not {ARTICLES[kinds[1]]}", remedy)
-    changed = _changes(before, requested)
-    if changed and not (requested.get("window") or {}).get("settings"):
-        cause = f"its maintenance window began with other settings: {'; '.join(changed)}"
-        raise Refused(str(folder), tried, cause, EITHER)
-
-
-def is_replaced(before: Mapping[str, Any], requested: Mapping[str, Any]) -> bool:
-    """Return whether the user wants to replace this unfinished window with one that has other settings."""
-    return bool(_changes(before, requested)) and requested["window"].get("settings") == NEW
-
-
-def _changes(before: Mapping[str, Any], requested: Mapping[str, Any]) -> list[str]:
-    """Return the settings of a window that have changed, each with both values."""
-    old, new = (dict(settings.get("window") or {}) for settings in (before, requested))
-    others = [key for key in WINDOW_SETTINGS if old and _text(old.get(key)) != _text(new.get(key))]
-    return [f"{key} was {_text(old.get(key))} and is {_text(new.get(key))} now" for key in others]
-
-
-def continued(before: Mapping[str, Any], requested: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings with which a test continues: a user can accept a stop rule so that a window goes on."""
-    present = {key: requested["window"][key] for key in PRESENT_SETTINGS if key in requested["window"]}
-    return {**before, "window": {**before["window"], **present} if before["window"] else {}}
-
-
 def is_window(folder: Path) -> bool:
     """Return whether a folder has a maintenance window."""
     start = start_of(folder / NAME)
-    return isinstance(start, dict) and _kind(start) == WINDOW
+    return isinstance(start, dict) and kind(start) == WINDOW
 
 
 def earlier_changes(where: Path, cluster: str) -> list[dict[str, Any]]:
@@ -183,17 +135,6 @@ def earlier_changes(where: Path, cluster: str) -> list[dict[str, Any]]:
             if cluster_of(start_of(path.parent / NAME)) == cluster:
                 changes += [one for one in found if one["back_at"] and one["back_at"] > one["began"]]
     return changes
-
-
-def _kind(settings: Mapping[str, Any]) -> str:
-    return WINDOW if settings.get("window") else OBSERVATION if settings.get("observe") else TEST
-
-
-def _text(value: object) -> str:
-    """Return a setting as text; a value of the command line is text already, such as ``True``."""
-    if isinstance(value, str) and value.lower() in {"true", "false"}:
-        value = value.lower() == "true"
-    return json.dumps(value or None, sort_keys=True)
 
 
 def opened(folder: str, where: str, cluster: str) -> Path:
@@ -210,7 +151,7 @@ def unfinished_test(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the unfinished test of a cluster; refuse one of another kind, or a window with other settings.
 
     ``options["folder"]`` is the folder of the test; if it is empty, the test is searched in ``options["dir"]``. The
-    options ``window`` and ``observe`` are those of the requested test.
+    options ``window`` and ``observe``, and those that name the job, are those of the requested test.
     """
     folder = find(options["folder"], options["dir"], options["cluster"])
     return _test_in(folder, options) if folder else NOTHING

@@ -66,6 +66,8 @@ def test_the_result_has_the_hosts_by_the_way_in_which_they_change_and_the_window
         "accepted": ["red_alarm"],
         "take_over": [],
         "image": {},
+        "only_hosts": [],
+        "canary": "",
     }
 
 

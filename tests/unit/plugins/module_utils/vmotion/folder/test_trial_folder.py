@@ -164,30 +164,3 @@ def test_a_folder_that_another_user_can_replace_is_refused(tmp_path: Path, above
         opening(tmp_path / "tests" / "further")
     (tmp_path / above).chmod(0o1777)
     assert folders.find("", str(tmp_path / "tests"), "gpu") == mine
-
-
-def test_a_window_continues_with_its_settings_and_the_stop_rules_that_are_accepted_now() -> None:
-    before = {"cluster": "gpu", "rounds": 1, "window": {"profile": {"a": 1}, "accepted": [], "max_out_of_service": 1}}
-    requested = {"cluster": "gpu", "rounds": 9, "window": {"profile": {"a": 2}, "accepted": ["red_alarm"]}}
-    assert folders.continued(before, requested) == {
-        "cluster": "gpu",
-        "rounds": 1,
-        "window": {"profile": {"a": 1}, "accepted": ["red_alarm"], "max_out_of_service": 1},
-    }
-    assert folders.continued({**before, "window": {}}, requested)["window"] == {}
-
-
-BEFORE = {"cluster": "gpu", "window": {"profile": {"a": 1}, "power_off": False}}
-
-
-@pytest.mark.parametrize(("settings", "is_replaced"), [("old", False), ("new", True)])
-def test_a_window_that_began_with_other_settings_needs_a_decision(settings: str, is_replaced: bool) -> None:
-    requested = {"cluster": "gpu", "window": {"profile": {"a": 2}, "power_off": False}}
-    ways = "run again with window_settings=old to finish it as it began, or with window_settings=new"
-    with pytest.raises(Refused, match=r'profile was \{"a": 1\} and is \{"a": 2\} now; ' + ways):
-        folders.refuse_other(Path("/one"), BEFORE, requested)
-    decided = {**requested, "window": {**requested["window"], "settings": settings}}
-    folders.refuse_other(Path("/one"), BEFORE, decided)
-    assert folders.is_replaced(BEFORE, decided) is is_replaced
-    same = {**BEFORE, "window": {**BEFORE["window"], "settings": settings}}
-    assert not folders.is_replaced(BEFORE, same), "a window with the same settings continues"
