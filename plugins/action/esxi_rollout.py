@@ -29,6 +29,13 @@ from ..plugin_utils.modules import CONNECTION, Modules
 from ..plugin_utils.world import ActionWorld
 
 NAMES = {"type": "list", "elements": "str", "default": []}
+WINDOW: dict[str, Any] = {
+    **{name: {"type": "str", "default": ""} for name in ("settings", "not_after")},
+    "max_minutes": {"type": "int", "default": 0},
+    "max_stall_s": {"type": "float", "default": 0},
+    "notify": {"type": "list", "elements": "dict", "default": []},
+    **{name: {"type": "bool", "default": False} for name in ("requires_ack", "accept_other_jobs")},
+}
 ARGUMENTS: dict[str, Any] = {
     "cluster": {"type": "str", "required": True},
     "hosts": NAMES,
@@ -49,6 +56,7 @@ ARGUMENTS: dict[str, Any] = {
     "image": {"type": "dict", "default": {}},
     "force_unlock": {"type": "bool", "default": False},
     "refusal": {"type": "str", "default": ""},
+    "window": {"type": "dict", "default": {}, "options": WINDOW},
     "around_job": {"type": "bool", "default": False},
     "plan_only": {"type": "bool", "default": False},
 }

@@ -110,6 +110,12 @@ options:
     description: A sentence with which the task refuses to change hosts. It has no effect if no host differs.
     type: str
     default: ""
+  window:
+    description:
+      - The options of a maintenance window, which RV(window) contains too. Without O(around_job), a
+        change of hosts with one of them is refused.
+    type: dict
+    default: {}
   around_job:
     description: Whether only hosts that stay in service are changed, because a training job runs on the others.
     type: bool

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..core.findings import listed
@@ -16,6 +16,12 @@ from . import image_plan
 from .change_hosts import HostChangeOptions
 from .preflight import host_preflight
 
+# The options of a maintenance window, and their names in the playbook.
+OPTIONS_OF_WINDOW = {
+    **{name: f"window_{name}" for name in ("settings", "not_after", "max_minutes", "max_stall_s", "requires_ack")},
+    "notify": "window_notify",
+    "accept_other_jobs": "accept_other_jobs",
+}
 POSITIVE = ("max_out_of_service", "maintenance_timeout", "reboot_timeout", "lock_ttl")
 
 
@@ -24,6 +30,7 @@ class RolloutOptions:
     """The hosts to change and their order: without ``hosts`` all of the cluster, with ``around_job`` only in service.
 
     ``refusal`` is a sentence against every change, such as one about workers whose training jobs are unknown.
+    ``window`` has the options of a maintenance window, which only ``around_job`` opens.
     """
 
     change: HostChangeOptions
@@ -33,6 +40,7 @@ class RolloutOptions:
     around_job: bool = False
     refusal: str = ""
     force_unlock: bool = False
+    window: Mapping[str, Any] = field(default_factory=dict)
 
 
 def require_positive(change: HostChangeOptions) -> None:
@@ -85,7 +93,7 @@ def _plan_of(planned: Result, left: Result, how: RolloutOptions) -> dict[str, An
     staying = [host for host in hosts if host["host"] in in_service]
     others = rolling_change.refusals(hosts, out, how.change.accepted_stops)
     # A cluster whose hosts match their profile is not refused: nothing is done to it.
-    for_all = [how.refusal] if how.refusal and work else []
+    for_all = list(filter(None, [how.refusal, unread_limits(how)])) if work else []
     return {
         "hosts": [host["host"] for host in hosts],
         "lines": [*planned["image"], *rolling_change.lines(hosts, out)],
@@ -95,6 +103,16 @@ def _plan_of(planned: Result, left: Result, how: RolloutOptions) -> dict[str, An
         "refusals": [*host_preflight.refusals(staying), *others, *for_all],
         "changed": bool(planned["changed"] or any(host.get("changed") for host in out)),
     }
+
+
+def unread_limits(how: RolloutOptions) -> str:
+    """Return why a change without a window is refused that has options of one; empty if it has none."""
+    named = [OPTIONS_OF_WINDOW[name] for name, value in how.window.items() if value]
+    if how.around_job or not named:
+        return ""
+    cause = "only a maintenance window around a training job reads them, and this run opens none"
+    remedy = "add under_training=true, or leave them out"
+    return f"Cluster {how.change.cluster}: could not obey {listed(named)}: {cause}; {remedy}."
 
 
 def require_possible(plan: Mapping[str, Any]) -> None:
@@ -140,4 +158,4 @@ def window_of(plan: Mapping[str, Any], how: RolloutOptions) -> dict[str, Any]:
         del options[name]
     # A window is not continued with other hosts than those from which it began to choose.
     chosen = {"only_hosts": sorted(how.hosts), "canary": "" if how.continue_after_canary else how.canary}
-    return {"hosts": plan["leaving"], **options, **chosen, "accepted": list(accepted)}
+    return {"hosts": plan["leaving"], **options, **chosen, "accepted": list(accepted), **how.window}

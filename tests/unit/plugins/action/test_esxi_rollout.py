@@ -68,6 +68,13 @@ def test_the_result_has_the_hosts_by_the_way_in_which_they_change_and_the_window
         "image": {},
         "only_hosts": [],
         "canary": "",
+        "settings": "",
+        "not_after": "",
+        "max_minutes": 0,
+        "max_stall_s": 0.0,
+        "notify": [],
+        "requires_ack": False,
+        "accept_other_jobs": False,
     }
 
 
@@ -112,6 +119,32 @@ def test_a_refusal_of_the_playbook_holds_only_if_a_host_would_be_changed(differs
     if is_refused:
         with pytest.raises(CollectionError, match="the training jobs of w1 are unknown"):
             require_possible(plan)
+
+
+@pytest.mark.parametrize(
+    ("window", "named"),
+    [
+        ({"not_after": "06:00", "requires_ack": True}, "window_not_after, window_requires_ack"),
+        ({"max_minutes": 60}, "window_max_minutes"),
+        ({"accept_other_jobs": "true", "notify": [{"url": "https://chat"}]}, "accept_other_jobs, window_notify"),
+        ({"not_after": "", "accept_other_jobs": "false", "max_minutes": "0"}, ""),
+    ],
+)
+def test_a_rollout_refuses_limits_that_only_a_window_obeys(window: dict[str, Any], named: str) -> None:
+    without, around = (esxi_rollout.options_of(given(window=window, around_job=around)) for around in (False, True))
+    idle = HostWorld({"esx1": FakeHost(0, differs=False)})
+
+    (refused,) = plan_hosts(world(), without)["refusals"] or [""]
+
+    assert refused.partition(": only a")[0] == (f"Cluster gpu: could not obey {named}" if named else "")
+    assert plan_hosts(world(), around)["refusals"] == plan_hosts(idle, without)["refusals"] == []
+    assert (
+        esxi_rollout.result_of(plan_hosts(world(), around), around, is_changed=False)["window"].items()
+        >= {
+            "max_minutes": int(window.get("max_minutes", 0)),
+            "accept_other_jobs": window.get("accept_other_jobs") == "true",
+        }.items()
+    )
 
 
 class FakeModules:

@@ -12,16 +12,15 @@ import pytest
 
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.hosts.change_hosts import HostChangeOptions
-from plugins.module_utils.hosts.rollout_plan import RolloutOptions, window_of
+from plugins.module_utils.hosts.rollout_plan import OPTIONS_OF_WINDOW, RolloutOptions, window_of
 from plugins.module_utils.vmotion.folder import continued_settings as continuing
 from plugins.module_utils.vmotion.trial.settings import OPTIONS
 from tests.fakes.trial import SETTINGS
 
 ONE = Path("/tests/gpu-1")
-# For the role esxi_host, these are the limits of a window.
-LIMITS = dict.fromkeys(("settings", "not_after", "max_minutes", "max_stall_s", "requires_ack", "notify"))
-PLANNED = window_of({"leaving": ["esx1"]}, RolloutOptions(HostChangeOptions("gpu", {"level": 1})))
-WINDOW = {**PLANNED, **LIMITS, "accept_other_jobs": False, "other_jobs": []}
+LIMITS = dict.fromkeys(OPTIONS_OF_WINDOW)
+HOW = RolloutOptions(HostChangeOptions("gpu", {"level": 1}), window=LIMITS)
+WINDOW = {**window_of({"leaving": ["esx1"]}, HOW), "other_jobs": []}
 KINDS = {"window": {**SETTINGS, "window": WINDOW}, "observe": {**SETTINGS, "observe": {"seconds": 60}}}
 ALLOWED = {
     "test": {*continuing.PRESENT, *continuing.KEPT},
