@@ -8,17 +8,17 @@ The MPIJob itself reports only ``Created`` while a pod cannot be scheduled or it
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Optional
 
 from ..training.job_end import Cause, cause_of
 from .containers import STARTING
-from .job_kinds import KINDS, WORKER
+from .job_kinds import KINDS, LAUNCHER, WORKER
 from .job_spec import MPIRUN, TORCHRUN
 from .last_attempt import ended_launchers, last_attempt
-from .object_fields import conditions, is_true, part, several
-from .seen import Event, JobSnapshot
+from .object_fields import conditions, is_true, part, seconds, several
+from .seen import Event, JobSnapshot, Pod
 
 # The reasons of the kubelet for an image that it cannot pull.
 _IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ErrImagePullBackOff")
@@ -108,15 +108,23 @@ def _by_suspension(snapshot: JobSnapshot) -> str | None:
 
 
 def _by_refusal(snapshot: JobSnapshot) -> str | None:
-    """Return why a pod could not be created (quota, admission, limits); None once all pods exist."""
-    if snapshot.launchers and len(snapshot.pods_with_role(WORKER)) >= len(set(snapshot.ranks)):
-        return None
+    """Return why a pod could not be created (quota, admission, limits); None once it could."""
     for event in reversed(snapshot.events):
         if event.reason == "SuccessfulCreate":
+            # The operators create the launcher after the workers.
             return None
         if event.is_warning and event.reason in ("MPIJobFailed", "FailedCreate"):
-            return f"a pod cannot be created: {_refusal(event.message)}"
+            return None if _is_over(event, snapshot) else f"a pod cannot be created: {_refusal(event.message)}"
     return None
+
+
+def _is_over(refusal: Event, snapshot: JobSnapshot) -> bool:
+    """Return whether the pods that were refused exist, a pod was created later, or the job has run later."""
+    is_of_launcher = refusal.name in (f"{snapshot.name}-{LAUNCHER}", f"{snapshot.name}-{LAUNCHER}-0")
+    made = snapshot.launchers if is_of_launcher else snapshot.pods_with_role(WORKER)
+    ran = seconds(conditions(snapshot.job).get("Running", {}).get("lastTransitionTime"))
+    later = [at for at in (ran, *(pod.made for pod in made)) if at is not None and at > (refusal.at or at)]
+    return bool(later) or len(made) >= (1 if is_of_launcher else len(set(snapshot.ranks)) or 1)
 
 
 def _refusal(message: str) -> str:
@@ -263,7 +271,14 @@ def _logged(snapshot: JobSnapshot) -> Cause:
     launchers = ended_launchers(snapshot.pods)
     code = launchers[-1].exit_code if launchers else None
     by = TORCHRUN if any(pod.leads for pod in snapshot.pods) else MPIRUN
-    return cause_of(snapshot.log, code, snapshot.ranks, by)
+    return cause_of(snapshot.logs_beside + snapshot.log, code, snapshot.ranks, by)
+
+
+def culprit(failed: Sequence[Pod], logs: Mapping[str, str], ranks: Sequence[str]) -> Pod | None:
+    """Return the pod with the rank that ended the job, among those whose torchrun failed, the first one first."""
+    rank = cause_of("\n".join(logs.values()), None, ranks, TORCHRUN).rank
+    host = ranks[rank] if rank is not None and rank < len(ranks) else ""
+    return next((pod for pod in failed if pod.host == host), failed[0] if failed else None)
 
 
 def _by_condition(snapshot: JobSnapshot) -> str | None:

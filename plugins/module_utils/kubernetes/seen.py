@@ -18,6 +18,9 @@ _JOB = tuple(dict.fromkeys(kind.job_label for kind in KINDS.values()))
 _ROLE = tuple(dict.fromkeys(kind.role_label for kind in KINDS.values()))
 _INDEX = tuple(dict.fromkeys(kind.index_label for kind in KINDS.values()))
 MOST_RANKS = 100_000
+# A torchrun gives its ranks 30 s to end:
+# https://github.com/pytorch/pytorch/blob/main/torch/distributed/elastic/multiprocessing/api.py (close).
+TOGETHER_SECONDS, MOST_LOGS = 40.0, 64
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class Pod:
 
     ``waits`` and ``killed`` name the container that waits or was killed, if it is not the one with the program.
     ``setup_error`` is how an init container failed, ``made`` when the pod was created.
+    ``disrupted`` is when Kubernetes decided to end the pod, or else when its program ended.
     ``tolerates`` is the number of seconds that the pod stays on a silent node; None without limit. ``host`` is its host
     name, without the end that Trainer's Jobs append to the name of the pod. ``leads`` states whether a worker stands
     for the launcher of a job that has none.
@@ -68,6 +72,7 @@ class Pod:
     killed_at: float | None = None
     setup_error: str = ""
     made: float | None = None
+    disrupted: float | None = None
     host: str = ""
     leads: bool = False
 
@@ -81,6 +86,7 @@ class Pod:
 class JobSnapshot:
     """A job as the API reports it at one time, with its pods and events; ``job`` is None if it does not exist.
 
+    ``log`` is the output of the launcher, ``logs_beside`` that of other pods with ranks that failed at that time.
     ``is_known`` states whether the API serves jobs of this kind, ``has_namespace`` whether the namespace exists.
     """
 
@@ -93,6 +99,7 @@ class JobSnapshot:
     has_namespace: bool = True
     boot_ids: Mapping[str, str] = field(default_factory=dict)
     log: str = ""
+    logs_beside: str = ""
     now: float = 0.0
     api: str = V2BETA1
 
@@ -167,11 +174,20 @@ def has_launcher(made: Iterable[Object]) -> bool:
     return not names or LAUNCHER in names
 
 
-def with_leader(pods: Sequence[Pod]) -> list[Pod]:
-    """Return the pods of a job without a launcher: the first that failed stands for it, or else that of rank 0."""
-    failed = [pod for pod in pods if pod.exit_code or pod.phase == "Failed"]
-    first = min(failed, key=lambda pod: pod.ended or 0.0, default=None)
-    leader = first or next((pod for pod in pods if pod.index == 0), None)
+def failed_together(pods: Sequence[Pod]) -> list[Pod]:
+    """Return the first pods that failed, the first one first: that of the cause may end later than others.
+
+    The times of the API are in full seconds, and a torchrun waits for its other ranks before it ends.
+    """
+    failed = sorted(
+        (pod for pod in pods if pod.exit_code or pod.phase == "Failed"), key=lambda pod: (pod.ended or 0.0, pod.name)
+    )
+    return [pod for pod in failed if (pod.ended or 0.0) <= (failed[0].ended or 0.0) + TOGETHER_SECONDS][:MOST_LOGS]
+
+
+def with_leader(pods: Sequence[Pod], leader: Pod | None) -> list[Pod]:
+    """Return the pods of a job without a launcher: this one stands for it, or else that of rank 0."""
+    leader = leader or next((pod for pod in pods if pod.index == 0), None)
     return [replace(pod, leads=pod is leader) for pod in pods]
 
 
@@ -257,7 +273,8 @@ def _pod(thing: Object, marked: Object, job: Object | None) -> Pod:
     role = next((str(marked[key]) for key in _ROLE if key in marked), "")
     role = WORKER if role == KINDS[TRAINJOB].worker_role else role
     containers = containers_of(thing, program_of(job, role))
-    scheduled = conditions(thing).get("PodScheduled", {})
+    by_type = conditions(thing)
+    scheduled = by_type.get("PodScheduled", {})
     return Pod(
         name=str(metadata.get("name") or ""),
         uid=str(metadata.get("uid") or ""),
@@ -272,6 +289,7 @@ def _pod(thing: Object, marked: Object, job: Object | None) -> Pod:
         tolerates=tolerated_seconds(several(spec, "tolerations")),
         address=_word(status, "podIP"),
         made=seconds(metadata.get("creationTimestamp")),
+        disrupted=seconds(by_type.get("DisruptionTarget", {}).get("lastTransitionTime")) or containers.ended,
         host=_word(spec, "hostname") or str(metadata.get("name") or ""),
         **vars(containers),
     )

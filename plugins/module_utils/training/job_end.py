@@ -13,7 +13,7 @@ from .mpi_output import OutputLine, lines_of
 from .rank_errors import RankError, errors_of
 
 SHOWN_LINES = 10
-ABORTED, KILLED = 6, 9
+ABORTED, KILLED, TERMINATED = 6, 9, 15
 # A shell exits with 128 plus the number of the signal that ended its program.
 BY_SIGNAL = 128
 SIGNALS = {
@@ -25,7 +25,7 @@ SIGNALS = {
     8: "Floating point exception",
     KILLED: "Killed",
     11: "Segmentation fault",
-    15: "Terminated",
+    TERMINATED: "Terminated",
 }
 # Python's exit code after an uncaught exception.
 UNCAUGHT = 1
@@ -137,15 +137,20 @@ def _by_exit(output: Output) -> Explanation | None:
     if match is None:
         return None
     rank, code = int(match[1]), int(match[2])
-    who, node = _who(rank, output), _node_of(rank, output)
     if code - BY_SIGNAL in SIGNALS:
         signal = code - BY_SIGNAL
-        sentence = f"{who} was ended by signal {signal} ({SIGNALS[signal]}), as its exit code {code} shows"
-        return _ended_by(signal, Explanation(sentence, rank, node), output)
+        how = f"was ended by signal {signal} ({SIGNALS[signal]}), as its exit code {code} shows"
+        ended = Explanation(f"{_who(rank, output)} {how}", rank, _node_of(rank, output))
+        return _ended_by(signal, ended, output)
+    return _ended_with(code, rank, output)
+
+
+def _ended_with(code: int, rank: int, output: Output) -> Explanation:
+    """Return why a rank ended with an exit code: its error, or that of the rank whose end it only reported."""
     reported = bool(output.of_rank(rank, is_report=True))
     other = (_by_error(output) or _by_report(output, rank)) if reported else None
     late = _late_error(rank, output) if code == UNCAUGHT else None
-    ended = Explanation(f"{who} ended with exit code {code}", rank, node)
+    ended = Explanation(f"{_who(rank, output)} ended with exit code {code}", rank, _node_of(rank, output))
     return _own_error(rank, output) or other or late or ended
 
 
@@ -227,18 +232,42 @@ def _by_ssh(output: Output) -> Explanation | None:
     return _of_node(f"the launcher could not reach {where}: {match[0].strip()}", node, output)
 
 
+class _AgentFailure(NamedTuple):
+    """A process that torchrun of a node saw end; ``code`` is below 0 after a signal."""
+
+    time: str
+    rank: int
+    code: int
+    pid: int
+
+
+# The failures of one agent; it saw all of them within a tenth of a second.
+_FAILURE = re.compile(
+    r"\n\s+time\s+: (\S{1,40})[^\n]*(?:\n\s+host\s+: [^\n]*)?\n\s+rank\s+: (\d{1,9}) [^\n]*"
+    r"\n\s+exitcode\s+: (-?\d{1,9}) \(pid: (\d{1,9})\)"
+)
+
+
 def _by_agent(output: Output) -> Explanation | None:
-    """Return the process that torchrun of a node saw end first."""
-    words = r"Root Cause \(first observed failure\):.*?\n\s+rank\s+: (\d+) .*?\n\s+exitcode\s+: (-?\d+) \(pid: (\d+)\)"
-    match = re.search(words, output.text, re.DOTALL)
-    if match is None:
+    """Return the process that ended by itself among those that the torchrun of each node saw end.
+
+    Ranks that lose another one end within the same second, and may be seen first.
+    """
+    found = [_AgentFailure(each[1], *map(int, each.groups()[1:])) for each in _FAILURE.finditer(output.text)]
+    first = min(found, key=lambda each: (_is_consequence(each, output), each.time), default=None)
+    if first is None:
         return None
-    rank, code = int(match[1]), int(match[2])
-    who, node = _who(rank, output), _node_of(rank, output)
-    if code < 0:
-        sentence = f"{who} (process {match[3]}) was ended by signal {-code}"
-        return _ended_by(-code, Explanation(sentence, rank, node), output)
-    return _own_error(rank, output) or Explanation(f"{who} ended with exit code {code}", rank, node)
+    if first.code < 0:
+        sentence = f"{_who(first.rank, output)} (process {first.pid}) was ended by signal {-first.code}"
+        return _ended_by(-first.code, Explanation(sentence, first.rank, _node_of(first.rank, output)), output)
+    return _ended_with(first.code, first.rank, output)
+
+
+def _is_consequence(failure: _AgentFailure, output: Output) -> int:
+    """Return 0 for a process that ended by itself or was killed, 2 for one that lost another, 1 if that is unknown."""
+    if output.of_rank(failure.rank) or (failure.code < 0 and -failure.code not in (ABORTED, TERMINATED)):
+        return 0
+    return 2 if output.of_rank(failure.rank, is_report=True) else 1
 
 
 def _by_executable(output: Output) -> Explanation | None:

@@ -52,7 +52,9 @@ class LivePace:
         self._total, self._curve = total_steps, curve or Curve()
         self._ranks: dict[int, _Rank] = {}
         self._size = 0
-        self._phase = self._by = ""
+        # The outermost phase of each rank in one: a checkpoint ends on some ranks while others still write.
+        self._phases: dict[int, str] = {}
+        self._by = ""
         self._not_finite = NotFinite()
         self._others = 0
         self.last_seen: float | None = None
@@ -69,11 +71,20 @@ class LivePace:
             if record.mark is None:
                 self._take_step(record)
             else:
-                self._phase = record.phase if record.mark == "begin" else ""
+                self._take_mark(record)
         return count
+
+    def _take_mark(self, record: ReceivedRecord) -> None:
+        """Begin or end a phase of one rank; those of the others go on."""
+        if record.mark == "begin":
+            self._phases.setdefault(record.rank, record.phase)
+        elif self._phases.get(record.rank) == record.phase:
+            del self._phases[record.rank]
 
     def _take_step(self, record: ReceivedRecord) -> None:
         self._by, self._others = record.by, max(self._others, record.others)
+        # A rank that trains is in no phase, also if it was restarted in one.
+        self._phases.pop(record.rank, None)
         self._not_finite.feed(record)
         rank = self._ranks.setdefault(record.rank, _Rank())
         rank.step, rank.host = record.step, record.host
@@ -106,8 +117,8 @@ class LivePace:
 
     @property
     def phase(self) -> str:
-        """Return the phase that began last and has not ended, otherwise ``train``."""
-        return self._phase or "train"
+        """Return a phase that some rank is in, such as the checkpoint that it still writes, otherwise ``train``."""
+        return next(iter(self._phases.values()), "train")
 
     @property
     def _goal(self) -> int:

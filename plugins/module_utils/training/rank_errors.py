@@ -54,13 +54,16 @@ _OF_ANOTHER = re.compile(
     r"Timed out waiting \d+ ?ms|DistStoreError|monitoredBarrier|collective operation timeout|"
     r"timed out in blocking wait|socket has timed out|failed to recv, got 0 bytes|retr(?:ie|ei)ving ncclUniqueId|"
     r"communicator was aborted|FlightRecorder|(?:collective timeout|timeout signal) from|dump debug info|at NCCL work|"
-    r"NCCL operations have failed or timed out|taking the entire process down|Collective ops? (?:is|are) aborted"
+    r"NCCL operations have failed or timed out|taking the entire process down|Collective ops? (?:is|are) aborted|"
+    r"did the remote server shutdown or crash",
+    re.IGNORECASE,
 )
 # With these words a rank reports the end of another one only if the error names a rank, a node of the job or a
 # collective: a server of data may refuse a connection too.
 _OF_CONNECTION = re.compile(
-    r"by (?:remote )?peer|[Cc]onnection (?:reset|closed|refused)|Broken pipe|[Ss]ocket (?:closed|Timeout)|[Ww]atchdog|"
-    r"[Ww]ait timeout after"
+    r"by (?:remote )?peer|connection (?:reset|closed|refused)|broken pipe|socket (?:closed|timeout)|watchdog|"
+    r"wait timeout after",
+    re.IGNORECASE,
 )
 _NAMES_A_PEER = re.compile(
     r"\branks?\b[ :#]{0,2}\d|\btask:\d|gloo|nccl|c10d|torch\.distributed|horovod|MPI_|\bPG \w|"

@@ -7,14 +7,27 @@ from __future__ import annotations
 import base64
 import contextlib
 import time
+from collections.abc import Sequence
+from typing import List, Tuple
 
 from ...errors import Failed
 from ...training.guest import job_secrets
+from ..causes import culprit
 from ..job_kinds import KINDS, LAUNCHER, NODE, TRAINJOB, JobKind
 from ..job_spec import SECRET
 from ..last_attempt import ended_launchers
 from ..object_fields import Object, part, seconds, several
-from ..seen import JobSnapshot, boot_ids, events_of, has_launcher, owners_of, pods_of, with_leader
+from ..seen import (
+    JobSnapshot,
+    Pod,
+    boot_ids,
+    events_of,
+    failed_together,
+    has_launcher,
+    owners_of,
+    pods_of,
+    with_leader,
+)
 from .connection import Api, segment
 
 # The size of the end of a log that is kept, and of the part that is read at most: a line may have any length.
@@ -31,8 +44,9 @@ def read(api: Api, namespace: str, name: str, version: str) -> JobSnapshot:
     created = _made(api, namespace, name, kind) if job else []
     owners = owners_of(job, created)
     pods = pods_of(name, api.items(f"{inside}/pods"), owners, job)
-    pods = pods if has_launcher(created) else with_leader(pods)
-    ended = ended_launchers(pods)
+    ranks = JobSnapshot(name, namespace, job, api=version).ranks
+    leads = _with_launcher if has_launcher(created) else _with_culprit
+    pods, log, beside = leads(api, namespace, name, pods, ranks)
     made = seconds(part(job, "metadata").get("creationTimestamp"))
     uids = {*owners, *(pod.uid for pod in pods)}
     return JobSnapshot(
@@ -44,7 +58,8 @@ def read(api: Api, namespace: str, name: str, version: str) -> JobSnapshot:
         is_known=is_known,
         has_namespace=job is not None or _has(api, inside),
         boot_ids=boot_ids(api.items("/api/v1/nodes")) if pods else {},
-        log=shown_log(api, namespace, name, ended[-1].name) if ended else "",
+        log=log,
+        logs_beside=beside,
         now=time.time(),
         api=version,
     )
@@ -76,15 +91,37 @@ def launcher_log(api: Api, namespace: str, pod: str, last: int = LOG_BYTES) -> s
 
 
 def shown_log(api: Api, namespace: str, name: str, pod: str) -> str:
-    """Return the end of a log without the values of the job's Secret: a rank may print its environment.
+    """Return the end of the log of one pod of a job, as ``shown_logs``."""
+    return shown_logs(api, namespace, name, [pod])[pod]
+
+
+def shown_logs(api: Api, namespace: str, name: str, pods: Sequence[str]) -> dict[str, str]:
+    """Return the ends of logs without the values of the job's Secret: a rank may print its environment.
 
     The first line is left out if it is incomplete, because it may begin within a value.
     """
-    log = launcher_log(api, namespace, pod)
-    secrets = _secret_values(api, namespace, name) if log else []
-    if secrets and len(log) >= LOG_BYTES:
-        log = log.partition("\n")[2]
-    return job_secrets.without(log, secrets)
+    logs = {pod: launcher_log(api, namespace, pod) for pod in pods}
+    secrets = _secret_values(api, namespace, name) if any(logs.values()) else []
+    if secrets:
+        logs = {pod: log.partition("\n")[2] if len(log) >= LOG_BYTES else log for pod, log in logs.items()}
+    return {pod: job_secrets.without(log, secrets) for pod, log in logs.items()}
+
+
+# The pods with the one that stands for the launcher, the log of the launcher, and those of other pods.
+Led = Tuple[List[Pod], str, str]
+
+
+def _with_launcher(api: Api, namespace: str, name: str, pods: list[Pod], _ranks: Sequence[str]) -> Led:
+    ended = ended_launchers(pods)
+    return pods, shown_log(api, namespace, name, ended[-1].name) if ended else "", ""
+
+
+def _with_culprit(api: Api, namespace: str, name: str, pods: list[Pod], ranks: Sequence[str]) -> Led:
+    """Let the pod with the cause stand for the launcher, among those that failed together."""
+    failed = failed_together(pods)
+    logs = shown_logs(api, namespace, name, [pod.name for pod in failed])
+    led, log, _none = _with_launcher(api, namespace, name, with_leader(pods, culprit(failed, logs, ranks)), ())
+    return led, log, "".join(f"{each}\n" for each in logs.values() if each != log)
 
 
 def _secret_values(api: Api, namespace: str, name: str) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...durable.calls import NodeCalls, Result, required
+from ..live_pace import longest_silence
 from .launching import Launched
 from .training_run import MPI, TrainingFailed, TrainingRun
 
@@ -44,7 +45,7 @@ class RunWatch:
             "stop": f"{self._folder}/stop",
             "view": True,
             "output": f"{run.results}/output.log",
-            "silence": WEEK_SECONDS if run.o["command"] else int(run.o["silence"]) * 2,
+            "silence": WEEK_SECONDS if run.o["command"] else 2 * longest_silence(int(run.o["silence"]), "checkpoint"),
             "timeout": WEEK_SECONDS,
             # The watch ends itself if the playbook is killed.
             "started_by": calls.controller(),

@@ -171,6 +171,72 @@ def test_a_failure_of_a_machine_in_the_last_attempt_is_the_cause(
     assert (job_state["why"], job_state["machine"], job_state["exit_code"]) == (why, True, code)
 
 
+# The launcher ended 50 s after the job was created.
+ENDED = launcher("aaaaa", 1, terminated(4, 50))
+SOFT = {"conditions": [{"type": "DisruptionTarget", "status": "True", "lastTransitionTime": stamp(48)}]}
+AFTER_THE_END: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], bool]] = {
+    "evicted": ([], [event("Pod", "t2-worker-0", "Evicted", "low on memory", 60)], False),
+    "status of an evicted pod": (
+        [pod("worker", 0, phase="Failed", state=terminated(2, 60, 137), status=EVICTION)],
+        [],
+        False,
+    ),
+    "beyond its memory": ([pod("worker", 0, phase="Failed", state=terminated(2, 60, 137, "OOMKilled"))], [], False),
+    "deleted by a taint": ([], [event("Pod", "t2-worker-0", "TaintManagerEviction", f"{MARK}t2-worker-0", 60)], False),
+    "evicted before the end": ([], [event("Pod", "t2-worker-0", "Evicted", "low on memory", 49)], True),
+    "evicted before the end and given time to end": (
+        [pod("worker", 0, phase="Failed", state=terminated(2, 78, 137), status={**EVICTION, **SOFT})],
+        [],
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("pods", "events", "is_cause"), AFTER_THE_END.values(), ids=AFTER_THE_END)
+def test_ignores_failures_after_the_end_of_the_job(
+    pods: list[dict[str, Any]], events: list[dict[str, Any]], is_cause: bool
+) -> None:
+    job_state = state_of(snapshot(job(CREATED, FAILED), [ENDED, *pods], events, VALUE_ERROR, after=310))
+
+    assert (job_state["why"] != ENDED_BY_VALUE_ERROR, job_state["machine"]) == (is_cause, is_cause)
+
+
+QUOTA = 'pods "t2-worker-2" is forbidden: exceeded quota: gpus'
+REFUSED = event("MPIJob", "t2", "MPIJobFailed", f"worker pod created failed: {QUOTA}", 9)
+REFUSED_LAUNCHER = event("Job", "t2-launcher", "FailedCreate", f"Error creating: {QUOTA}", 9)
+
+
+def starting(index: int, made: float) -> dict[str, Any]:
+    pending = pod("worker", index, phase="Pending", state={"waiting": {"reason": "ContainerCreating"}})
+    pending["metadata"]["creationTimestamp"] = stamp(made)
+    return pending
+
+
+@pytest.mark.parametrize(
+    ("pods", "events", "is_reported"),
+    [
+        ([starting(0, 1), starting(1, 1)], [REFUSED], True),
+        ([starting(0, 1), starting(1, 1), starting(2, 30)], [REFUSED], False),
+        ([starting(0, 1), starting(1, 30)], [REFUSED], False),
+        ([starting(0, 1), starting(1, 1), starting(2, 1)], [REFUSED_LAUNCHER], True),
+    ],
+    ids=["a_worker", "all_exist", "one_was_created_later", "the_launcher"],
+)
+def test_reports_a_quota_while_it_refuses_pods(
+    pods: list[dict[str, Any]], events: list[dict[str, Any]], is_reported: bool
+) -> None:
+    job_state = state_of(snapshot(job(CREATED), pods, events))
+
+    assert ("exceeded quota: gpus" in job_state["why"]) is is_reported
+
+
+def test_ignores_a_quota_from_before_the_job_ran() -> None:
+    given = job(CREATED, ("Running", "False", "MPIJobFailed"), FAILED)
+    given["status"]["conditions"][1]["lastTransitionTime"] = stamp(40)
+
+    assert "quota" not in state_of(snapshot(given, [], [REFUSED]))["why"]
+
+
 def test_memory_that_a_worker_used_in_the_last_attempt_is_the_cause() -> None:
     pods = [
         launcher("aaaaa", 1, terminated(4, 50)),

@@ -101,6 +101,29 @@ def test_the_node_whose_torchrun_failed_first_has_the_cause(tmp_path: Path, log:
     assert (job["state"], job["why"], job["machine"]) == ("died", why, log == "kill")
 
 
+@pytest.mark.parametrize("of_victim", [79, 80, 85], ids=["before", "same_second", "after"])
+@pytest.mark.parametrize(
+    ("log", "why"),
+    [
+        ("fail", "rank 1 on train-node-0-1 ended: ValueError: the batch is empty (t.py, line 10)"),
+        ("kill", "rank 1 on train-node-0-1 (process 32737) was ended by signal 9"),
+    ],
+)
+def test_torchrun_names_the_rank_that_the_others_lost(tmp_path: Path, log: str, why: str, of_victim: int) -> None:
+    pods = [ended(0, "k3", "x7k2p", 1, of_victim), ended(1, "k2", "9fjq4", 1, 80)]
+    text = {
+        f"{CORE}/pods/train-node-0-0-x7k2p/log": (TORCHRUN_LOGS / "fail.0.log").read_text(),
+        f"{CORE}/pods/train-node-0-1-9fjq4/log": (TORCHRUN_LOGS / f"{log}.1.log").read_text(),
+    }
+    server = without_launcher(("Failed", "FailedJobs"), pods=pods, **text)
+    server.answers[f"{PLACE}/trainjobs/train"]["spec"]["trainer"]["numProcPerNode"] = 1
+
+    result = read(server, tmp_path)
+
+    assert (result["job"]["why"], result["job"]["machine"]) == (why, log == "kill")
+    assert result["log"].strip() == (TORCHRUN_LOGS / f"{log}.1.log").read_text().strip()
+
+
 def test_torchrun_without_output_is_named(tmp_path: Path) -> None:
     pods = [ended(0, "k3", "x7k2p", 143, 85)]
     text = {f"{CORE}/pods/train-node-0-0-x7k2p/log": "\n"}

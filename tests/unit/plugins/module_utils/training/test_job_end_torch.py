@@ -92,6 +92,11 @@ OUT_OF_MEMORY = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 15.77 GiB"
 )
 LOST_STORE = "torch.distributed.DistNetworkError: failed to recv, got 0 bytes"
+# Since PyTorch 2.5.
+LOST_SERVER = (
+    "torch.distributed.DistNetworkError: Failed to recv, got 0 bytes. Connection was likely closed. Did the remote "
+    "server shutdown or crash?"
+)
 NO_ID = (
     "torch.distributed.DistBackendError: [0] is setting up NCCL communicator and retrieving ncclUniqueId from [1] via "
     "c10d key-value store by key '0', but store->get('0') got error: failed to recv, got 0 bytes"
@@ -191,7 +196,7 @@ def test_a_timeout_without_another_error_names_the_silent_rank_and_the_one_that_
     assert (cause.sentence, cause.rank) == (f"{RANK_1_IS_MISSING}{TIMED_OUT}", 1)
 
 
-@pytest.mark.parametrize("consequence", [LOST_STORE, NO_ID, OLD_NO_ID])
+@pytest.mark.parametrize("consequence", [LOST_STORE, LOST_SERVER, NO_ID, OLD_NO_ID])
 @pytest.mark.parametrize("ended", [exited, aborted])
 def test_a_lost_store_is_a_consequence_of_the_end_of_another_rank(
     consequence: str, ended: Callable[[int], str]
@@ -211,3 +216,36 @@ def test_an_error_of_the_gpu_that_the_watchdog_found_is_an_error_of_its_rank(lin
     cause = cause_of(output, 1, RANKS)
 
     assert (cause.sentence, cause.rank) == (f"rank 1 on n2 ended: {ILLEGAL}", 1)
+
+
+def failed(rank: int, code: int, second: int) -> str:
+    """Return one failure in the report of a torchrun."""
+    signal = "  (SIGKILL)" if code == -9 else " "
+    time = f"  time      : 2026-11-27_14:57:{second:02d}\n  host      : {RANKS[rank]}\n"
+    return f"[0]:\n{time}  rank      : {rank} (local_rank: {rank})\n  exitcode  : {code} (pid: 30{rank}){signal}\n"
+
+
+def agent(*failures: str) -> str:
+    *others, root = failures
+    return f"Failures:\n{''.join(others)}Root Cause (first observed failure):\n{root}"
+
+
+@pytest.mark.parametrize(
+    ("output", "sentence", "is_of_machine"),
+    [
+        # One agent saw both ends at once, or that of the rank that lost the other one first.
+        (agent(failed(1, -9, 7), failed(0, 1, 7)), "rank 1 on n2 (process 301) was ended by signal 9", True),
+        (agent(failed(0, 1, 7)) + agent(failed(1, -9, 8)), "rank 1 on n2 (process 301) was ended by signal 9", True),
+        (
+            err(1, *TRACEBACK, MISSING) + agent(failed(0, 1, 7)),
+            f"rank 1 on n2 ended: {MISSING} (train.py, line 3)",
+            False,
+        ),
+        (agent(failed(0, 1, 7)), f"{RANK_1_IS_MISSING}{CLOSED}", False),
+    ],
+    ids=["same_poll", "victim_first", "only_the_victim_reported", "lost_node"],
+)
+def test_torchrun_names_the_rank_that_ended_by_itself(output: str, sentence: str, is_of_machine: bool) -> None:
+    cause = cause_of(err(0, CLOSED) + output, 1, RANKS, "torchrun")
+
+    assert (cause.sentence, cause.is_of_machine) == (sentence, is_of_machine)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.training.live_pace import LivePace, StepsSince
+from plugins.module_utils.training.live_pace import LivePace, StepsSince, longest_silence
 
 
 def record(rank: int, step: int, seen: float, **more: Any) -> dict[str, Any]:
@@ -89,6 +89,34 @@ def test_a_pause_is_named_until_it_ends() -> None:
     pace.feed([record(0, 2, 6.0, phase="eval", mark="end")])
     assert "eval" not in pace.line()
     assert pace.last_seen == 6.0
+
+
+def mark(rank: int, seen: float, mark: str, phase: str = "checkpoint") -> dict[str, Any]:
+    return record(rank, 2, seen, phase=phase, mark=mark)
+
+
+@pytest.mark.parametrize(
+    ("more", "phase"),
+    [
+        pytest.param([mark(0, 5.0, "begin"), mark(1, 5.0, "begin"), mark(1, 5.1, "end")], "checkpoint", id="one_saves"),
+        pytest.param([mark(0, 5.0, "begin"), mark(1, 5.1, "end"), mark(0, 9.0, "end")], "train", id="all_saved"),
+        pytest.param([mark(1, 5.0, "begin", "eval"), mark(0, 5.1, "end")], "eval", id="one_evaluates"),
+        pytest.param([mark(0, 5.0, "begin"), record(0, 3, 6.0)], "train", id="trains_again_after_a_restart"),
+        pytest.param(
+            [mark(0, 5.0, "begin", "eval"), mark(0, 5.0, "begin", "input"), mark(0, 5.1, "end", "input")],
+            "eval",
+            id="nested",
+        ),
+    ],
+)
+def test_a_phase_lasts_until_every_rank_leaves(more: list[dict[str, Any]], phase: str) -> None:
+    pace = LivePace()
+    steps(pace, 2)
+
+    pace.feed(more)
+
+    assert pace.summary()["phase"] == phase
+    assert longest_silence(60, pace.phase) == (60 if phase == "train" else 600)
 
 
 def in_domain(rank: int, step: int, seen: float, **more: Any) -> dict[str, Any]:
