@@ -23,17 +23,20 @@ A program is a function that reads from top to bottom and touches the world thro
 The contract:
 
 1. A decision rests on arguments and on values of ``once`` alone, so that each controller takes the same way. Reading
-   the server, a file, the clock or a random number is an effect. A value that ages is read again with ``ensure``.
+   the server, a file, the clock or a random number is an effect. A value that ages is read again with ``ensure`` in
+   the effect that needs it.
 2. Values are JSON. A key stands for one effect in a run; keys in loops carry the item.
 3. An effect that fails raises a ``CollectionError`` and writes nothing. An effect that a death can interrupt asks, when
    it is done again, whether it happened; the program does not ask.
-4. ``held`` releases in order, after success, failure and interruption. Only a controller that is gone releases
-   nothing: the next one takes it again and releases it. If a release fails, ``left`` has its name and the reason, and
-   the run stays open.
-5. ``say`` shows a line once: what an earlier controller has shown is not repeated.
-6. The error that ends an ``attempt`` is written. A later controller takes the written values of the block, starts and
-   takes nothing else in it, and releases its held things: a part that failed is not tried again. So is a thing whose
-   taking failed, which may have happened in part.
+4. ``held`` releases in order, after success, failure and interruption, also one of the taking. Only a controller that
+   is gone releases nothing: the next one takes it again and releases it. If a release fails, ``left`` has its name and
+   the reason, and the run stays open.
+5. ``say`` shows the lines behind the last written value: those before it were shown by the controller that wrote it. A
+   controller that dies after a line and before its next value leaves the line to be shown again.
+6. The error that ends an ``attempt`` is written. A later controller takes all written values of the block, skips each
+   ``ensure`` and ``wait`` between them (they return None), starts and takes nothing else in it, and releases its held
+   things: a part that failed is not tried again. So is a thing whose taking failed, which may have happened in part. An
+   effect that a program goes on without is written with ``missed``.
 7. No effect starts after the controller's death: a program whose parent process has ended raises ``ControllerGone``.
 """
 
@@ -41,12 +44,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, Tuple, TypeVar, Union
+from typing import Any, Protocol, Tuple, TypeVar, Union, cast
 
 from ..errors import CollectionError, WholeError
 
 # The keys of the first entry of a journal, which has the settings of the program, and of the last one, its outcome.
 START, END = "start", "end"
+# The place of the end of an attempt in which no earlier controller failed.
+NOT_OVER = -1
 Key = Union[str, Tuple[Any, ...]]
 T = TypeVar("T")
 
@@ -117,22 +122,34 @@ class Program:
         # Where each entry of earlier controllers stands, and how far this controller has come among them.
         self._places = {name: place for place, name in enumerate(journal.values)}
         self._place = self._places.get(START, -1)
-        # The key of the attempt at hand, and whether an earlier controller failed in it.
-        self._attempt, self._over = "", False
+        # The key of the attempt at hand, and where it ended if an earlier controller failed in it.
+        self._attempt, self._end = "", NOT_OVER
         self.left: dict[str, str] = {}
 
     @property
     def is_replaying(self) -> bool:
         """Return whether an earlier controller came further than this one so far, or failed in the attempt at hand."""
-        return self._over or self._place < len(self._places) - 1
+        return self._is_over or self._place < len(self._places) - 1
+
+    @property
+    def _is_over(self) -> bool:
+        return self._end != NOT_OVER
 
     def once(self, key: Key, effect: Callable[[], Any]) -> Any:
         """Return the written value, or do the effect and write its value; an effect that fails writes nothing."""
         name = self._name(key)
+        self._pass(name)
         if name in self._journal.values:
             return self._journal.values[name]
+        if self._is_over and _missed(name) in self._journal.values:
+            raise WholeError(self._journal.values[_missed(name)])
         self._must_go_on()
         return self._journal.write(name, effect())
+
+    def missed(self, key: Key, failure: str) -> None:
+        """Write the error of an effect of an attempt that goes on without it, as does a later controller."""
+        if self._attempt and not self._is_over:
+            self._journal.write(_missed(_text_of(key)), failure)
 
     def written(self, key: Key) -> Any:
         """Return the value that a controller wrote for an effect which not every controller does; None without one."""
@@ -140,6 +157,9 @@ class Program:
 
     def ensure(self, effect: Callable[[], T]) -> T:
         """Do an idempotent effect, which each controller does again, and return its value."""
+        if self._place < self._end - 1:
+            self._world.must_be_attended()
+            return cast(T, None)
         self._must_go_on()
         return effect()
 
@@ -149,10 +169,11 @@ class Program:
         released = self._name(("released", name))
         if released in self._journal.values:
             yield
+            self._pass(released)
             return
         is_taken = bool(self._attempt)  # in part, if an attempt ends here
         try:
-            if not self._over:
+            if not self._is_over:
                 # Also to end an attempt: an earlier controller may have taken it and died before its next entry.
                 self._world.must_be_attended()
                 take()
@@ -166,8 +187,9 @@ class Program:
             raise
         except ControllerGone:
             raise
-        except BaseException:
-            if is_taken:
+        except BaseException as error:
+            # Ctrl-C in the middle of the taking leaves it taken in part.
+            if is_taken or not isinstance(error, Exception):
                 self._let_go(name, release, is_over=False)
             raise
         self._let_go(name, release)
@@ -176,18 +198,19 @@ class Program:
     def attempt(self, name: str) -> Iterator[Attempt]:
         """Yield the outcome of a block; its first error ends the block, and the program continues after it."""
         key = self._name(("failure of", name))
-        outer, self._attempt = (self._attempt, self._over), key
-        self._over = self._over or key in self._journal.values
+        outer, self._attempt = (self._attempt, self._end), key
+        self._end = self._places.get(key, self._end)
         outcome = Attempt()
         try:
             yield outcome
         except CollectionError as error:
             self._end_attempt(str(error))
         except AttemptOver:
-            if outer[1]:
+            if outer[1] != NOT_OVER:
                 raise
         finally:
-            self._attempt, self._over = outer
+            self._pass(key)
+            self._attempt, self._end = outer
             outcome.failure = self._journal.values.get(key, "")
 
     def wait(self, condition: Callable[[], T], seconds: float) -> T:
@@ -195,7 +218,7 @@ class Program:
         until = self._world.now() + seconds
         while True:
             answer = self.ensure(condition)
-            if answer or self._world.now() >= until:
+            if answer or self._is_over or self._world.now() >= until:
                 return answer
             self._world.pause()
 
@@ -211,7 +234,7 @@ class Program:
     def _must_go_on(self) -> None:
         """Raise if the controller has ended, or if an earlier controller stopped at this point of the attempt."""
         self._world.must_be_attended()
-        if self._over:
+        if self._is_over:
             raise AttemptOver
         if self._ending and self._attempt and not self.is_replaying:
             reason, self._ending = self._ending, ""
@@ -219,7 +242,7 @@ class Program:
 
     def _end_attempt(self, failure: str) -> None:
         """Write the error that ends the attempt before the releases, so that no later controller tries it again."""
-        if self._attempt and not self._over and self._attempt not in self._journal.values:
+        if self._attempt and not self._is_over and self._attempt not in self._journal.values:
             self._journal.write(self._attempt, failure)
             self.say(failure)
 
@@ -240,8 +263,15 @@ class Program:
         if name in self._used:
             raise RuntimeError(f"{name} names two effects")
         self._used.add(name)
-        self._place = max(self._place, self._places.get(name, -1))
         return name
+
+    def _pass(self, name: str) -> None:
+        """Pass the entries of an effect, or the end of a block, among those of earlier controllers."""
+        self._place = max(self._place, *(self._places.get(one, -1) for one in (name, _missed(name))))
+
+
+def _missed(name: str) -> str:
+    return f"missed {name}"
 
 
 def _text_of(key: Key) -> str:

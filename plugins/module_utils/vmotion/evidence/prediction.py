@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from statistics import median
 from typing import Any
@@ -38,12 +38,22 @@ def predicted(window: Value, plan: Value, earlier: Sequence[Value]) -> dict[str,
     }
 
 
-def host_seconds(window: Value, stage: Value, earlier: Sequence[Value]) -> float:
+def attended(changes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the changes of hosts during which one controller was at work, whose times are those of the hosts."""
+    return [change for change in changes if change.get("attended", True)]
+
+
+def host_seconds(
+    window: Value,
+    stage: Value,
+    earlier: Sequence[Value],
+    of_others: Callable[[Iterable[float]], float] = median,
+) -> float:
     """Return the expected seconds of a host and its moves, from its last change, else from other hosts or defaults."""
     took = [(change["host"], change["back_at"] - change["began"]) for change in earlier]
     own = [seconds for host, seconds in took if host == stage["host"]]
     if took:
-        return float(own[-1] if own else median(seconds for _host, seconds in took))
+        return float(own[-1] if own else of_others(seconds for _host, seconds in took))
     reboots = int((window.get("reboots") or {}).get(stage["host"], 1))
     return CHANGE_S + reboots * REBOOT_S + len(stage["moves"]) * MOVE_S
 

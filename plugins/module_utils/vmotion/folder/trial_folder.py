@@ -17,6 +17,7 @@ from ...durable.program_journal import ADVICE, NAME, JournalEnds, ends, start_of
 from ...errors import CollectionError, Failed, Refused
 from ...vsphere.escaped_names import file_name
 from ..checks import move_lines
+from ..evidence.prediction import attended
 from . import facts_file
 from .continued_settings import WINDOW, is_replaced, kind, refuse_other
 
@@ -133,7 +134,7 @@ def earlier_changes(where: Path, cluster: str) -> list[dict[str, Any]]:
         with suppress(OSError, ValueError, TypeError, KeyError):
             found = json.loads(path.read_text(encoding="utf-8"))
             if cluster_of(start_of(path.parent / NAME)) == cluster:
-                changes += [one for one in found if one["back_at"] and one["back_at"] > one["began"]]
+                changes += [one for one in attended(found) if one["back_at"] and one["back_at"] > one["began"]]
     return changes
 
 

@@ -134,7 +134,7 @@ def keep_unfinished(p: Program, facts: Facts) -> None:
 def empty_and_change(p: Program, trial: Trial, plan: Mapping[str, Any], host: str) -> None:
     """Move the workers of a host away, change it, and judge the job: a breach ends the window before the next host."""
     facts, options = trial.facts, options_of(trial)
-    began = p.once(("begin of", host), p.now)
+    began = p.once(("begin of", host), partial(begin, p, trial, host))
     start_round(p, trial, plan, plan["stages"][0]["moves"])
     while facts.left and not facts.stopped:
         p.say("reads the stop rules of the cluster")
@@ -149,7 +149,8 @@ def empty_and_change(p: Program, trial: Trial, plan: Mapping[str, Any], host: st
     # People read the facts while the host is out of service.
     p.ensure(partial(trial.site.write_facts, facts))
     changes = change_hosts(p, trial.site, [host], options)
-    facts.host_changes += [{**change, "began": began} for change in changes]
+    attended = p.once(("attended", host), lambda: trial.begun_host == host)
+    facts.host_changes += [{**change, "began": began, "attended": attended} for change in changes]
     facts.at_hand = ""
     judge(p, trial)
     judge_others(p, trial, host)
@@ -158,6 +159,12 @@ def empty_and_change(p: Program, trial: Trial, plan: Mapping[str, Any], host: st
     p.say(f"after {host} returned: {stops}" if stops else "")
     if stops and facts.waiting_hosts and not facts.stopped:
         facts.stopped = ended(facts, stops)
+
+
+def begin(p: Program, trial: Trial, host: str) -> float:
+    """Begin a host: the time until its return is measured if no other controller continues it."""
+    trial.begun_host = host
+    return p.now()
 
 
 def judge_others(p: Program, trial: Trial, host: str) -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
@@ -27,13 +28,24 @@ def lock_of_cluster(p: Program, trial: Trial) -> AbstractContextManager[None]:
         p.say("frees the lock of the cluster")
         trial.of_cluster("cluster_lock", state="free")
 
-    return p.held("the lock of the cluster", lambda: renew_lock(p, trial), free)
+    def take() -> None:
+        hosts = (trial.settings["window"] or {}).get("hosts") or []
+        # A window accepts requests as soon as it has the lock.
+        note = lock_note(sum(p.written(("returned", host)) is not None for host in hosts), hosts) if hosts else {}
+        renew_lock(p, trial, **note)
+
+    return p.held("the lock of the cluster", take, free)
 
 
-def renew_lock(p: Program, trial: Trial) -> None:
+def renew_lock(p: Program, trial: Trial, **note: str) -> None:
     """Take or renew the lock of the cluster, and pass its run to all modules."""
     p.say("takes or renews the lock of the cluster")
-    trial.site.join(str(trial.of_cluster("cluster_lock")["state"]["run"]))
+    trial.site.join(str(trial.of_cluster("cluster_lock", **note)["state"]["run"]))
+
+
+def lock_note(done: int, hosts: Sequence[str]) -> dict[str, str]:
+    """Return the progress of a window for the record of the lock."""
+    return {"note": f"{done}of{len(hosts)}"}
 
 
 def drs_override(p: Program, trial: Trial) -> AbstractContextManager[None]:

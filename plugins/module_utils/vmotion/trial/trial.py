@@ -76,6 +76,8 @@ class Trial:
     started: float = 0.0
     earlier: list[dict[str, Any]] = field(default_factory=list)
     polls: int = 0
+    # The last host of a maintenance window that this controller began.
+    begun_host: str = ""
     # Whether this controller has judged the job, or has seen it become warm.
     is_current: bool = False
     judgements: int = 0
@@ -109,13 +111,14 @@ class Trial:
 def tried(p: Program, trial: Trial, key: Key, effect: Callable[[], T]) -> T | None:
     """Return the value of an effect, or None: the end of a test does as much as it can, and keeps each failure.
 
-    Nothing is written about a failure: if the test stays open, the next controller tries again.
+    If the test stays open, the next controller tries again, unless the attempt at hand has failed meanwhile.
     """
     try:
         value: T = p.once(key, effect)
     except EndRequested:
         raise
     except CollectionError as error:
+        p.missed(key, str(error))
         trial.facts.failures.append(str(error))
         p.say(str(error))
         return None

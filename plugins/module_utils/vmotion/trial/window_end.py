@@ -12,12 +12,14 @@ from ...durable.program import Program
 from ...errors import Refused
 from ..evidence import prediction
 from ..evidence.facts import Facts
+from .holding import lock_note
 from .trial import Trial
 
 PAUSE, END = "pause", "end"
 # The number of moments between two checks of a pause, because each check is a call to vCenter.
 MOMENTS = 5
 NO_END = float("inf")
+DAY_MINUTES = 24 * 60
 WAYS = "Run the playbook again to continue, or dml.vsphere.window with window_action=end to end it"
 
 Value = Mapping[str, Any]
@@ -42,13 +44,25 @@ def _time_of(text: str, started: float) -> float:
     try:
         if "-" not in text:
             hour, minute = (int(part) for part in text.split(":"))
-            begin = datetime.fromtimestamp(started).astimezone()
-            at = begin.replace(hour=hour, minute=minute, second=0, microsecond=0)
-            return (at if at > begin else at + timedelta(days=1)).timestamp()
+            return _next_time(hour, minute, started)
         return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
     except ValueError as error:
-        remedy = "write HH:MM, or a date and a time such as 2026-11-27T06:00+01:00"
-        raise Refused("window_not_after", "read it", f"{text!r} is not a time", remedy) from error
+        cause, remedy = f"{text!r} is not a time", "write HH:MM, or a date and a time such as 2026-11-27T06:00+01:00"
+        if text.isdecimal() and int(text) < DAY_MINUTES:
+            meant = f"{int(text) // 60}:{int(text) % 60:02}"
+            cause, remedy = f"YAML reads {meant} without quotes as the number {text}", f'quote it: "{meant}"'
+        raise Refused("window_not_after", "read it", cause, remedy) from error
+
+
+def _next_time(hour: int, minute: int, started: float) -> float:
+    """Return when clocks show a time of day next. In the nights of a time change they may show it twice, or skip it."""
+    begin = datetime.fromtimestamp(started).astimezone().replace(tzinfo=None)
+    times = list[float]()
+    for day in (0, 1):
+        at = (begin + timedelta(days=day)).replace(hour=hour, minute=minute, second=0, microsecond=0)
+        first, second = (at.replace(fold=fold).timestamp() for fold in (0, 1))
+        times += [first, max(first, second)]
+    return min(at for at in times if at > started)
 
 
 def reason_to_end(p: Program, trial: Trial, stage: Value) -> str:
@@ -67,7 +81,8 @@ def _no_time(trial: Trial, stage: Value, now: float) -> str:
     until, option = deadline(trial.settings["window"], trial.started)
     if until is None:
         return ""
-    seconds = prediction.host_seconds(trial.settings["window"], stage, trial.facts.finished_changes or trial.earlier)
+    measured = prediction.attended(trial.facts.finished_changes) or trial.earlier
+    seconds = prediction.host_seconds(trial.settings["window"], stage, measured, of_others=max)
     if now + seconds <= until:
         return ""
     needs = f"{stage['host']} needs about {seconds / 60:.0f} min"
@@ -102,6 +117,8 @@ def attend(p: Program, trial: Trial) -> str:
         p.say(f"{request['requester']} requested a pause: the window waits for resume or end")
         request = p.wait(lambda: _after_pause(trial), NO_END)
         p.say("" if request["request"] else "the window goes on")
+        # Its job may have died meanwhile.
+        trial.is_current = False
     return ended(trial.facts, f"{request['requester']} requested the end") if request["request"] == END else ""
 
 
@@ -118,8 +135,8 @@ def _request(trial: Trial) -> dict[str, Any]:
     """Return the request in the record of the lock, which is renewed with the progress of the window."""
     facts = trial.facts
     hosts = facts.settings["window"]["hosts"]
-    note = f"{len(hosts) - len(facts.waiting_hosts)}of{len(hosts)}"
-    state: dict[str, Any] = trial.of_cluster("cluster_lock", note=note)["state"]
+    note = lock_note(len(hosts) - len(facts.waiting_hosts), hosts)
+    state: dict[str, Any] = trial.of_cluster("cluster_lock", **note)["state"]
     return {"request": state.get("request") or "", "requester": state.get("requester") or "somebody"}
 
 

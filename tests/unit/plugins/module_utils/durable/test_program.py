@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 
 import pytest
 
 from plugins.module_utils.durable.program import Program
-from plugins.module_utils.errors import Failed
+from plugins.module_utils.errors import Failed, WholeError
 from tests.fakes.deaths import Killed, MortalJournal, MortalWorld, carry_out, histories
 
 
@@ -248,3 +249,96 @@ def test_an_attempt_that_ended_within_another_one_lets_that_go_on() -> None:
     ):
         assert whole == "table: could not carry it: it is heavy" and "count" in table.log
         assert cups in ("", "blue cup: could not move it: it broke")
+
+
+class Interrupted(BaseException):
+    """The user pressed Ctrl-C."""
+
+
+@pytest.mark.parametrize("is_in_attempt", [False, True])
+def test_a_taking_that_is_interrupted_is_released(is_in_attempt: bool) -> None:
+    table, values = Table(), dict[str, object]()
+    p = Program(MortalJournal(table, values), table)
+
+    def lock() -> None:
+        table.lock()
+        raise Interrupted
+
+    block = p.attempt("the cups") if is_in_attempt else nullcontext()
+    with pytest.raises(Interrupted), block, p.held("the locked door", lock, table.unlock):
+        p.once("never", lambda: True)
+
+    assert not table.is_locked and values == {}
+
+
+def test_a_release_that_is_interrupted_lets_the_others_go_and_is_repeated_by_the_next_controller() -> None:
+    table, values, is_interrupted = Fragile(), dict[str, object](), [True]
+
+    def close() -> None:
+        if is_interrupted[0]:
+            raise Interrupted
+        table.close()
+
+    def air(p: Program) -> None:
+        with p.held("the locked door", table.lock, table.unlock), p.held("the open window", table.open, close):
+            p.once("air", lambda: table.effect("air", lambda: True))
+
+    table.unlock = lambda: Table.unlock(table)  # type: ignore[method-assign]
+    with pytest.raises(Interrupted):
+        air(Program(MortalJournal(table, values), table))
+    assert not table.is_locked and table.is_open
+    is_interrupted[0] = False
+    air(Program(MortalJournal(table, values), table))
+    assert not table.is_locked and not table.is_open and table.log.count("air") == 1
+
+
+def smashed(p: Program, table: Fragile) -> list[object]:
+    """Move cups between things that are ensured, awaited and gone on without, until one breaks."""
+    known: list[object] = []
+
+    def fail() -> None:
+        raise Failed("saucer", "find it", "it is gone")
+
+    def missing(key: str) -> None:
+        try:
+            p.once(key, fail)
+        except Failed as error:
+            p.missed(key, str(error))
+            known.append(str(error))
+        except WholeError as error:
+            known.append(str(error))
+
+    with p.held("the locked door", table.lock, table.unlock), p.attempt("the cups") as cups:
+        known.append(p.once("red", lambda: table.move("red")))
+        p.ensure(lambda: table.effect("look", lambda: True))
+        missing("saucer")
+        with p.held("the open window", table.open, table.close):
+            p.say("a line")
+            p.wait(lambda: table.effect("ask", lambda: True), 10.0)
+            known.append(p.once("count", lambda: table.effect("count", lambda: 2)))
+        p.once("blue", table.smash)
+    return [*known, cups.failure]
+
+
+def test_a_later_controller_takes_all_that_a_failed_attempt_has_written() -> None:
+    table, values = Fragile(), dict[str, object]()
+    first = smashed(Program(MortalJournal(table, values), table), table)
+    assert first[:-1] == ["right", "saucer: could not find it: it is gone", 2] and "it broke" in str(first[-1])
+    del values["released the locked door"]
+    table.log.clear()
+
+    again = smashed(Program(MortalJournal(table, values), table), table)
+
+    assert again == first and table.log == ["lock", "unlock"], "it starts and takes nothing else"
+
+
+def test_a_line_before_a_release_that_is_written_is_not_repeated() -> None:
+    table, values = Table(), dict[str, object]()
+
+    def run() -> None:
+        tidy(Program(MortalJournal(table, values), table), table)
+
+    run()
+    lines = list(table.lines)
+    run()
+    assert table.lines == lines

@@ -34,8 +34,9 @@ class Window(World):
         self.pauses, self.notices, self.waiting_requests = False, list[dict[str, Any]](), list[str]()
 
     def cluster_lock(self, options: dict[str, Any]) -> dict[str, Any]:
+        is_renewed = bool(self.lock)
         result = super().cluster_lock(options)
-        request = self.waiting_requests.pop(0) if self.waiting_requests and "note" in options else ""
+        request = self.waiting_requests.pop(0) if self.waiting_requests and is_renewed and "note" in options else ""
         return {"state": {**result["state"], **({"request": request, "requester": "bob@ops"} if request else {})}}
 
     def must_pause(self) -> bool:

@@ -4,15 +4,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Any
 
 import pytest
 
+from plugins.module_utils.durable.program import Program
+from plugins.module_utils.errors import Refused
+from plugins.module_utils.vmotion.evidence.facts import Facts
 from plugins.module_utils.vmotion.evidence.verdict_input import with_left
-from plugins.module_utils.vmotion.trial.window_end import WindowPaused
+from plugins.module_utils.vmotion.trial.trial import Trial
+from plugins.module_utils.vmotion.trial.window_end import WindowPaused, deadline, reason_to_end
+from tests.fakes.deaths import MortalJournal, MortalWorld
 from tests.fakes.trial import changed
-from tests.unit.plugins.module_utils.vmotion.programs.test_maintenance_window import HOSTS, WINDOW, Window
+from tests.unit.plugins.module_utils.vmotion.programs.test_maintenance_window import BROKEN, HOSTS, WINDOW, Window
 
 OTHER = {"title": "bert of anna since 2026-01-01 10:00 UTC", "nodes": ["w2.lab", "w9"], "launcher": ""}
 
@@ -122,3 +129,94 @@ def test_a_required_acknowledgement_is_one_of_the_last_day(age: float | None, is
     assert bool(world.boots) != is_refused and world.is_clean
     message = "the owner of the job has not acknowledged the window: touch /run/one/window-ack on the launcher"
     assert (message in world.outcome) == is_refused, world.outcome
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A controller whose clocks are set on the last Sundays of March and October, at 01:00 UTC."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.parametrize(
+    ("started", "text", "ends"),
+    [
+        ("2026-10-24T23:00+02:00", "06:00", "2026-10-25T06:00+01:00"),
+        ("2027-03-27T23:00+01:00", "06:00", "2027-03-28T06:00+02:00"),
+        ("2026-10-25T02:40+02:00", "02:30", "2026-10-25T02:30+01:00"),
+        ("2026-10-25T02:10+01:00", "02:30", "2026-10-25T02:30+01:00"),
+        ("2027-03-28T01:45+01:00", "02:30", "2027-03-28T03:30+02:00"),
+        ("2026-11-01T22:00+01:00", "22:00", "2026-11-02T22:00+01:00"),
+    ],
+)
+@pytest.mark.usefixtures("berlin")
+def test_a_time_of_day_is_the_next_one_that_clocks_show(started: str, text: str, ends: str) -> None:
+    until, _option = deadline({"not_after": text}, datetime.fromisoformat(started).timestamp())
+
+    assert until == datetime.fromisoformat(ends).timestamp()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1430", 'YAML reads 23:50 without quotes as the number 1430; quote it: "23:50"'),
+        ("soon", "'soon' is not a time; write HH:MM"),
+    ],
+)
+def test_an_end_that_is_not_a_time_is_refused(text: str, message: str) -> None:
+    with pytest.raises(Refused, match=message):
+        deadline({"not_after": text}, 0.0)
+
+
+def row(seconds: float, *, attended: bool = True) -> dict[str, Any]:
+    return {"host": "esx9", "began": 100.0, "back_at": 100.0 + seconds, "attended": attended}
+
+
+@pytest.mark.parametrize(
+    ("changes", "needs"),
+    [
+        ([row(480), row(480), row(2400)], "40 min"),  # the slowest, not the median
+        ([row(480), row(36_000, attended=False)], "8 min"),  # hours without a controller are not the time of a host
+        ([row(36_000, attended=False)], "18 min"),
+    ],
+)
+def test_a_host_needs_as_long_as_the_slowest_one_so_far(changes: list[dict[str, Any]], needs: str) -> None:
+    world, window = MortalWorld(), {"hosts": ["esx1"], "max_minutes": 1}
+    facts = Facts({"cluster": "gpu", "window": window}, host_changes=changes)
+    trial = Trial(world, world, facts, started=world.clock)  # type: ignore[arg-type]
+
+    reason = reason_to_end(Program(MortalJournal(world), world), trial, {"host": "esx1", "moves": []})
+
+    assert f"esx1 needs about {needs}, and the window ends" in reason
+
+
+def test_a_window_accepts_requests_as_soon_as_it_has_the_lock() -> None:
+    world, notes = Window(), list[tuple[int, str]]()
+    locking = world.cluster_lock
+
+    def noted(options: dict[str, Any]) -> dict[str, Any]:
+        notes.append((len(world.log), options.get("note", "")))
+        return locking(options)
+
+    changed(world, cluster_lock=noted).carry_out()
+
+    assert notes[0] == (1, "0of3") and world.calls["training_info"] > 0
+
+
+def test_a_job_that_dies_during_a_pause_costs_no_further_move() -> None:
+    world = Window()
+    world.waiting_requests = ["", "pause", "pause", ""]
+    waiting = world.pause
+
+    def pause() -> None:
+        world.verdict.update(BROKEN)
+        waiting()
+
+    world.pause = pause  # type: ignore[method-assign]
+    world.carry_out()
+
+    assert "rank 1 lost 3 steps" in world.outcome and world.boots == {"esx3": 1} and not world.chains
+    assert world.is_in_service and world.is_clean
