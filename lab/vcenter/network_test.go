@@ -224,6 +224,30 @@ func TestConfigTargetOffersVGPUs(t *testing.T) {
 	}
 }
 
+func TestConfigOptionLimitsDevicesByHardware(t *testing.T) {
+	r := launch(t, gpuHost)
+	var cluster mo.ClusterComputeResource
+	r.must(r.c.RetrieveOne(r.ctx, *r.hostProperties("esx01.lab", "parent").Parent, []string{"environmentBrowser"},
+		&cluster))
+	for key, most := range map[string]int32{"vmx-13": 1, "vmx-18": 4, "vmx-21": 16} {
+		spec := &types.EnvironmentBrowserConfigOptionQuerySpec{Key: key, GuestId: []string{"otherGuest64"}}
+		got, err := methods.QueryConfigOptionEx(r.ctx, r.c,
+			&types.QueryConfigOptionEx{This: *cluster.EnvironmentBrowser, Spec: spec})
+		r.must(err)
+		for _, one := range got.Returnval.HardwareOptions.VirtualDeviceOption {
+			if passed, ok := one.(*types.VirtualPCIPassthroughOption); ok {
+				backing := passed.BackingOption[0].(*types.VirtualPCIPassthroughVmiopBackingOption)
+				if got.Returnval.Version != key || backing.MaxInstances != most {
+					t.Errorf("%s: %s, %d vGPUs", key, got.Returnval.Version, backing.MaxInstances)
+				}
+			}
+		}
+		if len(got.Returnval.GuestOSDescriptor) != 1 {
+			t.Errorf("%s: %d guests", key, len(got.Returnval.GuestOSDescriptor))
+		}
+	}
+}
+
 func TestACardWithoutDCBAndOneThatObeysTheSwitch(t *testing.T) {
 	r := launch(t, strings.Replace(string(labDescription(t)), "host_defaults:\n  hardware: t4_cx5\n", `hardware:
   cards:

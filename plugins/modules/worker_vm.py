@@ -154,8 +154,8 @@ options:
         description:
           - All RDMA NICs of the worker, by default PVRDMA NICs; an empty list removes them. The module removes all
             other NICs that are for PVRDMA or devices of a class.
-          - vSphere supports one PVRDMA NIC per virtual machine. Several NICs, such as one per GPU or NUMA node, each
-            need a C(device_class).
+          - The module asks the host how many PVRDMA NICs, vGPUs and passthrough devices the virtual hardware of the
+            worker supports, and refuses more. One PVRDMA NIC needs hardware 13, several need hardware 19.
           - A list replaces that of O(defaults).
           - A running worker is shut down to add, change or remove a NIC, see O(power_cycle).
         type: list

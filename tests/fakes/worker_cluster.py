@@ -5,15 +5,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
 from pyVmomi import vim
 
+from plugins.module_utils.workers.hardware_limits import HardwareLimits, limits_of
 from plugins.module_utils.workers.machine import Machine
 from plugins.module_utils.workers.networks import Network, Networks
 from plugins.module_utils.workers.worker_cluster import WorkerCluster
 from plugins.module_utils.workers.worker_identity import WorkerIdentities
+from tests import recorded
 from tests.fakes import hardware
 
 RDMA_GROUP, MANAGEMENT = "rdma-vm", "VM Network"
@@ -52,6 +55,9 @@ class FakeWorkerCluster(WorkerCluster):
     def refresh(self, names: Iterable[str]) -> None:
         self.refreshed.append(set(names))
 
+    def limits(self, one: Machine, host: str) -> HardwareLimits:
+        return recorded_limits().get(str(one["config.version"]), HardwareLimits())
+
     def groups(self, host: str) -> list[str]:
         return sorted(self._offered.get(host, []))
 
@@ -60,6 +66,13 @@ class FakeWorkerCluster(WorkerCluster):
 
 
 STORE = vim.Datastore("datastore-1")
+
+
+@cache
+def recorded_limits() -> dict[str, HardwareLimits]:
+    """The limits by hardware version that a real ESXi 9.0 reported."""
+    options = recorded.value("vm_operator/config_options.xml")
+    return {option.version: limits_of(option.version, option) for option in options}
 
 
 def machine(name: str = "w1", *devices: Any, host: str = "host-1", **more: Any) -> Machine:

@@ -25,6 +25,7 @@ from plugins.module_utils.vsphere import counters, properties
 from plugins.module_utils.vsphere.esxcli import parse
 from plugins.module_utils.vsphere.sdk import vim
 from plugins.module_utils.vsphere.session import Session
+from plugins.module_utils.workers.hardware_limits import HardwareLimits, limits_of
 from tests.recorded import FOLDER, INDEX, data, ruby, text, value
 
 LICENCES = {"Apache-2.0", "facts"}
@@ -230,3 +231,12 @@ def test_the_rings_of_nccl_2_4_show_which_transport_a_rank_uses() -> None:
     found, rings = result.splitlines()[:4], result.splitlines()[4:]
     assert printed_figures._ways("\n".join(found)) == {"NET/Socket", "NET/IB"}
     assert printed_figures._ways(result) == printed_figures._ways("\n".join(rings)) == {"NET/IB"}
+
+
+def test_limits_of_virtual_hardware_are_those_of_a_real_host() -> None:
+    read = {option.version: limits_of(option.version, option) for option in value("vm_operator/config_options.xml")}
+
+    assert read["vmx-13"] == HardwareLimits("vmx-13", 1, ("rocev1",), 1, 16)
+    assert read["vmx-19"] == HardwareLimits("vmx-19", 10, ("rocev1", "rocev2"), 4, 16)
+    assert read["vmx-22"] == HardwareLimits("vmx-22", 10, ("rocev2",), 16, 128)
+    assert limits_of("vmx-21", value("vm_operator/config_options.xml")[0]) == HardwareLimits("vmx-21")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import FrozenSet, Tuple
 
-from ..workers.capacity.running_vm import HOT_MIGRATE, Vm
+from ..workers.capacity.running_vm import HOT_MIGRATE, STOPPED_BY_DRS, Vm
 from ..workers.placement.gpu_slots import Slots, parse
 from ..workers.placement.seating import GuestToSeat, seat
 
@@ -215,6 +215,8 @@ class _Placing:
         if self.cluster.drs != FULLY_AUTOMATED:
             mode = f"is {self.cluster.drs}" if self.cluster.drs else "is off"
             return f"stays because DRS of cluster {self.cluster.name} {mode}: {either}"
+        if vm.stopped_by_drs:
+            return f"would be powered off by DRS, as its setting {STOPPED_BY_DRS} says: remove it, or {either}"
         if vm.left_by_drs:
             return f"stays because it has a separate automation level in DRS: {either}"
         if vm.vgpus and not self.cluster.vgpu_by_drs:

@@ -18,15 +18,12 @@ from .worker_spec import PROTOCOL, WorkerSpec
 
 RDMA, MANAGEMENT = "rdma_nics", "management_nic"
 VERSION = "config.product.version"
-# vSphere Networking, PVRDMA Support: virtual hardware 13. RoCE v2 came with vSphere 6.7 and its virtual hardware 14, as
-# did the choice of the protocol (vSphere API, VirtualVmxnet3Vrdma.deviceProtocol).
-_SINCE = {ROCE_V1: 13, "rocev2": 14}
 # VMware's range for manually assigned addresses: the fourth byte is at most 3f.
 _PREFIX, _ROOM = "00:50:56", 0x400000
 
 
 def rdma_cards(machine: Machine) -> list[Any]:
-    """Return the PVRDMA cards; vSphere supports one."""
+    """Return the PVRDMA cards; the virtual hardware limits their number."""
     return machine.devices(vim.vm.device.VirtualVmxnet3Vrdma)
 
 
@@ -102,23 +99,10 @@ def matching(requested: Sequence[Mapping[str, Any]], there: Sequence[Mapping[str
     return [found.get(number) for number in range(len(requested))]
 
 
-def refuse_old_hardware(desired: WorkerSpec, after: Mapping[str, Any], machine: Machine) -> None:
-    """Refuse a PVRDMA card if the virtual hardware of the machine or its template is too old for it."""
-    version = str(machine["config.version"] or "")
-    number = version.removeprefix("vmx-")
-    protocols = _protocols(desired, after)
-    least = max((_SINCE[protocol] for protocol in protocols), default=0)
-    if number.isdigit() and int(number) < least:
-        reason = f"{machine.name} has virtual hardware {int(number)}, and {protocols[0]} needs {least}"
-        raise Refused(
-            desired.name, "configure its PVRDMA card", reason, f"upgrade the hardware of {machine.name}, powered off"
-        )
-
-
 def refuse_removed(desired: WorkerSpec, after: Mapping[str, Any], host: Mapping[str, Any]) -> None:
     """Refuse a PVRDMA card with RoCE version 1 on a host that no longer supports it."""
     version = host.get(VERSION)
-    if ROCE_V1 not in _protocols(desired, after) or has_roce_v1(version):
+    if ROCE_V1 not in protocols(desired, after) or has_roce_v1(version):
         return
     reason = f"{host['name']} runs ESX {version}, and 9.0 removed RoCE version 1"
     raise Refused(desired.name, f"configure its PVRDMA card with {ROCE_V1}", reason, f"set protocol: {PROTOCOL}")
@@ -221,7 +205,7 @@ def _any(_requested: Mapping[str, Any], _there: Mapping[str, Any]) -> bool:
     return True
 
 
-def _protocols(desired: WorkerSpec, after: Mapping[str, Any]) -> list[str]:
+def protocols(desired: WorkerSpec, after: Mapping[str, Any]) -> list[str]:
     """Return the protocols of the requested PVRDMA cards."""
     return [nic["protocol"] for nic in after[RDMA] if "protocol" in nic] if desired[RDMA] is not None else []
 

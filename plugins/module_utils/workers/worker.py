@@ -17,6 +17,7 @@ from . import (
     candidate_hosts,
     clone,
     customise,
+    hardware_limits,
     nics,
     sizing,
     unified_memory,
@@ -95,16 +96,25 @@ class Worker:
             self._clone_location()
         sizing.refuse_firmware(self.desired, current["firmware"])
         cards = self._cards(current)
-        nics.refuse_old_hardware(self.desired, cards, clone.base_of(self.cluster, self.desired))
         nics.refuse_removed(self.desired, cards, self.cluster.properties_of(host))
         nics.refuse_other_devices(self.desired, self.cluster.properties_of(host))
         after = {**current, **self._hardware(current, base, host), **nics.in_order_of(current, cards)}
+        if any(after[key] != current[key] for key in ("gpus", nics.RDMA)):
+            self._refuse_excess(after, host)
         after.update({"exists": True, "host": host, "mark": owned})
         after.update(vm_folder.name_and_folder(self.context, self.desired, current))
         after["power"] = self.desired["power"]
         guest_data = customise.desired_data(self.desired, cards)
         after["guest"] = guest_data or current["guest"]
         return self._plan(current, after)
+
+    def _refuse_excess(self, after: Mapping[str, Any], host: str) -> None:
+        """Refuse more devices than the virtual hardware supports on the host."""
+        gpus = worker_gpus.demand_of(self.desired.gpus or (), 0, 0)
+        classes = [nic for nic in self.desired[nics.RDMA] or () if nic.get("device_class")]
+        devices = hardware_limits.RequestedDevices(nics.protocols(self.desired, after), gpus, len(classes))
+        base = clone.base_of(self.cluster, self.desired)
+        hardware_limits.refuse_excess(self.target, base.name, devices, self.cluster.limits(base, host))
 
     def _host(self) -> str:
         """Return the host that the worker is assigned to; refused if no host has room for it."""

@@ -15,11 +15,12 @@ from ..vsphere.escaped_names import plain
 from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
-from . import candidate_hosts, machine, networks, worker_identity
+from . import candidate_hosts, hardware_limits, machine, networks, nics, worker_identity
 from .candidate_hosts import OtherMachines
 from .capacity import host_capacity as capacity
 from .capacity import machines, server_capacity
 from .capacity.server_capacity import Capacity
+from .hardware_limits import HardwareLimits
 from .machine import Machine
 from .worker_identity import WorkerIdentities
 
@@ -35,6 +36,7 @@ class WorkerCluster:
         self.hosts: dict[str, properties.Values] = {}
         self.machines: dict[str, Machine] = {}
         self.identities = WorkerIdentities((), ())
+        self._limits: dict[tuple[str, str], HardwareLimits] = {}
         self._light: list[properties.Found] = []
         self._running: dict[str, list[Machine]] = {}
 
@@ -133,6 +135,15 @@ class WorkerCluster:
         """Return the devices that a host offers to virtual machines, as the environment browser reports them."""
         with translating_faults(host, "ask what it offers to virtual machines"):
             return self.values["environmentBrowser"].QueryConfigTarget(self.host_named(host))
+
+    def limits(self, one: Machine, host: str) -> HardwareLimits:
+        """Return the limits of the virtual hardware of a machine on a host; hosts of one version share the answer."""
+        version = str(one["config.version"] or "")
+        key = (version, str(self.properties_of(host).get(nics.VERSION)))
+        if version and key not in self._limits:
+            browser = self.values["environmentBrowser"]
+            self._limits[key] = hardware_limits.read(browser, version, self.host_named(host))
+        return self._limits.get(key, HardwareLimits(version))
 
     def groups(self, host: str) -> list[str]:
         """Return the device groups that a host offers."""

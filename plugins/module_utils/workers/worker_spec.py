@@ -266,12 +266,8 @@ def _check_devices(name: str, options: Mapping[str, Any]) -> None:
         )
     if "management_nic" in options:
         _check_nic(name, "management_nic", options["management_nic"])
-    nics = options.get("rdma_nics") or []
-    for nic in nics:
+    for nic in options.get("rdma_nics") or []:
         _check_nic(name, "rdma_nics", nic)
-    if len(nics) > 1 and not all(nic.get("device_class") for nic in nics):
-        reason = "vSphere supports one PVRDMA NIC per virtual machine, and none next to it was tested"
-        raise Refused(name, "configure its rdma_nics", reason, "set device_class in each entry, or keep one entry")
 
 
 def _check_nic(name: str, key: str, given: Mapping[str, Any]) -> None:

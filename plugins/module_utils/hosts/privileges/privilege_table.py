@@ -45,7 +45,7 @@ FREE = (
     "Retrieve(ServiceContent|PropertiesEx|ManagedMethodExecuter|VgpuProfileInfo|VgpuDeviceInfo|EntityPermissions|RolePermissions)",
     "ContinueRetrievePropertiesEx|Fetch|Login|Logout|CurrentTime|CreateContainerView|DestroyView|FindByInventoryPath",
     "CreatePropertyCollector|DestroyPropertyCollector|CreateFilter|WaitForUpdatesEx",
-    "Query(AssignedLicenses|ConfigTarget|DateTime|Events|NetConfig|NetworkHint|Options|SyncingVsanObjects|Perf.*)",
+    "Query(AssignedLicenses|ConfigOptionEx|ConfigTarget|DateTime|Events|NetConfig|NetworkHint|Options|SyncingVsanObjects|Perf.*)",
     "DirectPathProfileManagerQueryCapacity|QueryAvailablePerfMetric|HostImageConfigGetAcceptance|CheckRelocate_Task|FindAssociatedProfile",
     "(POST|DELETE) (/api|/rest/com/vmware/cis)/session",
     "GET (/api|/rest/com/vmware)/cis/tagging/(category|tag)(/[^/?]+)?",

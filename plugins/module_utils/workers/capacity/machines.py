@@ -15,7 +15,7 @@ from ...vsphere.properties import id_of, read_many
 from ...vsphere.sdk import vim
 from ...vsphere.session import Session
 from . import host_capacity, pci_ids
-from .running_vm import HOT_MIGRATE, Vm
+from .running_vm import HOT_MIGRATE, STOPPED_BY_DRS, Vm
 
 DEVICES, RESERVED_MB = "config.hardware.device", "config.memoryAllocation.reservation"
 PATHS = (
@@ -75,6 +75,7 @@ def read(session: Session, refs: Sequence[Any], host_names: Mapping[str, str]) -
             vgpus=vgpus(values),
             fixed=(*fixed(values, classes.get(id_of(values.get("runtime.host")), {})), *_flags(settings.get(key, {}))),
             reserved_mb=reserved_mb(values),
+            stopped_by_drs=is_on(extra_config(settings.get(key, {}).get("config.extraConfig")).get(STOPPED_BY_DRS)),
             of_vcenter=is_of_vcenter(values),
         )
         for key, values in running.items()

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 # The vCenter option that allows a virtual machine with vGPUs to move while it runs.
 HOT_MIGRATE = "vgpu.hotmigrate.enabled"
+# The setting of a virtual machine that makes DRS power it off, instead of moving it, when its host is emptied.
+STOPPED_BY_DRS = "maintenance.vm.evacuation.poweroff"
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,7 @@ class Vm:
     fixed: tuple[str, ...] = ()
     reserved_mb: int = 0
     left_by_drs: bool = False
+    stopped_by_drs: bool = False
     of_vcenter: bool = False
 
     @property

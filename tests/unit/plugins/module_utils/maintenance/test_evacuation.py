@@ -94,6 +94,7 @@ BLOCKS = [
     ({"drs": "manual"}, worker(1), "DRS of cluster gpu is manual"),
     ({"drs": ""}, worker(1), "DRS of cluster gpu is off"),
     ({}, worker(1, left_by_drs=True), "separate automation level in DRS"),
+    ({}, worker(1, T4, stopped_by_drs=True), "would be powered off by DRS, as its setting maintenance.vm.evacuation"),
     ({"vgpu_by_drs": False}, worker(1, T4), "VgpuMMAutomationTimeoutSecs"),
     ({"hot_migrate": False}, worker(1, T4), "vgpu.hotmigrate.enabled is false"),
     ({}, worker(1, fixed=("PCI device 0000:3b:00.0 in passthrough",)), "power_off: true"),

@@ -198,27 +198,47 @@ def test_another_firmware_is_refused() -> None:
         planned(FakeWorkerCluster(machine("golden", on=False)), firmware="bios")
 
 
+CARD, V1 = {"portgroup": RDMA_GROUP}, {"portgroup": RDMA_GROUP, "protocol": "rocev1"}
+PASSED = (Gpu(device=hardware.request("10de:20f1"), memory_gb=40),)
+
+
 @pytest.mark.parametrize(
-    ("version", "protocol", "refused"),
+    ("version", "cards", "gpus", "refused"),
     [
-        ("vmx-12", "rocev1", "golden has virtual hardware 12, and rocev1 needs 13"),
-        ("vmx-13", "rocev1", ""),
-        ("vmx-13", None, "golden has virtual hardware 13, and rocev2 needs 14"),
-        ("vmx-14", None, ""),
-        (None, None, ""),
+        ("vmx-12", [V1], T4, "golden has virtual hardware 12, which supports no PVRDMA cards"),
+        ("vmx-13", [V1], T4, ""),
+        (
+            "vmx-13",
+            [CARD],
+            T4,
+            "supports PVRDMA cards with rocev1, not with rocev2; request what it supports",
+        ),
+        ("vmx-14", [CARD], T4, ""),
+        ("vmx-18", [CARD, CARD], T4, "supports at most 1 PVRDMA cards, not 2"),
+        ("vmx-19", [CARD, CARD], T4 * 4, ""),
+        ("vmx-20", [V1], T4, "supports PVRDMA cards with rocev2, not with rocev1"),
+        ("vmx-19", [], T4 * 5, "supports at most 4 vGPUs, not 5"),
+        ("vmx-21", [], T4 * 16, ""),
+        ("vmx-19", [], (*T4, *PASSED * 16), "supports at most 16 devices in passthrough, not 17"),
+        (None, [CARD], T4 * 20, ""),
     ],
 )
-def test_virtual_hardware_that_is_too_old_for_pvrdma_is_refused(
-    version: str | None, protocol: str | None, refused: str
+def test_worker_refuses_devices_beyond_its_virtual_hardware(
+    version: str | None, cards: list[dict[str, str]], gpus: tuple[Gpu, ...], refused: str
 ) -> None:
     cluster = FakeWorkerCluster(machine("golden", on=False, config__version=version))
-    card = {"portgroup": RDMA_GROUP, **({"protocol": protocol} if protocol else {})}
     if not refused:
-        assert planned(cluster, rdma_nics=[card]).after["rdma_nics"][0]["portgroup"] == RDMA_GROUP
+        assert len(planned(cluster, gpus=gpus, rdma_nics=cards).after["rdma_nics"]) == len(cards)
         return
     with pytest.raises(Refused, match=refused):
-        planned(cluster, rdma_nics=[card])
-    assert planned(cluster).changes, "without the card the same template will do"
+        planned(cluster, gpus=gpus, rdma_nics=cards)
+    assert planned(cluster).changes, "with less the same template will do"
+
+
+def test_worker_with_its_devices_asks_for_no_limits() -> None:
+    cluster = ours(rdma_card(), hardware.vgpu(), config__version="vmx-13")
+
+    assert keys(planned(cluster, rdma_nics=[CARD])) == set()
 
 
 def test_new_cards_have_the_addresses_in_the_cloud_init_data() -> None:

@@ -102,3 +102,14 @@ def test_the_custom_attribute_precedes_the_annotation() -> None:
     worker = {"config.annotation": "owner: red", "availableField": [field]}
     assert machines.owner_of({**worker, "customValue": [value]}) == "team blue"
     assert machines.owner_of(worker) == "red"
+
+
+@pytest.mark.parametrize(("value", "stopped"), [("TRUE", True), ("FALSE", False)])
+def test_read_reports_machines_that_drs_powers_off(value: str, stopped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = hardware.settings(maintenance__vm__evacuation__poweroff=value)
+    there = hardware.vm("w1", hardware.vgpu(), runtime__powerState="poweredOn", config__extraConfig=settings)
+    monkeypatch.setattr(machines, "read_many", lambda _session, refs, _paths: {ref._moId: there for ref in refs})
+
+    (read,) = machines.read(None, [vim.VirtualMachine("vm-1")], {})  # type: ignore[arg-type]
+
+    assert read.stopped_by_drs is stopped
