@@ -17,7 +17,6 @@ FOLDER = Path(__file__).parent / "fixtures" / "kubernetes"
 INDEX = yaml.safe_load((FOLDER / "index.yml").read_text())
 OPERATORS = {
     "kubeflow.org/v2beta1 MPIJob": "mpi-operator-0.8.2.yaml.xz",
-    "kubeflow.org/v1alpha2 MPIJob": "mpi-operator-0.2.3.yaml.xz",
     "trainer.kubeflow.org/v1alpha1 TrainJob": "trainer-2.3.0-trainjobs.yaml.xz",
     "trainer.kubeflow.org/v1alpha1 TrainingRuntime": "trainer-2.3.0-trainingruntimes.yaml.xz",
 }
@@ -67,8 +66,6 @@ def pod_of(template: dict[str, Any]) -> dict[str, Any]:
 def _schema(kind: str) -> dict[str, Any]:
     api, _blank, name = kind.rpartition("/")[2].partition(" ")
     definition = next(one for one in documents(kind) if one["kind"] == "CustomResourceDefinition")["spec"]
-    if "validation" in definition:  # the form before Kubernetes 1.16, which contains few rules
-        return dict(definition["validation"]["openAPIV3Schema"])
     version = next(one for one in definition["versions"] if one["name"] == api)
     schema: dict[str, Any] = _strict(version["schema"]["openAPIV3Schema"])
     schema["properties"].update(apiVersion={"type": "string"}, kind={"const": name}, metadata=_metadata())

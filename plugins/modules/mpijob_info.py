@@ -40,7 +40,7 @@ options:
   api:
     description: The version of the MPI Operator's API, or V(trainjob) for a TrainJob of Kubeflow Trainer.
     type: str
-    choices: [v2beta1, v1alpha2, trainjob]
+    choices: [v2beta1, trainjob]
     default: v2beta1
   desired:
     description: The desired MPIJob or TrainJob. RV(job.differs) lists the fields in which the existing one differs.

@@ -34,7 +34,7 @@ def _kind(name: str, kind: str, namespaced: bool = True) -> dict[str, Any]:
 
 CORE = [_kind("pods", "Pod"), _kind("secrets", "Secret"), _kind("configmaps", "ConfigMap"), _kind("events", "Event")]
 CORE += [_kind("nodes", "Node", namespaced=False), _kind("namespaces", "Namespace", namespaced=False)]
-GROUPS = {f"/apis/kubeflow.org/{version}": [_kind("mpijobs", "MPIJob")] for version in ("v2beta1", "v1alpha2")}
+GROUPS = {"/apis/kubeflow.org/v2beta1": [_kind("mpijobs", "MPIJob")]}
 GROUPS["/apis/trainer.kubeflow.org/v1alpha1"] = [
     _kind("trainjobs", "TrainJob"),
     _kind("trainingruntimes", "TrainingRuntime"),

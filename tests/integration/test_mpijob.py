@@ -20,7 +20,6 @@ from tests.integration.ansible import Ansible
 SECRET = "a-very-secret-token"
 CORE = "/api/v1/namespaces/ml"
 JOB = "/apis/kubeflow.org/v2beta1/namespaces/ml/mpijobs/train"
-JOB_OF_2019 = JOB.replace("v2beta1", "v1alpha2")
 OBJECTS = [f"{CORE}/secrets/train-environment", f"{CORE}/configmaps/train-library", JOB]
 PLAYBOOK = """
 - hosts: localhost
@@ -37,15 +36,14 @@ PLAYBOOK = """
 
 def succeed(cluster: Cluster) -> None:
     """Return the objects of a job that ran, as operator and kubelet report them."""
-    path = next((one for one in (JOB, JOB_OF_2019) if one in cluster.answers), None)
-    if path is None:
+    if JOB not in cluster.answers:
         return
     done = [{"type": kind, "status": "True", "reason": f"MPIJob{kind}"} for kind in ("Created", "Succeeded")]
-    cluster.answers[path]["status"] = {"conditions": done}
+    cluster.answers[JOB]["status"] = {"conditions": done}
     labels = {"training.kubeflow.org/job-name": "train", "training.kubeflow.org/job-role": "launcher"}
     ended = {"terminated": {"exitCode": 0, "reason": "Completed"}}
     status = {"phase": "Succeeded", "containerStatuses": [{"restartCount": 0, "state": ended}]}
-    owner = {"kind": "MPIJob", "name": "train", "uid": cluster.answers[path]["metadata"]["uid"]}
+    owner = {"kind": "MPIJob", "name": "train", "uid": cluster.answers[JOB]["metadata"]["uid"]}
     metadata = {"name": "train-launcher-x", "uid": "1", "labels": labels, "ownerReferences": [owner]}
     pod = {"metadata": metadata, "spec": {}, "status": status}
     cluster.answers[f"{CORE}/pods"] = [pod]
@@ -111,14 +109,6 @@ def test_a_job_is_found_again_distinguished_from_another_and_deleted(cluster: Cl
     assert 'The namespace ml has another training job train in state "finished", which differs in' in other
     assert "mpiReplicaSpecs.Worker.replicas" in other
     assert "failed=0" in role.run(step="delete") and cluster.written[3:] == OBJECTS[::-1]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("how", [{"mpijob_api": "v1alpha2"}, {"mpijob_job": {"api": "v1alpha2"}}], ids=["role", "job"])
-def test_a_job_of_2019_is_read_in_its_own_version(cluster: Cluster, role: Role, how: dict[str, Any]) -> None:
-    del cluster.answers["/apis/kubeflow.org/v2beta1"]
-    assert "failed=0" in role.run(**how) and cluster.written == [JOB_OF_2019]
-    assert "failed=0" in role.run(step="delete", **how) and cluster.written == [JOB_OF_2019] * 2
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from .object_fields import Object, part
 
-V2BETA1, V1ALPHA2, TRAINJOB = "v2beta1", "v1alpha2", "trainjob"
+V2BETA1, TRAINJOB = "v2beta1", "trainjob"
 LAUNCHER, WORKER = "launcher", "worker"
 # The name of the workers' Job in a TrainJob, and of each container that Trainer gives the keys of ssh.
 NODE = "node"
@@ -62,13 +62,11 @@ class JobKind(NamedTuple):
 
 _KUBEFLOW, _TRAINER, _JOBSET = "training.kubeflow.org", "trainer.kubeflow.org", "jobset.sigs.k8s.io"
 _OPERATOR = ("the MPI Operator", "with the role dml.vsphere.mpi_operator or manually")
-_OF_2019 = ("mpi_job_name", "mpi_role_type", WORKER, f"{_KUBEFLOW}/replica-index", WORKER, "", "")
 KINDS = {
     V2BETA1: JobKind(
         *("kubeflow.org", V2BETA1, "MPIJob", "mpijobs", *_OPERATOR),
         *(f"{_KUBEFLOW}/job-name", f"{_KUBEFLOW}/job-role", WORKER, f"{_KUBEFLOW}/replica-index", WORKER, "", ""),
     ),
-    V1ALPHA2: JobKind("kubeflow.org", V1ALPHA2, "MPIJob", "mpijobs", *_OPERATOR, *_OF_2019),
     # Trainer makes a JobSet of the same name, whose Jobs are NAME-node-0 and NAME-launcher-0.
     TRAINJOB: JobKind(
         *(

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from .job_kinds import APIS, KINDS, TRAINJOB, V1ALPHA2, V2BETA1, JobKind
+from .job_kinds import APIS, KINDS, TRAINJOB, V2BETA1, JobKind
 
 # The ends of the names of the objects of a job.
 SECRET, CONFIG_MAP = "environment", "library"
@@ -28,8 +28,6 @@ GANG = {
     "timeout": "scheduleTimeoutSeconds",
     "resources": "minResources",
 }
-# The options that a kind does not support: the operator of 2019, and Trainer, which schedules a gang in its runtime.
-UNSUPPORTED = {V1ALPHA2: ("queue", "suspend", "gang", "claims"), TRAINJOB: ("gang",)}
 PULLS = ("IfNotPresent", "Always", "Never")
 LONGEST_LABEL = 63
 # The variables that every rank gets from the image of the launcher.
@@ -220,8 +218,8 @@ def _unsupported(job: JobSpec) -> Iterator[str]:
         yield f"the launcher is torchrun, which {job.api} does not support: set api to {TRAINJOB}"
     if job.launcher == TORCHRUN and job.mpirun_arguments:
         yield f"mpirun_arguments are given, but the launcher is torchrun: remove them, or set launcher to {MPIRUN}"
-    given = [key for key in UNSUPPORTED.get(job.api, ()) if getattr(job, key)]
-    if job.api == TRAINJOB and job.clean_pods != "Running":
-        given.append(f"clean_pods {job.clean_pods}")
-    if given:
+    # Trainer schedules a gang in its runtime.
+    unsupported = {"gang": bool(job.gang), f"clean_pods {job.clean_pods}": job.clean_pods != "Running"}
+    given = [key for key, is_given in unsupported.items() if is_given]
+    if job.api == TRAINJOB and given:
         yield f"{job.api} does not support {', '.join(given)}: use v2beta1"

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from . import pod_templates, trainjob
-from .job_kinds import KINDS, TRAINJOB, V1ALPHA2
+from .job_kinds import KINDS, TRAINJOB
 from .job_spec import CONFIG_MAP, GANG, SECRET, JobSpec
 from .object_fields import Object, part
 
@@ -38,8 +38,7 @@ def secret(job: JobSpec) -> dict[str, Any] | None:
 
 def mpijob(job: JobSpec) -> dict[str, Any]:
     """Return the MPIJob."""
-    body = _v1alpha2(job) if job.api == V1ALPHA2 else _v2beta1(job)
-    return {"apiVersion": job.kind.api_version, "kind": job.kind.kind, "metadata": _in_queue(job), "spec": body}
+    return {"apiVersion": job.kind.api_version, "kind": job.kind.kind, "metadata": _in_queue(job), "spec": _spec(job)}
 
 
 def _trainjob(job: JobSpec) -> list[dict[str, Any]]:
@@ -117,7 +116,7 @@ def _config_map(job: JobSpec) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(job.files)}
 
 
-def _v2beta1(job: JobSpec) -> dict[str, Any]:
+def _spec(job: JobSpec) -> dict[str, Any]:
     policy: dict[str, Any] = {"cleanPodPolicy": job.clean_pods, "backoffLimit": job.backoff_limit}
     if job.suspend:
         policy["suspend"] = True
@@ -128,16 +127,6 @@ def _v2beta1(job: JobSpec) -> dict[str, Any]:
         # A launcher that starts with its workers fails at first, because DNS does not resolve them yet.
         "launcherCreationPolicy": "WaitForWorkersReady",
         "runPolicy": policy,
-        "mpiReplicaSpecs": _replicas(job),
-    }
-
-
-def _v1alpha2(job: JobSpec) -> dict[str, Any]:
-    """Return the spec for the API of 2019, whose launcher reaches the workers with ``kubectl exec``."""
-    return {
-        "slotsPerWorker": job.slots,
-        "cleanPodPolicy": job.clean_pods,
-        "backoffLimit": job.backoff_limit,
         "mpiReplicaSpecs": _replicas(job),
     }
 

@@ -54,10 +54,7 @@ def torchrun_environment(job: JobSpec) -> dict[str, Any]:
 
 
 def worker(job: JobSpec) -> dict[str, Any]:
-    """Return the pod template of a worker, in which the operator starts sshd (v2beta1) or idles (v1alpha2).
-
-    That of torchrun needs no rights of sshd.
-    """
+    """Return the pod template of a worker, in which the operator starts sshd; torchrun needs no rights of sshd."""
     container = {**_container(job, "worker"), "securityContext": _security(job)}
     resources = _resources(job)
     if resources:

@@ -67,16 +67,15 @@ def deletion(kubernetes: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
-@pytest.mark.parametrize(("api", "version"), [({}, "v2beta1"), ({"api": "v1alpha2"}, "v1alpha2")])
-def test_a_job_of_the_test_is_ended_by_deleting_it(api: dict[str, str], version: str) -> None:
-    options = deletion({**WHERE, **api})
+def test_a_job_of_the_test_is_ended_by_deleting_it() -> None:
+    options = deletion(WHERE)
     made = options.pop("resource_definition")
     assert [(one["kind"], one["metadata"]) for one in made] == [
         ("MPIJob", {"name": "train"}),
         ("ConfigMap", {"name": "train-library"}),
         ("Secret", {"name": "train-environment"}),
     ]
-    assert made[0]["apiVersion"] == f"kubeflow.org/{version}"
+    assert made[0]["apiVersion"] == "kubeflow.org/v2beta1"
     assert options == {
         "state": "absent",
         "wait": True,

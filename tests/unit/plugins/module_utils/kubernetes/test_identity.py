@@ -78,13 +78,6 @@ def test_pods_and_events_of_another_job_do_not_count() -> None:
     assert [one.name for one in selected] == names[:4]
 
 
-def test_the_workers_of_v1alpha2_are_known_by_their_own_labels_and_names() -> None:
-    old = pod("worker", 2)
-    old["metadata"]["labels"] = {"group_name": "kubeflow.org", "mpi_job_name": NAME, "mpi_role_type": "worker"}
-    (selected,) = pods_of(NAME, [old])
-    assert (selected.role, selected.index) == ("worker", 2)
-
-
 @pytest.mark.parametrize(
     ("text", "at"),
     [

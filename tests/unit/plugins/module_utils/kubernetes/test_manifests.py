@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.kubernetes import manifests, pod_templates
-from plugins.module_utils.kubernetes.job_spec import V1ALPHA2, V2BETA1, JobError, job_of
+from plugins.module_utils.kubernetes.job_spec import JobError, job_of
 from tests import kubernetes_schema as schema
 
 LEAST: dict[str, Any] = {
@@ -59,8 +59,6 @@ JOBS: dict[str, dict[str, Any]] = {
     "privileged": {**FULL, "devices": "privileged"},
     "host network": {**LEAST, "host_network": True},
     "bare": {**LEAST, "is_spread": False, "shared_memory": ""},
-    "v1alpha2 least": {**LEAST, "api": V1ALPHA2},
-    "v1alpha2 full": {**FULL, "api": V1ALPHA2, "devices": "privileged"},
 }
 
 
@@ -178,14 +176,11 @@ def test_devices_come_by_a_plugin_or_with_all_rights_or_not_at_all() -> None:
     assert "IPC_LOCK" not in container(without, "Worker")["securityContext"]["capabilities"]["add"]
 
 
-def test_no_two_workers_of_the_job_share_a_node_of_either_api() -> None:
-    for api, labels in (
-        (V2BETA1, {"training.kubeflow.org/job-name": "train", "training.kubeflow.org/job-role": "worker"}),
-        (V1ALPHA2, {"mpi_job_name": "train", "mpi_role_type": "worker"}),
-    ):
-        terms = spec_of(made(api=api), "Worker")["affinity"]["podAntiAffinity"]
-        (term,) = terms["requiredDuringSchedulingIgnoredDuringExecution"]
-        assert term == {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": labels}}
+def test_no_two_workers_of_the_job_share_a_node() -> None:
+    labels = {"training.kubeflow.org/job-name": "train", "training.kubeflow.org/job-role": "worker"}
+    terms = spec_of(made(), "Worker")["affinity"]["podAntiAffinity"]
+    (term,) = terms["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert term == {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": labels}}
     assert "affinity" not in spec_of(made(is_spread=False, nodes=[]), "Worker")
 
 
@@ -203,12 +198,10 @@ def test_every_pod_tolerates_a_silent_node_for_the_same_seconds() -> None:
         assert {(entry["effect"], entry["tolerationSeconds"]) for entry in tolerations} == {("NoExecute", 120)}
 
 
-def test_the_policies_of_the_job_are_where_each_api_has_them() -> None:
-    new, old = made(clean_pods="All", backoff_limit=2)["spec"], made(api=V1ALPHA2, clean_pods="None")["spec"]
+def test_the_job_has_its_policies() -> None:
+    new = made(clean_pods="All", backoff_limit=2)["spec"]
     assert new["runPolicy"] == {"cleanPodPolicy": "All", "backoffLimit": 2}
     assert new["launcherCreationPolicy"] == "WaitForWorkersReady" and new["slotsPerWorker"] == 2
-    assert (old["cleanPodPolicy"], old["backoffLimit"], old["slotsPerWorker"]) == ("None", 1, 2)
-    assert not {"runPolicy", "launcherCreationPolicy"} & set(old)
 
 
 def test_gang_queue_and_suspension_are_set_only_on_request() -> None:
@@ -248,7 +241,7 @@ def test_records_library_and_data_are_mounted_in_the_workers() -> None:
         ({"workers": 0}, "lacks workers"),
         ({"workers": -1}, "workers is -1: expected 1 or more"),
         ({"slots": 0}, "slots is 0"),
-        ({"api": "v1"}, "api is 'v1': expected one of v2beta1, v1alpha2"),
+        ({"api": "v1"}, "api is 'v1': expected one of v2beta1, trainjob"),
         ({"devices": "all"}, "devices is 'all'"),
         ({"devices": "none"}, "the pods get no RDMA device"),
         ({"gpus": 1}, "2 ranks of a worker share 1 of nvidia.com/GRID_T4-16C"),
@@ -259,7 +252,7 @@ def test_records_library_and_data_are_mounted_in_the_workers() -> None:
         ({"gang": {"minimum": 4}}, "gang has minimum: expected some of least"),
         ({"library": ""}, "no folder for them"),
         ({"backof_limit": 3}, "unknown options: backof_limit"),
-        ({"api": V1ALPHA2, **BEYOND}, "v1alpha2 does not support queue, suspend, gang"),
+        ({"api": "v1alpha2"}, "api is 'v1alpha2': expected one of v2beta1, trainjob"),
     ],
 )
 def test_an_impossible_job_is_refused_in_a_sentence(changes: dict[str, Any], message: str) -> None:
@@ -273,10 +266,9 @@ def test_reports_every_error_at_once() -> None:
     assert all(word in str(caught.value) for word in ("clean_pods", "toleration_seconds", "3 ranks of a worker"))
 
 
-@pytest.mark.parametrize("api", [V1ALPHA2, V2BETA1])
-def test_the_last_pods_name_may_have_63_characters(api: str) -> None:
+def test_the_last_pods_name_may_have_63_characters() -> None:
     longest = "t" * (63 - len("-worker-3"))
-    assert manifests.mpijob(job_of({**LEAST, "api": api, "name": longest}))["metadata"]["name"] == longest
+    assert manifests.mpijob(job_of({**LEAST, "name": longest}))["metadata"]["name"] == longest
 
 
 def test_a_job_that_the_server_completed_is_the_same_job() -> None:
@@ -310,7 +302,5 @@ def test_each_worker_claims_devices_of_dra_and_the_launcher_none() -> None:
     pods = [schema.pod_of(replica["template"]) for replica in mpijob["spec"]["mpiReplicaSpecs"].values()]
     assert schema.faults(mpijob) == []
     assert [fault for pod in pods for fault in schema.kubernetes_faults(pod, "1.35")] == []
-    with pytest.raises(JobError, match="v1alpha2 does not support claims"):
-        job_of({**LEAST, "api": V1ALPHA2, "claims": {"gpu": "single-gpu"}})
     with pytest.raises(JobError, match="claims contain 'Single GPU': expected"):
         job_of({**LEAST, "claims": {"gpu": "Single GPU"}})

@@ -277,7 +277,8 @@ def test_a_deadline_of_the_job_is_the_cause() -> None:
 
 
 def test_incomplete_answers_raise_no_error() -> None:
-    bare = {"metadata": {"name": "t2-worker-0", "labels": {"mpi_job_name": NAME, "mpi_role_type": "worker"}}}
+    labels = {"training.kubeflow.org/job-name": NAME, "training.kubeflow.org/job-role": "worker"}
+    bare = {"metadata": {"name": "t2-worker-0", "labels": labels}}
     odd = {"spec": {}, "status": {"conditions": [None], "containerStatuses": [None]}, **bare}
     job_state = state_of(snapshot(job(CREATED), [bare, odd], [{}]))
     assert job_state["state"] == "waiting" and job_state["pods"]["t2-worker-0"]["uid"] == ""

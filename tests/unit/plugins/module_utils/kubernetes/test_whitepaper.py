@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The job of appendix A of VMware's paper "Distributed Machine Learning on vSphere leveraging NVIDIA vGPU and Mellanox
-PVRDMA", field by field, as v1alpha2 of the operator of 2019.
+PVRDMA", field by field, in the API of today, which has the policy of its pods in runPolicy.
 
 The job corrects the errors of the page, with a test for each: ``obl`` instead of ``ob1``, a variable that NCCL 2.4 does
 not read, ``Worker`` next to ``mpiReplicaSpecs``, and the name of the script in the line after its dash.
@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.kubernetes import manifests, pod_templates
-from plugins.module_utils.kubernetes.job_spec import V1ALPHA2, V2BETA1, job_of
+from plugins.module_utils.kubernetes import manifests
+from plugins.module_utils.kubernetes.job_spec import job_of
 from plugins.module_utils.training.transport.job_settings import gpudirect_environment, settings
 from tests import kubernetes_schema as schema
 
@@ -30,11 +30,11 @@ OPTIONS = (
 )
 # By path what the appendix has; words of the command are tested below.
 FIELDS: dict[str, Any] = {
-    "apiVersion": "kubeflow.org/v1alpha2",
+    "apiVersion": "kubeflow.org/v2beta1",
     "kind": "MPIJob",
     "metadata.name": "tensorflow-benchmarks",
     "spec.slotsPerWorker": 1,
-    "spec.cleanPodPolicy": "Running",
+    "spec.runPolicy.cleanPodPolicy": "Running",
     "spec.mpiReplicaSpecs.Launcher.replicas": 1,
     "spec.mpiReplicaSpecs.Launcher.template.spec.containers.0.image": IMAGE,
     "spec.mpiReplicaSpecs.Worker.replicas": 4,
@@ -57,7 +57,6 @@ def papers(transport: str = "rdma", **changes: Any) -> dict[str, Any]:
         job_of(
             {
                 "name": "tensorflow-benchmarks",
-                "api": V1ALPHA2,
                 "image": IMAGE,
                 "command": ["python", SCRIPT, *OPTIONS],
                 "workers": 4,
@@ -142,15 +141,3 @@ def test_only_placement_and_tolerations_differ_from_the_paper() -> None:
     assert set(pod["containers"][0]) == {
         *("name", "image", "imagePullPolicy", "securityContext", "resources", "volumeMounts"),
     }
-
-
-def test_the_pods_of_the_old_form_are_those_of_the_new_one() -> None:
-    """The schema of 2019 has only three rules, so its pods are checked with the current schema."""
-    old, new = papers(), papers(api=V2BETA1)
-    labels = pod_templates.worker(job_of({"name": "a", "image": "i", "command": ["c"], "workers": 1}))["spec"][
-        "affinity"
-    ]
-    assert "training.kubeflow.org/job-name" in str(labels)
-    for replica in ("Launcher", "Worker"):
-        new["spec"]["mpiReplicaSpecs"][replica] = old["spec"]["mpiReplicaSpecs"][replica]
-    assert schema.faults(new) == []
