@@ -168,7 +168,7 @@ class Simulator(Centre):
 
 def add_site(parser: argparse.ArgumentParser) -> None:
     """Add the options that override the description of the data centre."""
-    parser.add_argument("--release", help="release of vSphere, such as 7.0 U3")
+    parser.add_argument("--release", help="release of vSphere, such as 8.0 U2")
     parser.add_argument("--encryption", choices=("on", "off"), help="whether migrations are encrypted")
 
 

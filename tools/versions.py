@@ -19,12 +19,8 @@ from pyVmomi import VmomiSupport
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "lab" / "vcenter" / "internal" / "versions" / "since.txt"
 # The oldest version of the simulator: methods and properties of all later versions are not listed.
-OLDEST, NEWEST = "7.0.2.0", "9.1.0.0"
+OLDEST, NEWEST = "8.0.2.0", "9.1.0.0"
 RELEASES = {
-    "7.0.2": "7.0 U2",
-    "7.0.3": "7.0 U3",
-    "8.0.0": "8.0",
-    "8.0.1": "8.0 U1",
     "8.0.2": "8.0 U2",
     "8.0.3": "8.0 U3",
     "9.0.0": "9.0",
@@ -48,21 +44,6 @@ class Feature:
 
 
 FEATURES = (
-    Feature(
-        "`vmotion`, `vmotion_info`, `vmotion_plan`: the server's estimates of vGPU stun times",
-        "VirtualMachineVgpuProfileInfo.stunTimeEstimates",
-        "estimated from the vGPU's memory size and the network bandwidth",
-    ),
-    Feature(
-        "`worker_vm`: groups of linked devices, such as vGPUs with NVLink (`device_group`)",
-        "VirtualMachineConfigSpec.deviceGroups",
-        "refused before the first write",
-    ),
-    Feature(
-        "`preflight`, `esxi_info`: clusters that a configuration profile manages",
-        "ComputeResource.configManagerEnabled",
-        "not supported by vCenter (null)",
-    ),
     Feature(
         "`worker_vm`, `vmotion_plan`, `cluster_info`, `preflight`: vCenter's count of vGPU slots, with reservations",
         "ServiceContent.directPathProfileManager",

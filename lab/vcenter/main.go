@@ -48,7 +48,7 @@ func parse() (options, bool) {
 	flag.StringVar(&o.cert, "cert", "", "certificate to use instead of --certs (PEM)")
 	flag.StringVar(&o.key, "key", "", "key of --cert (PEM)")
 	flag.StringVar(&o.ca, "ca", "", "CA of --cert for the ready file (default: --cert itself)")
-	flag.StringVar(&o.release, "release", "", "release of vSphere, such as 7.0 U2, instead of the description's")
+	flag.StringVar(&o.release, "release", "", "release of vSphere, such as 8.0 U2, instead of the description's")
 	flag.StringVar(&o.encryption, "encryption", "", "on or off: encryption of moves, instead of the description's")
 	delay := flag.Int("delay", 0, "additional milliseconds for every SOAP call")
 	flag.StringVar(&o.ready, "ready", "", "JSON file that is written after the start and removed at the end")

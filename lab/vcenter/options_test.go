@@ -13,7 +13,7 @@ func TestTheCommandLineSaysMoreThanTheDescription(t *testing.T) {
 		encrypted bool
 	}{
 		{options{}, "8.0.3", true},
-		{options{release: "7.0 U3", encryption: "off"}, "7.0.3", false},
+		{options{release: "8.0 U2", encryption: "off"}, "8.0.2", false},
 		{options{release: "9.1", encryption: "on"}, "9.1.0", true},
 	} {
 		desc, err := datacentre.Load("datacentres/lab.yml")
@@ -27,7 +27,7 @@ func TestTheCommandLineSaysMoreThanTheDescription(t *testing.T) {
 			t.Errorf("%+v: version %s, encrypted %v", one.given, desc.Version, desc.EncryptedVMotion)
 		}
 	}
-	for _, wrong := range []options{{encryption: "maybe"}, {release: "6.0"}} {
+	for _, wrong := range []options{{encryption: "maybe"}, {release: "7.0 U3"}} {
 		desc, err := datacentre.Load("datacentres/lab.yml")
 		if err != nil {
 			t.Fatal(err)

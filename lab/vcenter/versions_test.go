@@ -20,26 +20,25 @@ func released(t *testing.T, release string) *running {
 }
 
 func TestARefusalOfWhatAVersionDoesNotKnow(t *testing.T) {
-	known := map[string][3]bool{ // deviceGroups of machines, configManagerEnabled of clusters, profiles of vGPUs
-		"7.0 U2": {false, false, false}, "7.0 U3": {false, false, true}, "8.0 U2": {true, true, true},
-		"8.0 U3": {true, true, true}, "9.0": {true, true, true}, "9.1": {true, true, true},
+	known := map[string][3]bool{ // metroFtEnabled of machines, networkBootMode of clusters, DirectPathProfileManagerList
+		"8.0 U2": {}, "8.0 U3": {true, false, false}, "9.0": {true, true, true}, "9.1": {true, true, true},
 	}
 	for release, knows := range known {
 		t.Run(release, func(t *testing.T) {
 			r := released(t, release)
 			var vm mo.VirtualMachine
-			err := r.c.RetrieveOne(r.ctx, r.vm("debian-12").Reference(), []string{"config.deviceGroups"}, &vm)
+			err := r.c.RetrieveOne(r.ctx, r.vm("debian-12").Reference(), []string{"config.metroFtEnabled"}, &vm)
 			if _, refused := faultOf(err).(types.InvalidProperty); refused == knows[0] || (err == nil) != knows[0] {
-				t.Errorf("config.deviceGroups: %v", err)
+				t.Errorf("config.metroFtEnabled: %v", err)
 			}
-			err = r.readRaw("ClusterComputeResource", "configManagerEnabled")
+			err = r.readRaw("ClusterComputeResource", "networkBootMode")
 			if _, refused := faultOf(err).(types.InvalidProperty); refused == knows[1] || (err == nil) != knows[1] {
-				t.Errorf("configManagerEnabled: %v", err)
+				t.Errorf("networkBootMode: %v", err)
 			}
-			manager := r.hostProperties("esx01.lab", "configManager.graphicsManager").ConfigManager.GraphicsManager
-			_, err = methods.RetrieveVgpuProfileInfo(r.ctx, r.c, &types.RetrieveVgpuProfileInfo{This: *manager})
-			if _, refused := faultOf(err).(types.InvalidRequest); refused == knows[2] || (err == nil) != knows[2] {
-				t.Errorf("RetrieveVgpuProfileInfo: %v", err)
+			manager := types.ManagedObjectReference{Type: "DirectPathProfileManager", Value: "DirectPathProfileManager"}
+			_, err = methods.DirectPathProfileManagerList(r.ctx, r.c, &types.DirectPathProfileManagerList{This: manager})
+			if _, refused := faultOf(err).(types.InvalidRequest); refused == knows[2] {
+				t.Errorf("DirectPathProfileManagerList: %v", err)
 			}
 		})
 	}
@@ -57,7 +56,7 @@ func (r *running) readRaw(kind, path string) error {
 }
 
 func TestAServerSaysNothingNewerThanItself(t *testing.T) {
-	says := map[string]bool{"7.0 U3": false, "8.0 U2": false, "8.0 U3": true}
+	says := map[string]bool{"8.0 U2": false, "8.0 U3": true}
 	for release, wants := range says {
 		t.Run(release, func(t *testing.T) {
 			h := released(t, release).hostProperties("esx01.lab", "config")

@@ -32,10 +32,9 @@ VARIABLE = re.compile(r"/(domain-c\d+|[0-9a-f]{8}-[0-9a-f-]+|\d+|NVD-[^/?]+|nvd-
 # A call that works for longer than some seconds renews the lock of its run.
 LOCK = {"Folder.CreateFolder", "Folder.Destroy_Task", "Folder.Rename_Task"}
 # Calls that the code makes only where no fast test leads: after a time-out, in a part of esxi_profile that the tests of
-# only the module for that part shows, on hosts before vSphere 7, or while vCenter remediates a cluster.
+# only the module for that part shows, or while vCenter remediates a cluster.
 SELDOM = {
     "esxi_power": {*LOCK, "Task.CancelTask", "VirtualMachine.PowerOffVM_Task"},
-    "cluster_info": {"esxcli rdma device list"},
     "esxi_image": LOCK,
     "esxi_profile": {
         *LOCK,
@@ -43,14 +42,10 @@ SELDOM = {
         "HostSystem.RefreshGraphicsManager",
         "HostSystem.RestartService",
         "HostSystem.UpdatePassthruConfig",
-        "esxcli rdma device list",
         "esxcli software vib remove",
     },
-    "esxi_pvrdma": {"esxcli rdma device list"},
-    "esxi_roce": {"esxcli rdma device list"},
     "maintenance_window": LOCK,
-    "rdma_fabric": {"esxcli rdma device list"},
-    "site": {"esxcli rdma device list", "GET /api/cis/tasks/{id}"},
+    "site": {"GET /api/cis/tasks/{id}"},
     "vmotion": {*LOCK, "Task.CancelTask"},
     "worker_vm": LOCK,
 }

@@ -12,7 +12,7 @@ from pyVmomi import VmomiSupport
 
 from plugins.module_utils.core.versions import numbers
 
-RELEASES = {"7.0 U2": "7.0.2", "7.0 U3": "7.0.3", "8.0 U2": "8.0.2", "8.0 U3": "8.0.3", "9.0": "9.0.0", "9.1": "9.1.0"}
+RELEASES = {"8.0 U2": "8.0.2", "8.0 U3": "8.0.3", "9.0": "9.0.0", "9.1": "9.1.0"}
 # A server answers in the newest version that the client knows. The simulator answers in its own, so that an older
 # pyVmomi does not understand it.
 CLIENT = numbers(VmomiSupport.newestVersions.GetNamespace("vim").partition("/")[2])

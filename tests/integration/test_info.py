@@ -82,13 +82,3 @@ def test_a_lost_host_does_not_hide_the_others(vcenter: Simulator, ansible: Ansib
     assert strict.result["unreachable_hosts"] == ["esx03.lab"]
     assert strict.host("esx03.lab")["connection"] == "notResponding" and strict.host("esx04.lab")["gpus"]
     assert ansible.module("esxi_info", cluster="gpu", fail_unreachable=False).rc == 0
-
-
-def test_before_vsphere_7_the_rdma_devices_come_from_esxcli(
-    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
-) -> None:
-    vcenter = start(text='version: 6.7.0\napi_version: "6.7"\n' + MANY.replace("COUNT", "1"))
-    entry = ansible_for(vcenter).module("esxi_info", cluster="gpu").host("esx01.lab")
-    (device,) = entry["rdma_devices"]
-    assert (device["device"], device["uplink"], device["speed_mbps"]) == ("vmrdma0", "vmnic2", 100000)
-    assert vcenter.calls()["esxcli rdma device list"] == 1

@@ -28,7 +28,6 @@ ELSEWHERE: dict[str, str] = {
     **{f"site/{one}.py": f"{_UNIT}/site/discovery/test_inventory_plan.py" for one in _DISCOVERY},
     "site/recording/free_text.py": f"{_UNIT}/site/recording/test_free_text.py",
     "plugin_utils/module_result.py": "tests/unit/plugins/plugin_utils/test_module_result.py",
-    "hosts/network.py": f"{_UNIT}/hosts/test_network_counters.py",
     **{f"hosts/rollback/{one}.py": _ROLLBACK for one in ("evidence", "restoring", "ways")},
     **{f"{one}.py": USER for one in _OPTIONS},
     **dict.fromkeys(

@@ -112,9 +112,8 @@ def _network(reading: Reading) -> Entry:
 def _groups() -> dict[str, Group]:
     """Return every group by name: those of the parts, in the order of the parts, and the network, which has no part."""
     groups = [group for part in PARTS for group in part.groups]
-    calls = (network.RDMA_DEVICES,)
     shows = "uplinks, switches and vmkernel adapters"
-    return {group.name: group for group in (*groups, Group("network", shows, (*network.PATHS, NUMA), _network, calls))}
+    return {group.name: group for group in (*groups, Group("network", shows, (*network.PATHS, NUMA), _network))}
 
 
 def _reboot_reasons(host: Host, entry: Entry, names: Sequence[str]) -> Iterator[str]:

@@ -175,7 +175,7 @@ GROUP = Group(
     "options of kernel modules",
     (*network.PATHS, *PATHS),
     _read,
-    ("HostSystem.QueryModules", network.RDMA_DEVICES),
+    ("HostSystem.QueryModules",),
     waiting=_waiting,
 )
 PART = Part(

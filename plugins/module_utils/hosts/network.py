@@ -4,18 +4,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from ..core.versions import numbers
 from ..vsphere.escaped_names import plain
 from ..vsphere.inventory import Host
 
 # The complete property: its parts depend on the version, and a read with a path that the server does not have fails.
 PATHS = ("config.network", "config.virtualNicManagerInfo.netConfig", "config.product.version")
 
-RDMA_DEVICES = "esxcli rdma device list"  # before vSphere 7
 RDMA_COUNTERS, UPLINK_COUNTERS = "esxcli rdma device stats get", "esxcli network nic stats get"
 _COUNTERS = {
     name.replace("_", ""): name
@@ -103,8 +100,6 @@ def uplinks(host: Host, devices: Mapping[str, RdmaDevice]) -> dict[str, Uplink]:
 
 def rdma_devices(host: Host) -> dict[str, RdmaDevice]:
     """Return the RDMA devices by name, such as vmrdma0, each with its uplink."""
-    if _version(host) < (7,):  # the API reports them from 7.0 on
-        return {row["Name"]: _rdma_row(row) for row in host.esxcli.rows("rdma device list")}
     cards = {nic.key: nic.device for nic in _network(host, "pnic")}
     return {device.device: _rdma_device(device, cards) for device in _network(host, "rdmaDevice")}
 
@@ -165,10 +160,6 @@ def _network(host: Host, part: str) -> list[Any]:
     return list(getattr(host["config.network"], part, None) or [])
 
 
-def _version(host: Host) -> tuple[int, ...]:
-    return numbers(host["config.product.version"])
-
-
 def _uplink(nic: Any, rdma: str | None) -> Uplink:
     return {
         "driver": nic.driver,
@@ -191,20 +182,6 @@ def _rdma_device(device: Any, cards: Mapping[str, str]) -> RdmaDevice:
         "mtu": connection.mtu,
         "speed_mbps": connection.speedInMbps,
         "roce": bool(capability.roceV1Capable or capability.roceV2Capable),
-    }
-
-
-def _rdma_row(row: Mapping[str, Any]) -> RdmaDevice:
-    speed = re.match(r"(\d+)\s*([GM])", str(row.get("Speed", "")))
-    megabits = int(speed[1]) * (1000 if speed[2] == "G" else 1) if speed else 0
-    mtu = str(row.get("MTU", ""))
-    return {
-        "uplink": row.get("PairedUplink") or None,
-        "driver": row.get("Driver"),
-        "state": str(row.get("State", "unknown")).lower(),
-        "mtu": int(mtu) if mtu.isdigit() else 0,
-        "speed_mbps": megabits,
-        "roce": None,  # the row does not contain it
     }
 
 

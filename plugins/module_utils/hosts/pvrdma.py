@@ -276,7 +276,6 @@ PART = Part(
         "HostSystem.DisableRuleset",
         "HostSystem.EnableRuleset",
         "HostSystem.UpdateOptions",
-        network.RDMA_DEVICES,
     ),
     paths=PATHS,
     after=("roce",),

@@ -284,14 +284,13 @@ DEVICES = Group(
     "RDMA devices and their other users, without their traffic and flow control",
     (*network.PATHS, *rdma_users.PATHS, NUMA),
     _read_devices,
-    (network.RDMA_DEVICES,),
 )
 GROUP = Group(
     "rdma",
     "RDMA devices, their traffic, flow control and other users",
     (*network.PATHS, *rdma_users.PATHS, NUMA),
     _read,
-    (dcb.CALL, network.RDMA_DEVICES, network.RDMA_COUNTERS, network.UPLINK_COUNTERS),
+    (dcb.CALL, network.RDMA_COUNTERS, network.UPLINK_COUNTERS),
 )
 PART = Part(
     key="roce",
@@ -302,7 +301,7 @@ PART = Part(
     kept=("kernel_modules",),
     restore=restoring.roce,
     restores="all options of the driver's modules; options added since then are removed",
-    calls=(*kernel_module.CALLS, dcb.CALL, network.RDMA_DEVICES),
+    calls=(*kernel_module.CALLS, dcb.CALL),
     paths=PATHS,
     after=("kernel_modules",),
     result=_advice,

@@ -20,9 +20,8 @@ from .route import TRICKLE, AnswerTimer
 from .session import Session, agent, route_to
 from .tasks import STILL_RUNS
 
-# vCenter 7.0 U2 introduced the second form of the API, with paths below /api (VMware's knowledge base, 83022).
-API_SINCE = (7, 0, 2)
 _POLL_SECONDS = 0.5
+_SESSION = "/api/session"
 TASKS = "/api/cis/tasks"
 # This API reports that an account lacks permission, but not which privilege.
 _ALLOW = "give the account the privileges that docs/privileges.md names for this module and run again"
@@ -40,7 +39,6 @@ class Rest:
 
     def __init__(self, session: Session) -> None:
         self.server, self._params = session.server, session.params
-        self.old = session.api_version < API_SINCE
         self._carried_by = session.exchange or _carried
         self._token, self.silent = "", False
 
@@ -49,19 +47,14 @@ class Rest:
         account = f"{self._params['username']}:{self._params['password']}".encode()
         header = {"Authorization": "Basic " + base64.b64encode(account).decode("ascii")}
         tried = "log in to its REST API"
-        answer = self._ask("POST", self._session, tried=tried, headers=header)
-        token = answer.get("value") if self.old and isinstance(answer, dict) else answer
+        token = self._ask("POST", _SESSION, tried=tried, headers=header)
         if not isinstance(token, str) or not token.isprintable():
             raise Failed(self.server, tried, "its answer is not a token", "check that service")
         self._token = token
 
     def log_out(self) -> None:
         """Delete the token."""
-        self._ask("DELETE", self._session, tried="log out of its REST API")
-
-    @property
-    def _session(self) -> str:
-        return "/rest/com/vmware/cis/session" if self.old else "/api/session"
+        self._ask("DELETE", _SESSION, tried="log out of its REST API")
 
     def get(self, path: str, *, tried: str, remedy: str = "", form: object = ANY) -> Any:
         """Return the answer to a GET request."""

@@ -12,7 +12,7 @@ from ..errors import Refused
 from .rest import Rest
 
 _CARRIED = [{"object_id": {"id": str}, "tag_ids?": [str]}]
-_NEW, _OLD = "/api/cis/tagging", "/rest/com/vmware/cis/tagging"
+_TAGGING = "/api/cis/tagging"
 
 
 def vm_tags(api: Rest, category: str, ids: Iterable[str]) -> dict[str, list[str]]:
@@ -33,32 +33,20 @@ def _in_category(api: Rest, category: str) -> set[str]:
     if category not in found:
         reason = f"it has {', '.join(sorted(found)) or 'none'}"
         raise Refused(api.server, f"find its tag category {category}", reason, "name one of them, or create it")
-    tried, action = f"list the tags of its category {category}", "list-tags-for-category"
-    if api.old:
-        return set(_act(api, f"tag/{_id(found[category])}", action, None, tried=tried, form=[str]))
-    return set(_act(api, "tag", action, {"category_id": found[category]}, tried=tried, form=[str]))
+    tried, body = f"list the tags of its category {category}", {"category_id": found[category]}
+    return set(_act(api, "tag", "list-tags-for-category", body, tried=tried, form=[str]))
 
 
 def _named(api: Rest, kind: str, one: str) -> Mapping[str, Any]:
-    its_id = _id(one) if api.old else quote(one, safe=":")
-    found: Mapping[str, Any] = _get(api, f"{kind}/{its_id}", tried=f"read its {kind} {one}", form={"name": str})
+    path = f"{kind}/{quote(one, safe=':')}"
+    found: Mapping[str, Any] = _get(api, path, tried=f"read its {kind} {one}", form={"name": str})
     return found
 
 
-def _id(one: str) -> str:
-    return f"id:{quote(one, safe=':')}"
-
-
 def _get(api: Rest, path: str, *, tried: str, form: object) -> Any:
-    """Return the answer to a read; the older form of the API wraps it."""
-    if api.old:
-        return api.get(f"{_OLD}/{path}", tried=tried, form={"value": form})["value"]
-    return api.get(f"{_NEW}/{path}", tried=tried, form=form)
+    return api.get(f"{_TAGGING}/{path}", tried=tried, form=form)
 
 
 def _act(api: Rest, path: str, action: str, body: object, *, tried: str, form: object) -> Any:
-    """Return the answer to an action that reads; the older form of the API marks actions with a tilde."""
-    if api.old:
-        answer = api.send("POST", f"{_OLD}/{path}?~action={action}", body, tried=tried, form={"value?": form})
-        return answer.get("value") or []
-    return api.send("POST", f"{_NEW}/{path}?action={action}", body, tried=tried, form=form)
+    """Return the answer to an action that reads."""
+    return api.send("POST", f"{_TAGGING}/{path}?action={action}", body, tried=tried, form=form)

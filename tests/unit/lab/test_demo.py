@@ -53,7 +53,7 @@ def test_a_broken_promise_is_seen(
 
 
 @pytest.mark.parametrize(
-    ("release", "changes"), [("9.1", [True]), ("9.0", [True]), ("8.0 U3", []), ("7.0 U3", []), (None, [])]
+    ("release", "changes"), [("9.1", [True]), ("9.0", [True]), ("8.0 U3", []), ("8.0 U2", []), (None, [])]
 )
 def test_an_image_manages_the_cluster_of_a_release_without_baselines(release: str | None, changes: list[bool]) -> None:
     made = list[bool]()

@@ -26,7 +26,6 @@ CALLS: dict[str, tuple[set[str], set[str]]] = {
     "network diag ping": ({"count", "df", "host", "interface", "size"}, {"Summary", "Transmitted", "Recieved"}),
     "network nic dcb status get": ({"nicname"}, set()),
     "network nic stats get": ({"nicname"}, set()),
-    "rdma device list": (set(), {"Name", "Driver", "State", "MTU", "Speed", "PairedUplink"}),
     "rdma device stats get": ({"device"}, set()),
     "software vib install": (
         {"depot", "dryrun", "maintenancemode", "viburl"},

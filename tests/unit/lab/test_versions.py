@@ -10,8 +10,6 @@ import pytest
 
 from plugins.module_utils.hosts import graphics
 from plugins.module_utils.maintenance import maintenance_mode
-from plugins.module_utils.vmotion.move.move import move_facts
-from plugins.module_utils.workers import machine
 from plugins.module_utils.workers.capacity import host_capacity, server_capacity
 from tools import versions
 
@@ -31,8 +29,6 @@ def test_the_table_of_the_simulator_is_that_of_pyvmomi() -> None:
 @pytest.mark.parametrize(
     ("guard", "needs"),
     [
-        (move_facts.STUN_SINCE, "VirtualMachineVgpuProfileInfo.stunTimeEstimates"),
-        (machine.GROUPS_SINCE, "VirtualMachineConfigInfo.deviceGroups"),
         (server_capacity.SINCE, "ServiceContent.directPathProfileManager"),
         (host_capacity.BINDING_SINCE, "HostAssignableHardwareBinding.pciId"),
         (maintenance_mode.NON_DISRUPTIVE_SINCE, "HostMaintenanceSpec.evacMode"),
@@ -49,7 +45,7 @@ def test_each_feature_is_newer_than_the_oldest_release() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "called"), [("8.0.0.1", "8.0"), ("8.0.2.0", "8.0 U2"), ("9.0.0.0", "9.0"), ("9.1.0.0", "9.1")]
+    ("number", "called"), [("8.0.2.1", "8.0 U2"), ("8.0.3.0", "8.0 U3"), ("9.0.0.0", "9.0"), ("9.1.0.0", "9.1")]
 )
 def test_a_version_as_people_call_it(number: str, called: str) -> None:
     assert re.fullmatch(called, versions.release(number))

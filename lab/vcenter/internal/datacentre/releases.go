@@ -13,8 +13,6 @@ type release struct{ version, api, build string }
 // releases are the available releases of the data centre. The builds are those of the first ESXi of each release,
 // from general knowledge; nothing depends on them.
 var releases = map[string]release{
-	"7.0 U2": {"7.0.2", "7.0.2.0", "17630552"},
-	"7.0 U3": {"7.0.3", "7.0.3.0", "18644231"},
 	"8.0 U2": {"8.0.2", "8.0.2.0", "22380479"},
 	"8.0 U3": {"8.0.3", "8.0.3.0", "24022510"},
 	"9.0":    {"9.0.0", "9.0.0.0", "24755229"},

@@ -26,7 +26,6 @@ type Command struct {
 	Params []string
 	Run    Action
 	Deaf   Action // the answer of a deaf host; nil: "true"
-	Since  string // the first version with the command; empty: all versions
 	XML    bool   // the answer is ready-made XML, for structs within structs
 }
 
@@ -99,7 +98,6 @@ func (e *Executer) ExecuteSoap(ctx *simulator.Context, req any) soap.HasFault {
 	name, deaf := strings.CutPrefix(v.FieldByName("Method").String(), "deaf.EsxCLI.")
 	name = strings.TrimPrefix(name, "vim.EsxCLI.")
 	cmd, known := e.commands[name]
-	known = known && (cmd.Since == "" || e.host.Sim.Knows.Since(cmd.Since))
 	if f := e.host.Unreachable(ctx); f != nil {
 		return &executeSoapBody{Fault_: f}
 	}

@@ -49,9 +49,6 @@ func (f *Front) serveREST(w http.ResponseWriter, r *http.Request) {
 // rest answers the REST calls of image-managed clusters for authenticated sessions; vcsim answers all others. vcsim
 // keeps REST state without locks, so its calls run one after another.
 func (f *Front) rest(r *http.Request, body []byte) *recorder {
-	if f.tooOld(r.URL.Path) {
-		return &recorder{header: http.Header{}, status: http.StatusNotFound}
-	}
 	if r.URL.Path == newSession {
 		return f.apiSession(r, body)
 	}
@@ -77,12 +74,6 @@ func (f *Front) rest(r *http.Request, body []byte) *recorder {
 	r.SetBasicAuth(user, "") // tasks show who started them
 	f.dataCentre.ServeREST(rec, r)
 	return rec
-}
-
-// tooOld reports whether the vCenter is too old for the simulated part of /api, the second form of the API.
-// VMware: VMware knowledge base 83022: 7.0 U2 introduced /api for the calls below /rest.
-func (f *Front) tooOld(path string) bool {
-	return (path == newSession || strings.HasPrefix(path, newTagging)) && !f.dataCentre.Since("7.0.2.0")
 }
 
 func isSession(r *http.Request) bool {

@@ -47,9 +47,9 @@ FREE = (
     "CreatePropertyCollector|DestroyPropertyCollector|CreateFilter|WaitForUpdatesEx",
     "Query(AssignedLicenses|ConfigOptionEx|ConfigTarget|DateTime|Events|NetConfig|NetworkHint|Options|SyncingVsanObjects|Perf.*)",
     "DirectPathProfileManagerQueryCapacity|QueryAvailablePerfMetric|HostImageConfigGetAcceptance|CheckRelocate_Task|FindAssociatedProfile",
-    "(POST|DELETE) (/api|/rest/com/vmware/cis)/session",
-    "GET (/api|/rest/com/vmware)/cis/tagging/(category|tag)(/[^/?]+)?",
-    r"POST (/api|/rest/com/vmware)/cis/tagging/(tag|tag-association)(/[^/?]+)?\?~?action=list-[a-z-]+",
+    "(POST|DELETE) /api/session",
+    "GET /api/cis/tagging/(category|tag)(/[^/?]+)?",
+    r"POST /api/cis/tagging/(tag|tag-association)\?action=list-[a-z-]+",
 )
 
 _MODULE_OPTIONS = (Need("Host.Config.Settings", HOST),)
@@ -165,7 +165,6 @@ CALLS: dict[str, tuple[Need, ...]] = {
     "esxcli network diag ping": _ESXCLI,
     "esxcli network nic dcb status get": _ESXCLI,
     "esxcli network nic stats get": _ESXCLI,
-    "esxcli rdma device list": _ESXCLI,
     "esxcli rdma device stats get": _ESXCLI,
     "esxcli software vib install": _ESXCLI_IMAGE,
     "esxcli system module parameters list": _ESXCLI,
@@ -197,7 +196,6 @@ CALLS: dict[str, tuple[Need, ...]] = {
 NOTE = ("CustomFieldsManager.AddCustomFieldDef", "CustomFieldsManager.SetField")
 # Long calls renew the lock of their run.
 LOCK = ("Folder.CreateFolder", "Folder.Destroy_Task", "Folder.Rename_Task")
-_RDMA = "esxcli rdma device list"  # before vSphere 7
 
 # All calls of the collection's readers.
 _READERS = (
@@ -207,7 +205,6 @@ _READERS = (
     "esxcli network nic stats get",
     "esxcli rdma device stats get",
     "esxcli software vib list",
-    _RDMA,
     f"GET {_CLUSTER}/enablement/software",
     f"GET {_CLUSTER}/software",
     f"GET {_CLUSTER}/software/compliance",
@@ -223,7 +220,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "esxi_rollout": (),
     "program": (),
     # The remediations of a cluster that an image manages.
-    "cluster_info": (HOST_PROFILES, "esxcli network diag ping", _RDMA, "GET /api/cis/tasks", "GET /api/cis/tasks/{id}"),
+    "cluster_info": (HOST_PROFILES, "esxcli network diag ping", "GET /api/cis/tasks", "GET /api/cis/tasks/{id}"),
     "cluster_lock": LOCK,
     "custom_attributes": ("CustomFieldsManager.RemoveCustomFieldDef", "CustomFieldsManager.SetField"),
     "esxi_image": (
@@ -274,7 +271,6 @@ MODULES: dict[str, tuple[str, ...]] = {
         "HostSystem.RemoveVirtualNic",
         "HostSystem.SelectVnicForNicType",
         "HostSystem.UpdateVirtualNic",
-        _RDMA,
     ),
     "site": ("esxcli vim CLIInfo FetchCLIInfo", *_READERS),
     "shared_settings": (

@@ -40,9 +40,6 @@ COMMANDS: dict[str, AnswerShape] = {
     "software vib list": AnswerShape(
         ("Name", "Version", "Vendor", "Acceptance Level"), ("ID", "Install Date", "Platforms", "Status")
     ),
-    "rdma device list": AnswerShape(
-        ("Name", "Driver", "State", "MTU", "Speed", "Paired Uplink"), ("Description", "Firmware Version", "GUID")
-    ),
     "rdma device stats get": AnswerShape(
         _TRAFFIC,
         (

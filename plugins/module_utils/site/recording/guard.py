@@ -15,8 +15,8 @@ _READS = re.compile(
 )
 _COMMANDS = re.compile(r"vim\.EsxCLI\.[\w.]+\.(get|list)|vim\.CLIInfo\.FetchCLIInfo")
 _REQUESTS = re.compile(
-    r"GET /.*|(POST|DELETE) (/api|/rest/com/vmware/cis)/session"
-    r"|POST (/api|/rest/com/vmware)/cis/tagging/[\w-]+(/[^/?]+)?\?~?action=list-[a-z-]+"
+    r"GET /.*|(POST|DELETE) /api/session"
+    r"|POST /api/cis/tagging/[\w-]+\?action=list-[a-z-]+"
 )
 
 

@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/vmware/govmomi/simulator"
@@ -138,12 +137,11 @@ func (s *System) pnic(nic datacentre.NIC) types.PhysicalNic {
 }
 
 // rdmaDevices returns the RDMA devices of the host with their RoCE MTU. The caller holds the lock.
-// VMware: vSphere API reference 7.0, HostRdmaDevice: state, MTU, speed, paired uplink, RoCE capabilities.
+// VMware: vSphere API reference, HostRdmaDevice: state, MTU, speed, paired uplink, RoCE capabilities.
 func (s *System) rdmaDevices() []types.HostRdmaDevice {
 	var out []types.HostRdmaDevice
 	for _, nic := range s.host.Hardware.NICs {
-		if nic.RDMA == "" || strings.HasPrefix(s.host.Sim.Description.APIVersion, "6.") {
-			// the API shows them since version 7.0
+		if nic.RDMA == "" {
 			continue
 		}
 		out = append(out, types.HostRdmaDevice{

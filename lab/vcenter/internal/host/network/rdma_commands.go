@@ -15,7 +15,6 @@ import (
 func (s *System) rdmaCommands() map[string]esxcli.Command {
 	device := []string{"device"}
 	return map[string]esxcli.Command{
-		"rdma.device.list":          {Params: device, Run: s.rdmaList},
 		"rdma.device.protocol.list": {Params: device, Run: s.rdmaProtocols},
 		"rdma.device.vmknic.list":   {Params: device, Run: s.rdmaVmknics},
 		"rdma.device.stats.get":     {Params: device, Run: s.rdmaStats},
@@ -34,20 +33,6 @@ func (s *System) rdmaPorts(a esxcli.Values) ([]datacentre.NIC, *esxcli.Error) {
 		return nil, esxcli.Errorf("Unable to find RDMA device %s", a.Value("device"))
 	}
 	return out, nil
-}
-
-// rdmaList returns the RDMA devices with driver, state, MTU, speed and paired uplink.
-// VMware: public transcripts of esxcli rdma device list show these fields.
-func (s *System) rdmaList(_ *simulator.Context, a esxcli.Values) (*esxcli.Response, *esxcli.Error) {
-	ports, err := s.rdmaPorts(a)
-	out := esxcli.Rows("RDMADevice")
-	net := s.Current()
-	for _, n := range ports {
-		out.Values = append(out.Values, esxcli.Record("Name", n.RDMA, "Driver", "nmlx5_rdma", "State", "Active",
-			"MTU", fmt.Sprint(net.roceMTU(n.Device)),
-			"Speed", fmt.Sprintf("%d Gbps", n.SpeedMb/1000), "PairedUplink", n.Device, "Description", n.Name))
-	}
-	return out, err
 }
 
 // roceMTU returns the largest RoCE MTU below the MTU of the NIC's switch: 4096, 2048, 1024 or 512.

@@ -9,25 +9,16 @@ import (
 	"dml.vsphere/lab/vcenter/internal/esxcli"
 )
 
-// componentsSince is the first version whose esxcli has the namespace software component.
-// VMware: VMware documentation, vSphere 7.0: components came with vSphere Lifecycle Manager.
-const componentsSince = "7.0.0.0"
-
 func (s *System) componentCommands() map[string]esxcli.Command {
 	apply := []string{"allowdowngrades", "component", "depot", "dryrun", "force", "maintenancemode",
 		"nohardwarewarning", "noliveinstall", "nosigcheck", "proxy"}
 	remove := []string{"component", "dryrun", "force", "maintenancemode", "noliveinstall"}
-	commands := map[string]esxcli.Command{
+	return map[string]esxcli.Command{
 		"software.component.apply":  {Params: apply, Run: s.componentApply, Deaf: deafAnswer(s.componentApply)},
 		"software.component.list":   {Params: []string{"rebootingimage"}, Run: s.componentList},
 		"software.component.get":    {Params: []string{"component", "rebootingimage"}, Run: s.componentList},
 		"software.component.remove": {Params: remove, Run: s.componentRemove, Deaf: deafAnswer(s.componentRemove)},
 	}
-	for name, command := range commands {
-		command.Since = componentsSince
-		commands[name] = command
-	}
-	return commands
 }
 
 // componentID returns a component's name in the format of esxcli's results.

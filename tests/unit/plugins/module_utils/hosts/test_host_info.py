@@ -193,17 +193,6 @@ def test_a_full_read_asks_esxcli_twice_for_vibs_and_thrice_for_each_rdma_device(
     ]  # fmt: skip
 
 
-def test_the_rdma_devices_of_an_old_host_are_read_with_esxcli() -> None:
-    esx = host()
-    esx.has(config__product__version="6.7.0")
-    esx.esxcli_.answers["rdma device list"] = [
-        {"Name": "vmrdma0", "Driver": "nmlx5_rdma", "State": "Active", "MTU": "1024", "Speed": "100 Gbps",
-         "PairedUplink": "vmnic2"}
-    ]  # fmt: skip
-    (device,) = gather(esx, names=["rdma"])[0]["rdma_devices"]
-    assert (device["state"], device["mtu"], device["speed_mbps"], device["roce"]) == ("active", 1024, 100000, None)
-
-
 def test_a_host_that_cannot_be_reached_or_read_does_not_hide_the_others() -> None:
     good, lost, sick = host("esx01.lab"), host("esx02.lab"), host("esx03.lab")
     lost.has(runtime__connectionState="notResponding")

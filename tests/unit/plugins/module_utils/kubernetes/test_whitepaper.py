@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The job of appendix A of VMware's paper "Distributed Machine Learning on vSphere leveraging NVIDIA vGPU and Mellanox
-PVRDMA", field by field, in the API of today, which has the policy of its pods in runPolicy.
+PVRDMA", field by field, in the current API, which has the policy of its pods in runPolicy.
 
 The job corrects the errors of the page, with a test for each: ``obl`` instead of ``ob1``, a variable that NCCL 2.4 does
 not read, ``Worker`` next to ``mpiReplicaSpecs``, and the name of the script in the line after its dash.

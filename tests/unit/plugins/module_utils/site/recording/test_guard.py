@@ -66,7 +66,6 @@ def test_requests() -> None:
     guard.must_request("GET", "/api/esx/settings/clusters/domain-c9/software")
     guard.must_request("POST", "/api/session")
     guard.must_request("POST", "/api/cis/tagging/tag-association?action=list-attached-tags-on-objects")
-    guard.must_request("POST", "/rest/com/vmware/cis/tagging/tag/id:1?~action=list-tags-for-category")
     for verb, path in (
         ("POST", "/api/esx/settings/clusters/domain-c9/software/drafts"),
         ("DELETE", "/api/cis/tagging/tag/1"),
