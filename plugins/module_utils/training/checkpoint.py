@@ -18,25 +18,98 @@ ZIPS = (".pt", ".pth", ".ckpt", ".npz", ".keras")
 # PyTorch wrote these as pickles before 1.6, and still does on request.
 PICKLES = (".pt", ".pth", ".ckpt")
 DCP_METADATA, SAFETENSORS = ".metadata", ".safetensors"
-# Checkpoints that are folders: a file that shows it, and the file that is written last; empty if that is unknown.
-FOLDERS = tuple(
-    (re.compile(rf"(?P<folder>{folder})/(?:{file})"), last)
-    for folder, file, last in (
-        # Hugging Face's Trainer:
-        # https://github.com/huggingface/transformers/blob/main/src/transformers/trainer.py (_save_checkpoint).
-        (
+# Transformers has this file in a folder until the checkpoint is complete, and NeMo one with this end beside it.
+INCOMPLETE, UNFINISHED = "checkpoint-is-incomplete.txt", "-unfinished"
+
+DEEPSPEED_PART = r"[^/]*\d[_-](?:model|optim)_states\.pt"
+
+
+class Format(NamedTuple):
+    """A checkpoint that is a folder: files that show it, and the file without which it is incomplete, if any.
+
+    ``tracker`` is a file beside the folder that names the newest complete one. ``folder`` and ``complete`` are words of
+    the documentation.
+    """
+
+    name: str
+    folder: str
+    complete: str
+    sign: re.Pattern[str]
+    needed: str = ""
+    tracker: str = ""
+
+
+def _inside(folder: str, files: str) -> re.Pattern[str]:
+    return re.compile(rf"(?P<folder>{folder})/(?:{files})")
+
+
+FORMATS = (
+    # https://github.com/huggingface/transformers/blob/main/src/transformers/trainer.py (_save_checkpoint).
+    Format(
+        "Hugging Face's Trainer",
+        "`checkpoint-N`",
+        "`trainer_state.json`, and no `checkpoint-is-incomplete.txt`",
+        _inside(
             r"(?:.*/)?checkpoint-\d+",
-            r"trainer_state\.json|training_args\.bin|scheduler\.pt|rng_state(?:_\d+)?\.pth",
-            "trainer_state.json",
+            r"trainer_state\.json|training_args\.bin|scheduler\.pt|rng_state(?:_\d+)?\.pth|(?:adapter_)?config\.json|"
+            r"checkpoint-is-incomplete\.txt",
         ),
-        # https://github.com/huggingface/accelerate/blob/main/src/accelerate/checkpointing.py (save_accelerator_state).
-        (r".+", r"random_states_\d+\.pkl", "random_states_0.pkl"),
-        # torch.distributed.checkpoint, also that of FSDP.
-        (r".+", r"\.metadata|__\d+_\d+\.distcp", DCP_METADATA),
-        # DeepSpeed, and Lightning with a strategy that writes the parts of the ranks.
-        (r".+", r"[^/]*(?:model|optim)_states\.pt", ""),
-        (r".+?\.ckpt", r".+", ""),
-    )
+        "trainer_state.json",
+    ),
+    # https://github.com/huggingface/accelerate/blob/main/src/accelerate/checkpointing.py (save_accelerator_state).
+    Format(
+        "accelerate's `save_state`",
+        "with `random_states_N.pkl`",
+        "`random_states_0.pkl`",
+        _inside(".+", r"random_states_\d+\.pkl"),
+        "random_states_0.pkl",
+    ),
+    # https://github.com/pytorch/pytorch/blob/main/torch/distributed/checkpoint/filesystem.py (finish).
+    Format(
+        "`torch.distributed.checkpoint`, FSDP, torchtitan",
+        "with `.metadata` or `*.distcp`",
+        "`.metadata`, not older than the parts, or `__N.metadata` of each rank; the parts that it names",
+        _inside(".+", r"\.metadata(?:\.tmp)?|__\d+\.metadata|__\d+_\d+\.distcp"),
+        DCP_METADATA,
+    ),
+    # https://github.com/deepspeedai/DeepSpeed/blob/master/deepspeed/runtime/engine.py (save_checkpoint).
+    Format(
+        "DeepSpeed",
+        "with `*_states.pt`",
+        "beside it `latest`, which names it or a newer one; the parts of all ranks",
+        _inside(".+", DEEPSPEED_PART),
+        tracker="latest",
+    ),
+    # https://github.com/NVIDIA/Megatron-LM/blob/main/megatron/training/checkpointing.py.
+    Format(
+        "Megatron-LM",
+        "`iter_N`",
+        "beside it `latest_checkpointed_iteration.txt`, which names it or a newer one",
+        _inside(r"(?:.*/)?iter_\d{7}", ".+"),
+        tracker="latest_checkpointed_iteration.txt",
+    ),
+    # https://github.com/Lightning-AI/pytorch-lightning/blob/master/src/lightning/pytorch/strategies/fsdp.py.
+    Format(
+        "Lightning with a sharded strategy, NeMo",
+        "`*.ckpt`",
+        "as its content, `meta.pt` with `.metadata`; no `*-unfinished` beside it",
+        _inside(r".+?\.ckpt", ".+"),
+    ),
+    # https://github.com/keras-team/keras/blob/master/keras/src/callbacks/backup_and_restore.py.
+    Format(
+        "Keras' `BackupAndRestore`",
+        "with `training_metadata.json`",
+        "`latest.weights.h5`",
+        _inside(".+", r"training_metadata\.json"),
+        "latest.weights.h5",
+    ),
+    # https://huggingface.co/docs/transformers/en/models#sharded-checkpoints
+    Format(
+        "weights in several files",
+        "with `*-N-of-N.safetensors` or `.bin`",
+        "all N files, and the index that is written after them",
+        _inside(".+", r"[^/]+-\d+-of-\d+\.(?:safetensors|bin)|[^/]+\.(?:safetensors|bin)\.index\.json"),
+    ),
 )
 # The suffix of the file next to a checkpoint that contains its checksum.
 CHECKSUM = ".sha256"
@@ -46,12 +119,12 @@ _NUMBER = re.compile(r"\d+")
 class OutputFile(NamedTuple):
     """One file of the outputs; ``path`` is relative to the folder of the outputs, with slashes.
 
-    A checkpoint may be a folder; ``last`` is the file that is written last, without which it is torn.
+    A checkpoint may be a folder of a ``format``.
     """
 
     path: str
     modified: float
-    last: str = ""
+    format: Format | None = None
 
 
 class Choice(NamedTuple):
@@ -92,17 +165,18 @@ def _with_folders(files: Sequence[OutputFile], chosen: Sequence[OutputFile]) -> 
     return [*others, *(OutputFile(folder, modified, folders[folder]) for folder, modified in newest.items())]
 
 
-def _folders(files: Sequence[OutputFile]) -> dict[str, str]:
-    """Return the folders that are checkpoints, each with the file that is written last.
+def _folders(files: Sequence[OutputFile]) -> dict[str, Format]:
+    """Return the folders that are checkpoints, each with its format.
 
     One that was cut off early has nothing that shows it, except that its name differs only in numbers.
     """
-    found: dict[str, str] = {}
-    for file in files:
-        for pattern, last in FOLDERS:
-            if match := pattern.fullmatch(file.path):
-                found[match["folder"]] = found.get(match["folder"]) or last
-    alike = {_NUMBER.sub("", folder): last for folder, last in found.items() if last}
+    found: dict[str, Format] = {}
+    for each in FORMATS:
+        for file in files:
+            # Files in the folder of the outputs itself are in the folder ".".
+            if match := each.sign.fullmatch(file.path if "/" in file.path else f"./{file.path}"):
+                found.setdefault(match["folder"], each)
+    alike = {_NUMBER.sub("", folder): each for folder, each in found.items() if each.needed or each.tracker}
     for folder in {above for file in files for above in _above(file.path)}:
         if _NUMBER.sub("", folder) in alike:
             found.setdefault(folder, alike[_NUMBER.sub("", folder)])
@@ -112,7 +186,7 @@ def _folders(files: Sequence[OutputFile]) -> dict[str, str]:
 def _above(path: str) -> list[str]:
     """Return the folders that contain a path, the outermost first."""
     parts = path.split("/")
-    return ["/".join(parts[:count]) for count in range(1, len(parts))]
+    return ["/".join(parts[:count]) for count in range(1, len(parts))] or ["."]
 
 
 def _is_checkpoint(path: str, patterns: Sequence[str]) -> bool:
@@ -121,6 +195,11 @@ def _is_checkpoint(path: str, patterns: Sequence[str]) -> bool:
     if not patterns:
         return path.lower().endswith(SUFFIXES)
     return any(fnmatchcase(path if "/" in each else posixpath.basename(path), each) for each in patterns)
+
+
+def is_later(tag: str, named: str) -> bool:
+    """Return whether a folder is later than the one that a tracker names, by their numbers."""
+    return bool(_numbers(tag) and _numbers(named)) and _numbers(tag) > _numbers(named)
 
 
 def choose(run: str, found: Sequence[OutputFile], fault_of: Callable[[OutputFile], str]) -> Choice:

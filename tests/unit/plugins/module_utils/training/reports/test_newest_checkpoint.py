@@ -178,7 +178,9 @@ def test_the_parts_that_ranks_wrote_below_a_checkpoint_of_the_trainer_are_part_o
         folder = tmp_path / f"checkpoint-{number}"
         save(folder, f"global_step{number}/bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt", number)
         write(folder / "pytorch_model_fsdp_0" / "__0_0.distcp", number)
-        write(folder / "pytorch_model_fsdp_0" / ".metadata", number, b"\x8c\x0c__0_0.distcp\x94")
+        write(folder / "latest", number, f"global_step{number}".encode())
+        save(folder, f"global_step{number}/bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt", number)
+        write(folder / "pytorch_model_fsdp_0" / ".metadata", number, b"\x8c\x0c__0_0.distcp\x94.")
     assert found(tmp_path)["path"] == "checkpoint-1000"
     (tmp_path / "checkpoint-1000" / "pytorch_model_fsdp_0" / "__0_0.distcp").unlink()
     answer = found(tmp_path)
@@ -190,7 +192,7 @@ def test_the_parts_that_ranks_wrote_below_a_checkpoint_of_the_trainer_are_part_o
 
 def test_a_checkpoint_of_torch_distributed_is_its_folder_and_needs_the_parts_of_all_ranks(tmp_path: Path) -> None:
     """The metadata, which rank 0 writes last, name all parts; those of other nodes are not among the outputs."""
-    names = b"\x8c\x0c__0_0.distcp\x94\x8c\x0c__1_0.distcp\x94"
+    names = b"\x8c\x0c__0_0.distcp\x94\x8c\x0c__1_0.distcp\x94."
     for number in (9, 10, 11):
         write(tmp_path / f"step_{number}" / "__0_0.distcp", number)
         write(tmp_path / f"step_{number}" / "__1_0.distcp", number)
@@ -219,6 +221,7 @@ def test_folders_of_deepspeed_and_of_lightning_are_checkpoints(tmp_path: Path) -
     for number in (100, 200):
         save(tmp_path, f"ds/global_step{number}/mp_rank_00_model_states.pt", number)
         save(tmp_path, f"ds/global_step{number}/zero_pp_rank_0_mp_rank_00_optim_states.pt", number)
+    write(tmp_path / "ds" / "latest", 200, b"global_step200")
     assert found(tmp_path)["path"] == "ds/global_step200"
     save(tmp_path, "last.ckpt/checkpoint/mp_rank_00_model_states.pt", 300)
     write(tmp_path / "last.ckpt" / "latest", 300, b"checkpoint")
@@ -229,6 +232,7 @@ def test_a_checkpoint_that_lacks_one_of_its_files_is_torn(tmp_path: Path) -> Non
     trainer(tmp_path, 500)
     for number in (1, 2, 3):
         tensors(tmp_path / "checkpoint-500" / f"model-0000{number}-of-00003.safetensors", 500)
+    write(tmp_path / "checkpoint-500" / "model.safetensors.index.json", 500, b'{"weight_map": {}}')
     assert found(tmp_path)["path"] == "checkpoint-500"
     (tmp_path / "checkpoint-500" / "model-00002-of-00003.safetensors").unlink()
     assert "it lacks model-00002-of-00003.safetensors" in found(tmp_path)["msg"]
