@@ -113,13 +113,13 @@ requirements:
 notes:
   - Each worker has these variables. C(ansible_host), the address of its management card, if the guest reports one
     or its cloud-init data contains one; C(vm_name), the name that vCenter shows, while the inventory keeps the
-    name in the mark; C(vm_cluster), C(vm_role), C(vm_tenant), C(vm_built), C(vm_uuid), C(vm_host), the ESXi host
-    it is on, C(vm_power), C(on) or C(off); C(vm_gpus), all its GPUs as text, and C(vm_profiles), its vGPU profiles;
+    name in the mark; C(vm_cluster), C(vm_role), C(vm_tenant), C(vm_built), C(vm_confirmed), C(vm_uuid), C(vm_host), the
+    ESXi host it is on, C(vm_power), C(on) or C(off); C(vm_gpus), all its GPUs as text, and C(vm_profiles), its vGPU profiles;
     C(vm_rdma_macs) and C(vm_rdma_addresses) of its RDMA cards, with C(vm_rdma_protocol) for PVRDMA and
     C(vm_rdma_classes), the device classes, for cards with Enhanced DirectPath I/O.
   - Texts from vCenter and from guests are never evaluated as templates. Only an address of another machine becomes
-    C(ansible_host). The plugin leaves a worker out, with a warning, if its name is not a valid name of a worker, or
-    if any of its texts has a template or invisible characters.
+    C(ansible_host). The plugin leaves a worker out, with a warning, if its name is not a valid name of a worker, if
+    any of its texts has a template or invisible characters, or if the machine itself does not confirm its mark.
   - With a cache, a worker that moved or was powered on keeps its previous variables until the cache expires.
     C(ansible-playbook --flush-cache) reads the workers again.
 seealso:
@@ -157,7 +157,7 @@ from ..module_utils import runner
 from ..module_utils.core import child_environment, names
 from ..module_utils.errors import CollectionError
 from ..module_utils.vsphere import session
-from ..module_utils.workers import existing_workers
+from ..module_utils.workers import existing_workers, worker_mark
 
 # The exit status of Ansible for an inventory that it cannot parse.
 PARSER_ERROR = 4
@@ -214,16 +214,14 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
     def _is_accepted(self, worker: Mapping[str, Any]) -> bool:
         """Return whether a worker may be in the inventory; if not, warn."""
         name, odd = str(worker["name"]), names.odd(worker)
-        if names.is_machine(name) and not odd:
+        reason = "it is not a valid name of a worker; correct it in vCenter"
+        if odd:
+            reason = f"{names.printable(odd[0])} contains a template or unprintable characters; correct it in vCenter"
+        elif names.is_machine(name) and not worker["vm_confirmed"]:
+            reason = f"{worker_mark.UNCONFIRMED}; if it is a worker, adopt it once with worker_vm (adopt: true)"
+        elif names.is_machine(name):
             return True
-        reason = (
-            f"{names.printable(odd[0])} contains a template or unprintable characters"
-            if odd
-            else "it is not a valid name of a worker"
-        )
-        self.display.warning(
-            f"The worker {names.printable(name)} is left out of the inventory: {reason}; correct it in vCenter"
-        )
+        self.display.warning(f"The worker {names.printable(name)} is left out of the inventory: {reason}")
         return False
 
     @staticmethod

@@ -20,6 +20,9 @@ description:
   - Workers have a mark, the custom attribute C(dml.vsphere.worker), a JSON text with C(name), C(uuid), C(cluster),
     C(tenant), C(role), and C(built), which is V(true) if this collection built the machine. Machines without the mark
     are not changed.
+  - The advanced setting C(dml.vsphere.confirmation) of the machine confirms the mark, because a user of vCenter who may
+    only set custom attributes can write a mark on any machine. The module refuses a machine whose mark is unconfirmed,
+    such as a worker of an earlier release, unless O(adopt), and never deletes it.
   - The mark is the identity. The machine with the instance UUID in its mark is the worker, whatever its name and folder
     are; the module warns if it was renamed or moved (O(put_back)). A clone of a worker has the worker's mark, but
     another instance UUID. The module reports such copies in the warnings.
@@ -316,7 +319,9 @@ options:
     default: false
     version_added: 1.0.0
   adopt:
-    description: Whether the module takes over a virtual machine with that name that this collection did not build.
+    description:
+      - Whether the module takes over a virtual machine with that name that this collection did not build, or whose mark
+        is unconfirmed. V(absent) only removes its mark.
     type: bool
     default: false
   put_back:
@@ -465,6 +470,7 @@ workers:
         numa: {description: Its NUMA settings., type: dict}
         guest: {description: The data for cloud-init., type: dict}
         mark: {description: Its mark., type: dict}
+        confirmed: {description: Whether the machine itself confirms its mark., type: bool}
       sample:
         exists: true
         host: esx01.example.com

@@ -71,7 +71,8 @@ workers:
     vm_cluster: {description: The cluster in its mark., type: str}
     vm_role: {description: Its role., type: str}
     vm_tenant: {description: Its tenant., type: str}
-    vm_built: {description: Whether this collection built it., type: bool}
+    vm_built: {description: Whether this collection built it and the machine confirms that., type: bool}
+    vm_confirmed: {description: Whether the machine itself confirms its mark., type: bool}
     vm_uuid: {description: Its instance UUID., type: str}
     vm_host: {description: The host that it is on., type: str}
     vm_power: {description: V(on) or V(off)., type: str}

@@ -43,6 +43,7 @@ class FakeWorkerCluster(WorkerCluster):
         self.machines = {one.name: one for one in machines}
         self._offered = dict(groups or {})
         self.marks: dict[str, dict[str, Any]] = {}
+        self.unconfirmed: set[str] = set()
         self.refreshed: list[set[str]] = []
         self._light, self.identities = [], WorkerIdentities((), ())
         self._running: dict[str, list[Machine]] = {}
@@ -63,6 +64,9 @@ class FakeWorkerCluster(WorkerCluster):
 
     def mark_of(self, vm: Machine) -> dict[str, Any] | None:
         return self.marks.get(vm.name)
+
+    def is_confirmed(self, vm: Machine) -> bool:
+        return vm.name in self.marks and vm.name not in self.unconfirmed
 
 
 STORE = vim.Datastore("datastore-1")

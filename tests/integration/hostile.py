@@ -44,10 +44,13 @@ class Hostile:
         self.vcenter.ask("PUT", f"/vms/{quote(machine)}/guest", reported)
 
 
-def marked(name: str, **more: Any) -> dict[str, str]:
-    """The mark of a worker with this name."""
+def marked(name: str, **more: Any) -> dict[str, Any]:
+    """The mark of a worker with this name, which its machine confirms."""
     whole = worker_mark.desired_mark(name, {"built": True}, cluster="gpu", role="worker", tenant="lab") | more
-    return {worker_mark.ATTRIBUTE: json.dumps(whole)}
+    return {
+        "attributes": {worker_mark.ATTRIBUTE: json.dumps(whole)},
+        "extra_config": {worker_mark.BUILDING: name},
+    }
 
 
 def _machines() -> list[dict[str, Any]]:
@@ -55,9 +58,9 @@ def _machines() -> list[dict[str, Any]]:
     on = {"host": "esx01.lab", "powered_on": True, "vgpu": "grid_t4-4c"}
     named = template("name")
     return [
-        {"name": "worker01", **on, "attributes": marked("worker01", role=template("role"), tenant=template("tenant"))},
-        {"name": "worker02", **on, "attributes": marked("worker02", cluster="gpu")},
-        {"name": named, "host": "esx02.lab", "powered_on": True, "attributes": marked(named)},
+        {"name": "worker01", **on, **marked("worker01", role=template("role"), tenant=template("tenant"))},
+        {"name": "worker02", **on, **marked("worker02", cluster="gpu")},
+        {"name": named, "host": "esx02.lab", "powered_on": True, **marked(named)},
         {"name": template("stranger"), "host": "esx02.lab", "powered_on": True, "passthrough": "gpu"},
         {"name": "later", "host": "esx02.lab", "folder": template("folder"), "owner": template("owner")},
     ]

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 from pyVmomi import vim
 
 from lab.simulator import Simulator
-from plugins.module_utils.vsphere import properties
+from plugins.module_utils.vsphere import custom_fields, properties
+from plugins.module_utils.workers import worker_mark
 from tests.integration.ansible import Ansible
 from tests.integration.workers import DEFAULTS, HOSTS, desired, do, machine, move, reconfigure, states, switch
 
@@ -65,7 +67,7 @@ def test_deletes_created_machines_and_only_releases_adopted_ones(place: Simulato
     assert gone.rc == 0, gone.out
     assert names(place) == {"debian-12", "worker02"}
     assert methods(place, "worker01") == ["ShutdownGuest", "Destroy_Task"]
-    assert methods(place, "worker02") == ["SetField"]
+    assert methods(place, "worker02") == ["ReconfigVM_Task", "SetField"]
     place.clear()
     again = ansible.module("worker_vm", **ABSENT, power_cycle=True, workers=NAMES)
     assert (again.rc, again.changed, place.writes()) == (0, False, []), again.out
@@ -87,6 +89,23 @@ def test_a_clone_of_a_worker_is_not_ours(place: Simulator, ansible: Ansible) -> 
     place.clear()
     left = ansible.module("worker_vm", **ABSENT, power_cycle=True, workers=[{"name": "worker02"}])
     assert (left.rc, left.changed, place.writes()) == (0, False, []), left.out
+
+
+def test_a_mark_that_another_user_wrote_makes_no_worker(place: Simulator, ansible: Ansible) -> None:
+    assert ansible.module("worker_vm", **desired(1)).rc == 0
+    with machine(place, "worker02") as vm:
+        text = {"name": "worker02", "cluster": "gpu", "uuid": vm.ref.config.instanceUuid, "built": True}
+        custom_fields.store(vm.session, vm.ref, "worker02", worker_mark.ATTRIBUTE, json.dumps(text), vim.VirtualMachine)
+    place.clear()
+
+    changed = ansible.module("worker_vm", power_cycle=True, **desired(2))
+    deleted = ansible.module("worker_vm", **ABSENT, power_cycle=True, workers=[{"name": "worker02"}])
+    names_left = names(place)
+    adopted = ansible.module("worker_vm", adopt=True, **desired(2))
+
+    assert "worker02: could not take it as the worker: its advanced setting dml.vsphere.confirmation" in changed.msg
+    assert (deleted.rc, names_left) == (0, {"debian-12", "worker01", "worker02"}), deleted.out
+    assert states(adopted)["worker02"]["mark"]["built"] is False
 
 
 def test_a_worker_of_another_cluster_is_left_alone(place: Simulator, ansible: Ansible) -> None:

@@ -14,6 +14,9 @@ from .worker_spec import WorkerSpec
 from .worker_state import facts
 
 
+KEYS = ("exists", "name", "host", "power", "mark", "confirmed")
+
+
 class AbsentWorker:
     """One worker to be deleted."""
 
@@ -30,7 +33,7 @@ class AbsentWorker:
         there = facts(self.cluster, machine)
         self._disks = foreign_disks.attached(machine) if machine else []
         self._held = foreign_disks.in_snapshots(machine) if machine else []
-        return {key: there[key] for key in ("exists", "name", "host", "power", "mark")}
+        return {key: there[key] for key in KEYS}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
         """Plan to delete a VM that this collection built, or to remove the mark of an adopted VM."""
@@ -43,19 +46,25 @@ class AbsentWorker:
         if before.get("name", self.target) != self.target:
             reason = f"it was left alone: it is the worker {before['name']}, renamed in vCenter"
             return Plan(current, current, warnings=(reason,))
-        if not before.get("built"):
-            return Plan(
-                current, {**current, "mark": None}, why=("this collection adopted it and did not build it: it stays",)
-            )
+        if not before.get("built") or not current["confirmed"]:
+            return self._unmarked(current)
         running = current["power"] == "on"
         return Plan(
             before=current,
-            after={"exists": False, "name": None, "host": None, "power": None, "mark": None},
+            after={**dict.fromkeys(KEYS), "exists": False},
             needs=frozenset({POWER_OFF}) if running else frozenset(),
             why=(f"vCenter shows it as {current['name']}",) if current["name"] != self.target else (),
             warnings=(f"foreign, detached and kept: {foreign_disks.files(self._disks)}",) if self._disks else (),
             unmet=tuple(self._unmet(running)),
         )
+
+    def _unmarked(self, current: Mapping[str, Any]) -> Plan:
+        """Plan to remove only the mark of a VM that this collection adopted, or that does not confirm its mark."""
+        after = {**current, "mark": None, "confirmed": False}
+        if current["confirmed"]:
+            return Plan(current, after, why=("this collection adopted it and did not build it: it stays",))
+        stays = f"it stays, and only its mark is removed: {worker_mark.UNCONFIRMED}"
+        return Plan(current, after, warnings=(stays,))
 
     def _unmet(self, is_running: bool) -> Iterator[str]:
         if is_running and not self.options.power_cycle:
@@ -68,6 +77,7 @@ class AbsentWorker:
         """Remove the mark, or stop the VM and delete it."""
         machine = self.cluster.machines[self.target]
         if plan.after["exists"]:
+            worker_mark.withdraw(machine)
             worker_mark.write(self.cluster.session, machine.ref, self.target, None)
             return
         if machine.on:

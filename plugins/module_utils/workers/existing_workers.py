@@ -42,6 +42,7 @@ class ExistingWorker(_Reachable):
     vm_role: str
     vm_tenant: str
     vm_built: bool
+    vm_confirmed: bool
     vm_uuid: str | None
     vm_host: str
     vm_power: str
@@ -119,13 +120,15 @@ def _worker(machine: Machine, mark: Mapping[str, Any], hosts: Mapping[str, str])
     rdma, management = nics.rdma_nics(machine), nics.management_card(machine)
     gpus = [assigned.gpu for assigned in worker_gpus.assigned_gpus(machine)]
     address = _address(machine, management) or forms.address(machine["guest.ipAddress"])
+    confirmed = worker_mark.is_confirmed(mark, machine)
     worker: ExistingWorker = {
         "name": machine.name,
         "vm_name": machine.shown,
         "vm_cluster": mark.get("cluster", ""),
         "vm_role": mark.get("role", ""),
         "vm_tenant": mark.get("tenant", ""),
-        "vm_built": bool(mark.get("built")),
+        "vm_built": bool(mark.get("built")) and confirmed,
+        "vm_confirmed": confirmed,
         "vm_uuid": machine["config.instanceUuid"],
         "vm_host": hosts.get(machine.host, ""),
         "vm_power": "on" if machine.on else "off",

@@ -101,7 +101,7 @@ class Worker:
         after = {**current, **self._hardware(current, base, host), **nics.in_order_of(current, cards)}
         if any(after[key] != current[key] for key in ("gpus", nics.RDMA)):
             self._refuse_excess(after, host)
-        after.update({"exists": True, "host": host, "mark": owned})
+        after.update({"exists": True, "host": host, "mark": owned, "confirmed": True})
         after.update(vm_folder.name_and_folder(self.context, self.desired, current))
         after["power"] = self.desired["power"]
         guest_data = customise.desired_data(self.desired, cards)
@@ -172,8 +172,13 @@ class Worker:
         return candidate_hosts.gpu_memory_gb(self.cluster.hosts.values(), desired)
 
     def _mark(self, current: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the desired mark of the VM; an unmarked VM is refused unless adopt is set."""
+        """Return the desired mark of the VM; a VM whose mark is missing or unconfirmed is refused unless adopt is set."""
         before = current["mark"] or ({"built": True} if self.assigned.cloned else None)
+        if current["exists"] and current["mark"] and not current["confirmed"]:
+            if not self.options.adopt:
+                remedy = "if it is a worker, set adopt: true once; the collection then never deletes it"
+                raise Refused(self.target, "take it as the worker", worker_mark.UNCONFIRMED, remedy)
+            before = {**current["mark"], "built": False}
         if current["exists"] and not before and not self.options.adopt:
             raise Refused(
                 self.target,
@@ -288,6 +293,8 @@ class Worker:
         sizing.change(spec, _managed(after, now), machine, new_key)
         nics.change(spec, _managed(after, now), machine, self.cluster.networks, new_key)
         options = {worker_mark.BUILDING: ""} if building else {}
+        if building or not now["confirmed"]:
+            options[worker_mark.CONFIRMATION] = worker_mark.confirmation(after["mark"], machine)
         if self.desired.gpus is not None and now["gpus"] != after["gpus"]:
             worker_gpus.change(
                 spec, self.desired, machine, worker_gpus.device_backings_of(self.cluster, after["host"]), new_key

@@ -15,7 +15,7 @@ from ..vsphere.escaped_names import plain
 from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
-from . import candidate_hosts, hardware_limits, machine, networks, nics, worker_identity
+from . import candidate_hosts, hardware_limits, machine, networks, nics, worker_identity, worker_mark
 from .candidate_hosts import OtherMachines
 from .capacity import host_capacity as capacity
 from .capacity import machines, server_capacity
@@ -67,6 +67,11 @@ class WorkerCluster:
     def mark_of(self, vm: Machine) -> dict[str, Any] | None:
         """Return the mark of a machine."""
         return self.identities.mark_of(vm.ref)
+
+    def is_confirmed(self, vm: Machine) -> bool:
+        """Return whether a machine has a mark and itself confirms it."""
+        mark = self.mark_of(vm)
+        return mark is not None and worker_mark.is_confirmed(mark, vm)
 
     def others(self, host: str, desired: Iterable[str]) -> OtherMachines:
         """Return the running virtual machines and the workers on a host, except those with the given names."""

@@ -8,14 +8,24 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..vsphere import custom_fields
+from ..vsphere import custom_fields, tasks
 from ..vsphere.escaped_names import plain
+from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
+from .machine import Machine
 
 ATTRIBUTE = "dml.vsphere.worker"
 # The clone operation sets this, to identify a VM whose run was killed before it set the mark.
 BUILDING = "dml.vsphere.building"
+# An advanced setting of the machine that confirms its mark. Global.SetCustomField alone is enough to write a mark, also
+# on a machine of somebody else; advanced settings need VirtualMachine.Config.AdvancedConfig on the machine.
+CONFIRMATION = "dml.vsphere.confirmation"
+UNCONFIRMED = (
+    f"its advanced setting {CONFIRMATION} does not confirm its mark: somebody else wrote or changed the mark,"
+    " it was restored from a backup, or an earlier release of this collection made it a worker"
+)
+WITHDRAW_SECONDS = 600
 
 
 def read(definitions: Sequence[Any], values: Sequence[Any] | None) -> dict[str, Any] | None:
@@ -34,6 +44,28 @@ def read(definitions: Sequence[Any], values: Sequence[Any] | None) -> dict[str, 
 def desired_mark(name: str, before: Mapping[str, Any] | None, **of: Any) -> dict[str, Any]:
     """Return the desired mark of a worker; keys from other sources stay."""
     return {"built": False, **(before or {}), "name": name, **of}
+
+
+def confirmation(mark: Mapping[str, Any], machine: Machine) -> str:
+    """Return the setting that confirms a mark: it names the machine, because clones copy it."""
+    return f"{'built' if mark.get('built') else 'adopted'} {machine['config.instanceUuid']} {mark['name']}"
+
+
+def is_confirmed(mark: Mapping[str, Any], machine: Machine) -> bool:
+    """Return whether a machine itself confirms its mark; one that is still being built does so by the clone."""
+    extra = machine.extra
+    return mark["name"] == extra.get(BUILDING) or extra.get(CONFIRMATION) == confirmation(mark, machine)
+
+
+def withdraw(machine: Machine) -> None:
+    """Remove the confirmation from a machine that is no longer a worker."""
+    if CONFIRMATION not in machine.extra:
+        return
+    tried = "remove the confirmation of its mark"
+    spec = vim.vm.ConfigSpec(extraConfig=[vim.option.OptionValue(key=CONFIRMATION, value="")])
+    with translating_faults(machine.name, tried):
+        task = machine.ref.ReconfigVM_Task(spec)
+    tasks.wait(machine.session, tasks.Started(task, machine.name, tried), WITHDRAW_SECONDS)
 
 
 def write(session: Session, ref: object, target: str, mark: Mapping[str, Any] | None) -> None:

@@ -15,7 +15,7 @@ KEYS = (
     *("exists", "name", "folder", "host", "power"),
     *("cpus", "cores_per_socket", "memory_mb", "memory_reserved", "cpu_reserved_mhz"),
     *("latency_sensitivity", "firmware", "numa", "disks_gb", "gpus", "mmio_gb"),
-    *("vgpu_unified_memory", "management_nic", "rdma_nics", "guest", "annotation", "mark", "address"),
+    *("vgpu_unified_memory", "management_nic", "rdma_nics", "guest", "annotation", "mark", "confirmed", "address"),
 )
 
 
@@ -26,6 +26,7 @@ def facts(cluster: WorkerCluster, machine: Machine | None) -> dict[str, Any]:
     marked = cluster.mark_of(machine)
     # A killed run left this clone without a mark.
     unfinished = not marked and machine.extra.get(worker_mark.BUILDING) == machine.shown
+    confirmed = unfinished or cluster.is_confirmed(machine)
     return {
         "exists": True,
         "name": machine.shown,
@@ -39,5 +40,6 @@ def facts(cluster: WorkerCluster, machine: Machine | None) -> dict[str, Any]:
         unified_memory.OPTION: unified_memory.state(machine),
         "guest": customise.facts(machine.extra),
         "mark": {"built": True} if unfinished else marked,
+        "confirmed": confirmed,
         "address": names.address(machine["guest.ipAddress"]),
     }

@@ -20,6 +20,7 @@ from tests.fakes import hardware
 from tests.fakes.worker_cluster import machine, plain_card, rdma_card
 
 MARK = 101
+CONFIRMATION = worker_mark.CONFIRMATION
 
 
 def marked(one: Machine, **of: Any) -> dict[str, Any]:
@@ -56,12 +57,17 @@ SESSION: Any = SimpleNamespace(server="vcenter.lab", api_version=(8, 0, 3))
 
 def test_a_worker_is_shown_with_its_mark_its_gpus_and_its_addresses(reads: dict[str, dict[str, Any]]) -> None:
     net = [vim.vm.GuestInfo.NicInfo(deviceConfigId=4001, connected=True, ipAddress=["fe80::1", "10.1.0.1"])]
-    there = machine("w1", rdma_card(), plain_card(), hardware.vgpu(), guest__net=net, guest__ipAddress="10.0.0.1")
+    confirmed = {"config__instanceUuid": "50", "config__extraConfig": hardware.settings(**{CONFIRMATION: "built 50 w1"})}
+    of_guest = {"guest__net": net, "guest__ipAddress": "10.0.0.1"}
+    there = machine("w1", rdma_card(), plain_card(), hardware.vgpu(), **of_guest, **confirmed)
     reads["vm-1"] = marked(there)
     reads["vm-2"] = machine("other").values  # type: ignore[assignment]
     (one,) = existing_workers.read_workers(SESSION)
     assert (one["name"], one["ansible_host"], one["vm_host"], one["vm_power"]) == ("w1", "10.0.0.1", "esx1", "on")
     assert (one["vm_profiles"], one["vm_rdma_addresses"], one["vm_built"]) == (["grid_t4-16c"], ["10.1.0.1"], True)
+    reads["vm-1"]["config.instanceUuid"] = "51"
+    (other,) = existing_workers.read_workers(SESSION)
+    assert (other["vm_built"], other["vm_confirmed"]) == (False, False)
     assert list(existing_workers.inventory_groups(one)) == [
         "workers",
         "cluster_gpu",

@@ -292,7 +292,38 @@ def test_a_running_worker_is_deleted_only_with_power_cycle() -> None:
 def test_one_that_was_taken_over_only_loses_its_mark() -> None:
     cluster = ours()
     cluster.marks["w1"] = {**OURS, "built": False}
-    assert keys(absent(cluster)) == {"mark"}
+    assert keys(absent(cluster)) == {"mark", "confirmed"}
+
+
+def test_an_unconfirmed_mark_makes_no_worker_and_deletes_nothing() -> None:
+    cluster = ours()
+    cluster.unconfirmed.add("w1")
+
+    with pytest.raises(Refused, match="does not confirm its mark.*set adopt: true once"):
+        planned(cluster, cpus=8)
+    adopted = planned(cluster, call={"adopt": True})
+    gone = absent(cluster, power_cycle=True)
+
+    assert (adopted.after["mark"]["built"], keys(adopted)) == (False, {"mark", "confirmed"})
+    assert (gone.after["exists"], gone.after["mark"], gone.needs) == (True, None, frozenset())
+    assert "it stays, and only its mark is removed" in gone.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("extra", "is_confirmed"),
+    [
+        ({}, False),
+        ({worker_mark.CONFIRMATION: "built 50-1 w1"}, True),
+        ({worker_mark.CONFIRMATION: "adopted 50-1 w1"}, False),
+        ({worker_mark.CONFIRMATION: "built 50-2 w1"}, False),  # a clone of the worker
+        ({worker_mark.CONFIRMATION: "built 50-1 w2"}, False),
+        ({worker_mark.BUILDING: "w1"}, True),
+        ({worker_mark.BUILDING: "w2"}, False),
+    ],
+)
+def test_a_machine_confirms_its_name_uuid_and_origin(extra: dict[str, str], is_confirmed: bool) -> None:
+    there = machine("w1", config__instanceUuid="50-1", config__extraConfig=hardware.settings(**extra))
+    assert worker_mark.is_confirmed(OURS, there) is is_confirmed
 
 
 @pytest.mark.parametrize(
