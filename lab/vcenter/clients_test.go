@@ -11,6 +11,7 @@ import (
 	"github.com/vmware/govmomi/crypto"
 	"github.com/vmware/govmomi/find"
 	"github.com/vmware/govmomi/lookup"
+	"github.com/vmware/govmomi/event"
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/pbm"
 	pbmtypes "github.com/vmware/govmomi/pbm/types"
@@ -203,6 +204,27 @@ func TestACloneHasTheAttributesOfItsSource(t *testing.T) {
 		if len(list) != 1 || list[0].(*types.CustomFieldStringValue).Value != "team a" {
 			t.Errorf("its attributes are %v", list)
 		}
+	}
+}
+
+func TestAChangedAttributeIsAnEventWithItsUser(t *testing.T) {
+	r := launch(t, twoCards)
+	fields, err := object.GetCustomFieldsManager(r.c.Client)
+	r.must(err)
+	field, err := fields.Add(r.ctx, "owner", "VirtualMachine", nil, nil)
+	r.must(err)
+	vm := r.vm("plain").Reference()
+	r.must(fields.Set(r.ctx, vm, field.Key, "team a"))
+	on := &types.EventFilterSpecByEntity{Entity: vm, Recursion: types.EventFilterSpecRecursionOptionSelf}
+	filter := types.EventFilterSpec{Entity: on, EventTypeId: []string{"CustomFieldValueChangedEvent"}}
+	found, err := event.NewManager(r.c.Client).QueryEvents(r.ctx, filter)
+	r.must(err)
+	if len(found) != 1 {
+		t.Fatalf("%d events", len(found))
+	}
+	change := found[0].(*types.CustomFieldValueChangedEvent)
+	if change.Name != "owner" || change.Value != "team a" || change.UserName == "" || change.Entity.Entity != vm {
+		t.Errorf("the event is %+v", change)
 	}
 }
 

@@ -114,9 +114,9 @@ notes:
   - Each worker has these variables. C(ansible_host), the address of its management card, if the guest reports one
     or its cloud-init data contains one; C(vm_name), the name that vCenter shows, while the inventory keeps the
     name in the mark; C(vm_cluster), C(vm_role), C(vm_tenant), C(vm_built), C(vm_confirmed), C(vm_uuid), C(vm_host), the
-    ESXi host it is on, C(vm_power), C(on) or C(off); C(vm_gpus), all its GPUs as text, and C(vm_profiles), its vGPU profiles;
-    C(vm_rdma_macs) and C(vm_rdma_addresses) of its RDMA cards, with C(vm_rdma_protocol) for PVRDMA and
-    C(vm_rdma_classes), the device classes, for cards with Enhanced DirectPath I/O.
+    ESXi host it is on, C(vm_power), C(on) or C(off); C(vm_gpus), all its GPUs as text, and C(vm_profiles), its vGPU
+    profiles; C(vm_rdma_macs) and C(vm_rdma_addresses) of its RDMA cards, with C(vm_rdma_protocol) for PVRDMA
+    and C(vm_rdma_classes), the device classes, for cards with Enhanced DirectPath I/O.
   - Texts from vCenter and from guests are never evaluated as templates. Only an address of another machine becomes
     C(ansible_host). The plugin leaves a worker out, with a warning, if its name is not a valid name of a worker, if
     any of its texts has a template or invisible characters, or if the machine itself does not confirm its mark.

@@ -27,8 +27,8 @@ description:
     are; the module warns if it was renamed or moved (O(put_back)). A clone of a worker has the worker's mark, but
     another instance UUID. The module reports such copies in the warnings.
   - After a restore from a backup, it is possible that no machine has the UUID in the mark. Then the machine with the
-    worker's name is the worker, and gets a new mark. If one machine has the UUID and another the name, or if a missing
-    worker may be a running machine with another name, the module refuses the call and names the machines.
+    worker's name is the worker, and gets a new mark with O(adopt). If one machine has the UUID and another the name, or
+    if a missing worker may be a running machine with another name, the module refuses the call and names the machines.
   - The next run continues the work of a run that was killed.
 options:
   cluster:

@@ -9,6 +9,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import re
 import shutil
 import tarfile
 import tempfile
@@ -26,13 +27,16 @@ from ..module_utils.training.folder import (
     NEVER,
     OTHER,
     FolderFile,
+    check_secrets,
     is_ignored,
     patterns_of,
 )
 from ..module_utils.training.guest import code_archive, git_commit
 from ..module_utils.training.secrets import is_private_name, secret_in
 
-MOST_IGNORE_BYTES, BLOCK = 1 << 20, 1 << 20
+MOST_IGNORE_BYTES, MOST_REQUIREMENTS_BYTES, BLOCK = 1 << 20, 1 << 20, 1 << 20
+# A file with an account in a URL, such as requirements with an index of packages, is small and for its owner only.
+MOST_ACCOUNT_BYTES, ACCOUNT, PRIVATE_MODE = 1 << 16, re.compile(rb"https?://[^/\s@]{1,400}@"), 0o700
 # The permission of others to write is not kept: users with another umask get the same archive.
 KEPT_MODE, LEAST_MODE = 0o755, 0o600
 
@@ -75,6 +79,19 @@ def secrets_of(folder: str, files: Iterable[FolderFile], include: Sequence[str])
         except OSError as error:
             raise _unreadable(folder, error) from error
     return found
+
+
+def requirements_of(folder: str, path: str, include: Sequence[str]) -> str:
+    """Return the text of the requirements in a folder, which are sent even if the folder leaves the file out."""
+    try:
+        text = regular_file.content_below(folder, path, MOST_REQUIREMENTS_BYTES)
+        why = "" if is_ignored(path, include) else "its name" if is_private_name(path) else secret_in([text])
+        check_secrets(folder, {path: why} if why else {})
+        return text.decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        cause = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        remedy = "correct training_requirements"
+        raise Refused(os.path.join(folder, path), "read the requirements", str(cause), remedy) from error
 
 
 def _unreadable(folder: str, error: OSError) -> Refused:
@@ -127,7 +144,11 @@ def _file(entry: os.DirEntry[str], real: str, path: str) -> FolderFile:
     if not entry.is_file():
         return FolderFile(path, OTHER)
     status = entry.stat()
-    return FolderFile(path, FILE, status.st_size, status.st_mode & KEPT_MODE | LEAST_MODE)
+    mode = status.st_mode & KEPT_MODE | LEAST_MODE
+    has_account = status.st_size <= MOST_ACCOUNT_BYTES and ACCOUNT.search(
+        regular_file.content(entry.path, MOST_ACCOUNT_BYTES, os.O_NOFOLLOW)
+    )
+    return FolderFile(path, FILE, status.st_size, mode & PRIVATE_MODE if has_account else mode)
 
 
 def _loops(link: str) -> bool:
@@ -178,6 +199,9 @@ def data_checksum(path: str, limit: int, expected: str = "") -> dict[str, Any]:
     """Return the checksum of the archive of data, and the name of the file if the data is one file."""
     if not os.path.exists(path):
         raise data.refused(path, "there is no such file or folder", "set training_data to a path here, or to a URL")
+    if link := regular_file.link_in(path):
+        cause = f"{link} is a link, which could lead to a key"
+        raise data.refused(path, cause, f"set training_data to {os.path.realpath(path)} if this is the data")
     files = files_of(path)
     data.check(path, files, limit)
     found = digest(path, files)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import re
 import time
@@ -19,6 +18,7 @@ from ansible.utils.vars import load_extra_vars
 
 from ..module_utils.errors import NotFound, Refused
 from ..module_utils.kubernetes.own_mpijob import OwnMpiJob
+from ..module_utils.maintenance.lock.holder import current_user
 from ..module_utils.training import data
 from ..module_utils.training.programs.follow import TrainingSite
 from ..module_utils.training.reports import saved_manifests
@@ -28,7 +28,7 @@ from ..module_utils.training.runs.rank_words import split_command
 from ..module_utils.training.runs.training_run import KUBERNETES, TrainingRun
 from ..module_utils.training.transport import node_transport
 from ..module_utils.training.variations import Variation, variations
-from . import running_jobs
+from . import packed_folder, running_jobs
 from .modules import ROOT, Modules
 from .node_modules import NodeModules
 from .role_options import role_options
@@ -158,7 +158,7 @@ class TrainingSetup:
     @property
     def requested_by(self) -> str:
         """Return who starts a run, and where."""
-        return f"{os.environ.get('USER') or getpass.getuser()}@{os.uname().nodename}"
+        return f"{current_user()}@{os.uname().nodename}"
 
     def _new(self, own: Mapping[str, Any]) -> TrainingRun:
         o = self.options
@@ -249,11 +249,6 @@ def _requirements(o: Mapping[str, Any]) -> str:
     """Return the text of the requirements in the folder; empty if the folder has none."""
     if not o["folder"] or not o["requirements"]:
         return ""
-    path = Path(o["folder"]) / o["requirements"]
-    if o["requirements"] == "requirements.txt" and not path.is_file():
+    if o["requirements"] == "requirements.txt" and not os.path.lexists(os.path.join(o["folder"], o["requirements"])):
         return ""
-    try:
-        return str(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        remedy = "correct training_requirements"
-        raise Refused(str(path), "read the requirements", error.strerror or str(error), remedy) from error
+    return packed_folder.requirements_of(o["folder"], o["requirements"], o["include"])

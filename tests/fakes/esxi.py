@@ -32,8 +32,9 @@ class FakeHost(Host):
             "runtime.bootTime": lambda: BOOTED,
             "config.product.version": lambda: "8.0.3",
         }
-        content = SimpleNamespace(customFieldsManager=None)
-        super().__init__(SimpleNamespace(server="vcenter.lab:443", content=content), SimpleNamespace(_moId=name), name)  # type: ignore[arg-type]
+        content = SimpleNamespace(customFieldsManager=None, eventManager=FakeEvents())
+        session = SimpleNamespace(server="vcenter.lab:443", content=content, account="VSPHERE.LOCAL\\robot")
+        super().__init__(session, FakeReference(name), name)  # type: ignore[arg-type]
         self.fields = content.customFieldsManager = FakeFields(self)
 
     def has(self, **sources: Any) -> None:
@@ -63,13 +64,28 @@ class FakeHost(Host):
         return not self.deaf
 
 
+class FakeReference(vim.HostSystem):  # type: ignore[misc] # pyVmomi has no types
+    """A reference without a server; writes of custom attributes set what it shows."""
+
+    customValue: tuple[Any, ...] = ()  # noqa: N815 # as pyVmomi spells it
+
+
+class FakeEvents:
+    """The events of a host that vCenter still has."""
+
+    def __init__(self, *events: Any) -> None:
+        self.events = list(events)
+
+    def QueryEvents(self, spec: Any) -> list[Any]:
+        return [event for event in self.events if type(event).__name__.split(".")[-1] in spec.eventTypeId]
+
+
 class FakeFields:
     """The custom attributes of vCenter, as one host sees them."""
 
     def __init__(self, host: FakeHost) -> None:
         self.host, self.values = host, dict[int, str]()
         self.field: list[Any] = []
-        self.host.ref.customValue = []  # type: ignore[attr-defined] # a plain object stands for the reference
         host.properties_of({"availableField": lambda: self.field, "customValue": self._values})
 
     def AddCustomFieldDef(self, name: str, moType: Any) -> Any:  # noqa: N803 # as pyVmomi spells it

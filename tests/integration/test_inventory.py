@@ -17,6 +17,7 @@ from lab.simulator import ROOT, Simulator
 from plugins.module_utils.workers import worker_mark
 from tests.integration.ansible import BIN, Ansible
 from tests.integration.fabrics import object_of, opened, with_switch
+from tests.integration.workers import confirm
 
 MACHINES = """
 vms:
@@ -36,6 +37,8 @@ def data_centre(start: Callable[..., Simulator]) -> Simulator:
         for name, more in marks.items():
             whole = worker_mark.desired_mark(name, {}, cluster="gpu", role="worker", tenant="") | more
             worker_mark.write(one, object_of(one, vim.VirtualMachine, name), name, whole)
+    for name in ("worker01", "worker02", "worker03", "off01"):
+        confirm(vcenter, name)
     for number in (1, 2):
         guest = {"hostname": f"worker0{number}", "address": f"10.88.0.{number}"}
         vcenter.ask("PUT", f"/vms/worker0{number}/guest", guest)

@@ -140,7 +140,9 @@ def test_a_restored_backup_is_the_worker_once_it_has_its_name(place: Simulator, 
     refused = ansible.module("worker_vm", **desired(1))
     assert "worker01: could not build it: restored carries its mark" in refused.msg and place.writes() == []
     rename(place, "restored", "worker01")
-    taken = ansible.module("worker_vm", **desired(1, power_cycle=True))
+    unconfirmed = ansible.module("worker_vm", **desired(1, power_cycle=True))
+    assert "it was restored from a backup" in unconfirmed.msg
+    taken = ansible.module("worker_vm", **desired(1, power_cycle=True), adopt=True)
     assert taken.rc == 0 and names(place) == ["debian-12", "worker01"], taken.out
     with machine(place, "worker01") as vm:
         assert states(taken)["worker01"]["mark"]["uuid"] == vm.ref.config.instanceUuid

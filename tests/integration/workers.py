@@ -11,6 +11,7 @@ from typing import Any
 from lab.simulator import Simulator
 from plugins.module_utils.vsphere import properties, session, tasks
 from plugins.module_utils.vsphere.sdk import vim
+from plugins.module_utils.workers import worker_mark
 from plugins.module_utils.workers.machine import Machine
 
 HOSTS = """
@@ -78,6 +79,15 @@ def reconfigure(simulator: Simulator, name: str, **spec: Any) -> None:
     """Change a machine by hand."""
     with machine(simulator, name) as vm:
         do(vm, vm.ref.ReconfigVM_Task(vim.vm.ConfigSpec(**spec)))
+
+
+def confirm(simulator: Simulator, name: str, *, built: bool = False) -> None:
+    """Have a machine confirm the mark that it has, as worker_vm does."""
+    with machine(simulator, name) as vm:
+        vm.refresh()
+        text = worker_mark.confirmation({"name": name, "built": built}, vm)
+    option = vim.option.OptionValue(key=worker_mark.CONFIRMATION, value=text)
+    reconfigure(simulator, name, extraConfig=[option])
 
 
 def remove_device(simulator: Simulator, name: str, kind: Any) -> None:

@@ -38,7 +38,11 @@ def alarms(session: Session, names: Mapping[str, str], states: Iterable[Any]) ->
 
 def tasks(session: Session, cluster: Any, hosts: Sequence[Host], names: Mapping[str, str]) -> list[RunningTask]:
     """Return the tasks that run on the cluster and its hosts."""
-    noted = {host.ref._moId for host in hosts if (note := service_note.note_on(host)) and note.rollout}
+    noted = {
+        host.ref._moId
+        for host in hosts
+        if (note := service_note.note_on(host)) and note.rollout and not service_note.is_of_another(host)
+    }
     tasks = recent_tasks.recent(session, [cluster]) + recent_tasks.recent(session, [host.ref for host in hosts])
     return [
         {

@@ -49,7 +49,8 @@ class InService:
             return Plan(before=current, after=current)  # maybe a person empties it now
         if is_theirs and current["maintenance"]:
             whose = "no rollout" if self.desired.rollout else "this collection did not"
-            left = f"stays in maintenance mode: {whose} put it there (only_if_ours: false ends it)"
+            how = "put it there with this vCenter account (only_if_ours: false ends it)"
+            left = f"stays in maintenance mode: {whose} {how}"
             return Plan(before=current, after=current, warnings=(left,))
         return Plan(before=current, after={"maintenance": False, "ours": False, "by": None})
 

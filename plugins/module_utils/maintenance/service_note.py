@@ -18,10 +18,12 @@ from .service_options import ServiceOptions
 
 ATTRIBUTE = "dml.vsphere.maintenance"
 PATHS = ("availableField", "customValue")
-EXITED = "ExitMaintenanceModeEvent"
+EXITED, CHANGED = "ExitMaintenanceModeEvent", "CustomFieldValueChangedEvent"
 ENTERED = ("EnteringMaintenanceModeEvent", "EnteredMaintenanceModeEvent")
 # The events of an entry follow its note within this time. vCenter keeps events for longer, by default for 30 days.
 ENTRY_SHOWS = timedelta(days=1)
+# A note is written after the time in it, on the same clock.
+FUTURE = timedelta(minutes=5)
 FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
@@ -54,10 +56,13 @@ def our_note(host: Host) -> ServiceNote | None:
     """Return the note of the run that took the host out of service; None if no run of this collection did.
 
     The note stays if another user returns the host. If a host left maintenance mode since then and is in it
-    again, another user took it out of service.
+    again, another user took it out of service. A note that another account wrote proves nothing: everybody who may set
+    custom attributes can write one, also on a host that a person took out of service.
     """
     note = note_on(host)
-    return note if note and not note.visiting and not (host.in_maintenance and _may_have_left(host, note)) else None
+    if note is None or note.visiting or is_of_another(host):
+        return None
+    return None if host.in_maintenance and _may_have_left(host, note) else note
 
 
 def note_of_a_rollout(host: Host) -> ServiceNote | None:
@@ -81,6 +86,21 @@ def now(host: Host) -> str:
     return server_time(host.session).astimezone(timezone.utc).strftime(FORMAT)
 
 
+def is_of_another(host: Host) -> bool:
+    """Return whether another account wrote the note, according to the latest event about it that vCenter still has."""
+    known = host[CHANGED]
+    if known is None:
+        entity = vim.event.EventFilterSpec.ByEntity(entity=host.ref, recursion="self")
+        spec = vim.event.EventFilterSpec(entity=entity, eventTypeId=[CHANGED])
+        with translating_faults(host.name, "look up who wrote the note on it"):
+            events = host.session.content.eventManager.QueryEvents(spec)
+        writes = [event for event in events or [] if event.name == ATTRIBUTE and event.userName]
+        last = max(writes, key=lambda event: (event.createdTime, event.key), default=None)
+        is_other = last is not None and last.userName.lower() != host.session.account.lower()
+        known = host.properties[CHANGED] = is_other
+    return bool(known)
+
+
 def _may_have_left(host: Host, note: ServiceNote) -> bool:
     """Return whether the host left maintenance mode after its note was written, or whether vCenter no longer knows.
 
@@ -92,11 +112,11 @@ def _may_have_left(host: Host, note: ServiceNote) -> bool:
             # The note has whole seconds.
             begin = datetime.strptime(note.since, FORMAT).replace(tzinfo=timezone.utc) + timedelta(seconds=1)
         except ValueError:
-            return False
+            return True
         events = _events_since(host, begin)
         has_left = any(isinstance(event, vim.event.ExitMaintenanceModeEvent) for event in events)
         knows_entry = any(event.createdTime - begin <= ENTRY_SHOWS for event in events)
-        is_new = knows_entry or server_time(host.session) - begin <= ENTRY_SHOWS
+        is_new = knows_entry or -FUTURE <= server_time(host.session) - begin <= ENTRY_SHOWS
         known = host.properties[EXITED] = has_left or not is_new
     return bool(known)
 
@@ -142,3 +162,5 @@ def clear(host: Host) -> None:
 def _store(host: Host, text: str) -> None:
     custom_fields.store(host.session, host.ref, host.name, ATTRIBUTE, text)
     host.properties[ATTRIBUTE] = text
+    for known in (CHANGED, EXITED):
+        host.properties.pop(known, None)

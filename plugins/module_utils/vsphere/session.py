@@ -83,6 +83,11 @@ class Session:
         """Return the instance UUID of the server, which never changes."""
         return str(self.content.about.instanceUuid or "")
 
+    @property
+    def account(self) -> str:
+        """Return the user as the server's events name it, which can differ from the name of the login."""
+        return str(getattr(self.content.sessionManager.currentSession, "userName", None) or "")
+
     def with_timeout(self, ref: Any, seconds: int) -> Any:
         """Return the same object over a connection that waits up to ``seconds`` for one answer."""
         stub = route_to(self.params).stub(self.stub.version, seconds)

@@ -13,7 +13,6 @@ from .context import Context
 from .worker_spec import WorkerSpec
 from .worker_state import facts
 
-
 KEYS = ("exists", "name", "host", "power", "mark", "confirmed")
 
 

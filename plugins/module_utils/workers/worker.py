@@ -172,7 +172,7 @@ class Worker:
         return candidate_hosts.gpu_memory_gb(self.cluster.hosts.values(), desired)
 
     def _mark(self, current: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the desired mark of the VM; a VM whose mark is missing or unconfirmed is refused unless adopt is set."""
+        """Return the desired mark of the VM; without one that it confirms, refused unless adopt is set."""
         before = current["mark"] or ({"built": True} if self.assigned.cloned else None)
         if current["exists"] and current["mark"] and not current["confirmed"]:
             if not self.options.adopt:

@@ -31,10 +31,32 @@ func (m *fieldMethods) RemoveCustomFieldDef(ctx *simulator.Context, req *types.R
 	return body
 }
 
-// SetField sets a custom attribute, also in the summary of the entity.
-// VMware: vSphere API reference, CustomFieldsManager.SetField, VirtualMachineSummary.customValue.
+// SetField sets a custom attribute, also in the summary of the entity, and records who changed it.
+// VMware: vSphere API reference, CustomFieldsManager.SetField, VirtualMachineSummary.customValue,
+// CustomFieldValueChangedEvent.
 func (m *fieldMethods) SetField(ctx *simulator.Context, req *types.SetField) soap.HasFault {
 	body := m.CustomFieldsManager.SetField(ctx, req)
 	m.sim.ShowAttributes(ctx, req.Entity)
+	if body.Fault() == nil {
+		m.recordChange(ctx, req)
+	}
 	return body
+}
+
+func (m *fieldMethods) recordChange(ctx *simulator.Context, req *types.SetField) {
+	event := &types.CustomFieldValueChangedEvent{FieldKey: req.Key, Value: req.Value}
+	for _, field := range m.Field {
+		if field.Key == req.Key {
+			event.Name = field.Name
+		}
+	}
+	name := types.EntityEventArgument{Name: ctx.Map.Get(req.Entity).(mo.Entity).Entity().Name}
+	event.Entity = types.ManagedEntityEventArgument{EntityEventArgument: name, Entity: req.Entity}
+	switch req.Entity.Type {
+	case "HostSystem":
+		event.Host = &types.HostEventArgument{EntityEventArgument: name, Host: req.Entity}
+	case "VirtualMachine":
+		event.Vm = &types.VmEventArgument{EntityEventArgument: name, Vm: req.Entity}
+	}
+	m.sim.Post(ctx, event, 0)
 }

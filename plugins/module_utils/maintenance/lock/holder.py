@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-import getpass
 import os
+import pwd
 import re
 import socket
 from collections.abc import Callable, Iterator
@@ -25,9 +25,17 @@ LONGEST_MACHINE = 32
 RUN = "DML_VSPHERE_RUN"
 
 
+def current_user() -> str:
+    """Return the name of the user who runs this; everybody can set ``LOGNAME`` and ``USER``."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:  # a user of a container, without a name
+        return f"uid{os.geteuid()}"
+
+
 def owner() -> str:
     """Return who runs this, for people to read."""
-    return safe_text(f"{getpass.getuser()}@{socket.gethostname()}")
+    return safe_text(f"{current_user()}@{socket.gethostname()}")
 
 
 def running() -> RunProcess | None:

@@ -98,7 +98,10 @@ class Environment:
         self._write(COMPLETE, "")
 
     def _write(self, name: str, text: str) -> None:
-        with open(os.path.join(self._path, name), "w", encoding="utf-8") as file:
+        # Requirements may contain a token for their index, and only the owner uses them.
+        mode = 0o600 if name == "requirements.txt" else 0o644
+        path, flags = os.path.join(self._path, name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        with open(os.open(path, flags, mode), "w", encoding="utf-8") as file:
             file.write(text)
 
     def _run(self, command: Sequence[str], tried: str) -> str:

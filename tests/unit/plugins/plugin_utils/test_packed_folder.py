@@ -148,3 +148,56 @@ def test_the_archive_of_a_program_is_kept_without_a_node(tmp_path: Path) -> None
     assert list(again.parent.iterdir()) == []
     assert here("keep_code", **{**options, "earlier": str(kept)}, dest=str(again)) == {"lacks": False}
     assert again.read_bytes() == kept.read_bytes()
+
+
+def _key(folder: Path) -> Path:
+    key = folder.parent / "key"
+    key.write_text("-----BEGIN OPENSSH PRIVATE KEY-----\n")
+    return key
+
+
+@pytest.mark.parametrize(
+    ("plant", "path", "cause"),
+    [
+        (lambda folder: (folder / "requirements.txt").symlink_to(_key(folder)), "requirements.txt", "is a link"),
+        (lambda folder: (folder / "more").symlink_to(_key(folder).parent), "more/key", "is a link"),
+        (lambda folder: (folder / "more").symlink_to(folder / "mylib"), "more/__init__.py", "is a link"),
+        (lambda folder: os.mkfifo(folder / "requirements.txt"), "requirements.txt", "not a regular file"),
+        (lambda folder: _key(folder).rename(folder / "requirements.txt"), "requirements.txt", "a private key"),
+        (lambda folder: (folder / ".env").write_text("A=1"), ".env", "its name"),
+        (lambda folder: (folder / "big.txt").write_bytes(b"#" * (1 << 21)), "big.txt", "more than"),
+        (_key, "../key", "it is not in the folder"),
+    ],
+)
+def test_requirements_are_a_plain_file_of_the_folder(tmp_path: Path, plant: Any, path: str, cause: str) -> None:
+    folder = make(tmp_path / "one")
+    (folder / "requirements.txt").unlink(missing_ok=True)
+    plant(folder)
+
+    with pytest.raises(Refused, match=cause):
+        packed_folder.requirements_of(str(folder), path, [])
+
+
+def test_requirements_that_look_like_a_key_are_read_if_included(tmp_path: Path) -> None:
+    folder = make(tmp_path / "one")
+    (folder / "key.txt").write_text("-----BEGIN OPENSSH PRIVATE KEY-----\n")
+    assert packed_folder.requirements_of(str(folder), "key.txt", ["key.txt"]).startswith("-----BEGIN")
+
+
+def test_only_the_owner_reads_a_file_with_an_account_in_a_url(tmp_path: Path) -> None:
+    folder = make(tmp_path / "one")
+    (folder / "requirements.txt").write_text("--index-url https://user:token@pypi.example.com/simple\nsix\n")
+    (folder / "requirements.txt").chmod(0o644)
+    modes = {file.path: file.mode for file in packed_folder.files_of(str(folder))}
+    assert (modes["requirements.txt"], modes["train.py"]) == (0o600, 0o644)
+
+
+def test_data_is_reached_over_no_link(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "train.csv").write_text("1,2\n")
+    (tmp_path / "linked").symlink_to(tmp_path / "real")
+    (tmp_path / "file.csv").symlink_to(tmp_path / "real" / "train.csv")
+    for path in ("linked", "linked/train.csv", "file.csv"):
+        with pytest.raises(Refused, match=r"is a link, which could lead to a key; set training_data to .*/real"):
+            packed_folder.data_checksum(str(tmp_path / path), 100)
+    assert packed_folder.data_checksum(str(tmp_path / "real"), 100)["sha256"]

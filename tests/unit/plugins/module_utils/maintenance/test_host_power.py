@@ -28,6 +28,8 @@ from tests.fakes.esxi import FakeHost
 
 NOW = "2026-01-01T00:00:00+00:00"
 OLD = "2025-12-31T00:00:00+00:00"
+NOTED, ENTRY = "2026-01-01T00:00:00Z", datetime(2026, 1, 1, 0, 0, 5, tzinfo=UTC)
+ENTERED = vim.event.EnteredMaintenanceModeEvent(createdTime=ENTRY)
 VM = Vm("vm-1", "w1", "esx01.lab", folder="ml")
 
 
@@ -38,6 +40,8 @@ def host(*, maintenance: bool = False, connection: str = "connected", note: Serv
     if note:
         service_note.write(made, note)
         made.refresh()
+    if maintenance:
+        made.session.content.eventManager.events.append(ENTERED)
     made.writes.clear()
     return made
 
@@ -75,7 +79,7 @@ def test_a_block_is_unmet() -> None:
     assert plan.unmet == ("w1 (folder ml) is tied",)
 
 
-@pytest.mark.parametrize(("note", "unmet"), [(None, 1), (ServiceNote("me", "then"), 0)])
+@pytest.mark.parametrize(("note", "unmet"), [(None, 1), (ServiceNote("me", NOTED), 0)])
 def test_an_entering_host_is_foreign_without_the_note_of_the_collection(note: ServiceNote | None, unmet: int) -> None:
     made = host(note=note)
     entering = RecentTask(None, made.ref._moId, "enterMaintenanceMode", True, "bob")
@@ -85,7 +89,7 @@ def test_an_entering_host_is_foreign_without_the_note_of_the_collection(note: Se
 
 @pytest.mark.parametrize(
     ("note", "ours"),
-    [(None, False), (ServiceNote("me", "then"), True), (ServiceNote("me", "then", OLD, visiting=True), False)],
+    [(None, False), (ServiceNote("me", NOTED), True), (ServiceNote("me", NOTED, OLD, visiting=True), False)],
 )
 def test_a_host_in_maintenance_mode_is_ours_only_by_the_note(note: ServiceNote | None, ours: bool) -> None:
     made = host(maintenance=True, note=note)
@@ -96,20 +100,12 @@ def test_a_host_in_maintenance_mode_is_ours_only_by_the_note(note: ServiceNote |
     assert planned(InService, made, ServiceOptions("me", only_if_ours=False)).changes
 
 
-class EventManager:
-    """The events of a host that vCenter still has."""
-
-    def __init__(self, *events: Any) -> None:
-        self.events = events
-
-    def QueryEvents(self, spec: Any) -> list[Any]:  # noqa: N802 # as pyVmomi spells it
-        return [event for event in self.events if type(event).__name__.split(".")[-1] in spec.eventTypeId]
+def written_by(user: str, seconds: int, name: str = service_note.ATTRIBUTE) -> Any:
+    """The event of a custom attribute that an account wrote."""
+    time = ENTRY + timedelta(seconds=seconds)
+    return vim.event.CustomFieldValueChangedEvent(key=seconds, name=name, userName=user, createdTime=time)
 
 
-NOTED, ENTRY = "2026-01-01T00:00:00Z", datetime(2026, 1, 1, 0, 0, 5, tzinfo=UTC)
-
-
-ENTERED = vim.event.EnteredMaintenanceModeEvent(createdTime=ENTRY)
 ENTERED_AGAIN = vim.event.EnteredMaintenanceModeEvent(createdTime=ENTRY + timedelta(days=85))
 
 
@@ -123,14 +119,19 @@ ENTERED_AGAIN = vim.event.EnteredMaintenanceModeEvent(createdTime=ENTRY + timede
         # the events of the first entry and exit, and maybe those of the second entry.
         (90, [ENTERED_AGAIN], False),
         (90, [], False),
+        (-1, [], False),  # a time that the server's clock has not reached
+        (0, [written_by("VSPHERE.LOCAL\\robot", 1)], True),
+        (0, [written_by("CORP\\mallory", 1)], False),
+        (0, [written_by("CORP\\mallory", 1), written_by("vsphere.local\\Robot", 2)], True),
+        (0, [written_by("VSPHERE.LOCAL\\robot", 1), written_by("CORP\\mallory", 2)], False),
+        (0, [written_by("CORP\\mallory", 1, name="owner")], True),
     ],
 )
-def test_a_note_older_than_the_events_of_vcenter_does_not_make_a_host_ours(
+def test_a_note_counts_only_as_far_as_events_support_it(
     monkeypatch: pytest.MonkeyPatch, days: int, events: list[Any], ours: bool
 ) -> None:
     made = host(maintenance=True, note=ServiceNote("me", NOTED))
-    made.ref = vim.HostSystem("host-1")
-    made.session.content.eventManager = EventManager(*events)
+    made.session.content.eventManager.events = events
     monkeypatch.setattr(service_note, "server_time", lambda _session: ENTRY + timedelta(days=days))
 
     assert (service_note.our_note(made) is not None) is ours
@@ -138,7 +139,7 @@ def test_a_note_older_than_the_events_of_vcenter_does_not_make_a_host_ours(
 
 
 def test_a_note_left_on_a_host_in_service_is_taken_off() -> None:
-    plan = planned(InService, host(note=ServiceNote("me", "then")))
+    plan = planned(InService, host(note=ServiceNote("me", NOTED)))
     assert {change.key for change in plan.changes} == {"ours", "by"}
 
 
@@ -148,26 +149,26 @@ def test_a_note_left_on_a_host_in_service_is_taken_off() -> None:
 def test_a_rollout_returns_no_host_that_a_person_took_out_with_the_module(
     noted: bool, asks: bool, returns: bool
 ) -> None:
-    made = host(maintenance=True, note=ServiceNote("me", "then", rollout=noted))
+    made = host(maintenance=True, note=ServiceNote("me", NOTED, rollout=noted))
     plan = planned(InService, made, ServiceOptions("me", rollout=asks))
     assert bool(plan.changes) is returns and bool(plan.warnings) is not returns
 
 
 def test_a_rollout_leaves_the_note_of_a_person_who_empties_a_host_now() -> None:
-    made = host(note=ServiceNote("me", "then"))
+    made = host(note=ServiceNote("me", NOTED))
     assert not planned(InService, made, ServiceOptions("me", rollout=True)).changes
 
 
 @pytest.mark.parametrize(("noted", "asks", "warns"), [(True, False, True), (True, True, False), (False, False, False)])
 def test_a_person_hears_that_a_rollout_will_return_the_host(noted: bool, asks: bool, warns: bool) -> None:
-    made = host(maintenance=True, note=ServiceNote("me", "then", rollout=noted))
+    made = host(maintenance=True, note=ServiceNote("me", NOTED, rollout=noted))
     plan = planned(MaintenanceMode, made, ServiceOptions("me", rollout=asks), judged(made, HostEvacuation()))
     assert plan.before["ours"] and bool(plan.warnings) is warns
 
 
 @pytest.mark.parametrize("noted", [True, False])
 def test_a_rollout_takes_a_host_over_only_if_named(noted: bool) -> None:
-    made = host(maintenance=True, note=ServiceNote("me", "then", rollout=noted))
+    made = host(maintenance=True, note=ServiceNote("me", NOTED, rollout=noted))
     desired = ServiceOptions("me", rollout=True, take_over=[made.name])
     plan = planned(MaintenanceMode, made, desired, judged(made, HostEvacuation()))
     assert plan.before["ours"] is noted and bool(plan.changes) is not noted
@@ -176,14 +177,14 @@ def test_a_rollout_takes_a_host_over_only_if_named(noted: bool) -> None:
 REBOOTS = [
     # maintenance, connection, note, recent reboot task: what it is
     (True, "connected", None, False, "due"),
-    (True, "connected", ServiceNote("me", "then"), False, "due"),
-    (True, "connected", ServiceNote("me", "then", NOW), True, "asked for"),
-    (True, "connected", ServiceNote("me", "then", NOW), False, "due"),
-    (True, "connected", ServiceNote("me", "then", OLD), False, "under way"),
-    (True, "notResponding", ServiceNote("me", "then", NOW), False, "under way"),
+    (True, "connected", ServiceNote("me", NOTED), False, "due"),
+    (True, "connected", ServiceNote("me", NOTED, NOW), True, "asked for"),
+    (True, "connected", ServiceNote("me", NOTED, NOW), False, "due"),
+    (True, "connected", ServiceNote("me", NOTED, OLD), False, "under way"),
+    (True, "notResponding", ServiceNote("me", NOTED, NOW), False, "under way"),
     # The clock of the host was corrected since, and with it the time at which it says to have booted.
-    (True, "connected", ServiceNote("me", "then", "2026-01-01T00:00:02+00:00"), True, "asked for"),
-    (True, "connected", ServiceNote("me", "then", "2025-12-31T23:59:31+00:00"), False, "due"),
+    (True, "connected", ServiceNote("me", NOTED, "2026-01-01T00:00:02+00:00"), True, "asked for"),
+    (True, "connected", ServiceNote("me", NOTED, "2025-12-31T23:59:31+00:00"), False, "due"),
 ]
 
 
@@ -200,7 +201,7 @@ def test_a_reboot_of_an_earlier_run_counts(
 
 @pytest.mark.parametrize(("before", "state"), [(NOW, "due"), (OLD, "under way"), ("", "due")])
 def test_a_host_that_has_booted_since_the_given_boot_is_not_rebooted_again(before: str, state: str) -> None:
-    made = host(maintenance=True, note=ServiceNote("me", "then"))
+    made = host(maintenance=True, note=ServiceNote("me", NOTED))
     boot.remember(made, "nmlx5_core", "")
     made.refresh()
     made.writes.clear()
@@ -209,7 +210,7 @@ def test_a_host_that_has_booted_since_the_given_boot_is_not_rebooted_again(befor
 
 
 def test_a_change_after_a_reboot_needs_another_reboot() -> None:
-    made = host(maintenance=True, note=ServiceNote("me", "then", OLD))
+    made = host(maintenance=True, note=ServiceNote("me", NOTED, OLD))
     boot.remember(made, "nmlx5_core", "")
     made.refresh()
     made.writes.clear()
@@ -218,7 +219,7 @@ def test_a_change_after_a_reboot_needs_another_reboot() -> None:
 
 @pytest.mark.parametrize("boot_times", [{}, {"esx01.lab": OLD}])
 def test_a_host_whose_boot_time_is_not_known_is_not_rebooted(boot_times: dict[str, str]) -> None:
-    made = host(maintenance=True, note=ServiceNote("me", "then"))
+    made = host(maintenance=True, note=ServiceNote("me", NOTED))
     made.has(runtime__bootTime=None)
     made.refresh()
 
@@ -238,7 +239,7 @@ def test_ignores_a_malformed_note(text: str) -> None:
 
 
 def test_a_note_survives_being_written() -> None:
-    note = ServiceNote("me", "then", OLD, visiting=True)
+    note = ServiceNote("me", NOTED, OLD, visiting=True)
     made = host(note=note)
     assert service_note.note_on(made) == note and service_note.our_note(made) is None
     assert json.loads(made.fields.values[100])["by"] == "me"

@@ -57,7 +57,10 @@ SESSION: Any = SimpleNamespace(server="vcenter.lab", api_version=(8, 0, 3))
 
 def test_a_worker_is_shown_with_its_mark_its_gpus_and_its_addresses(reads: dict[str, dict[str, Any]]) -> None:
     net = [vim.vm.GuestInfo.NicInfo(deviceConfigId=4001, connected=True, ipAddress=["fe80::1", "10.1.0.1"])]
-    confirmed = {"config__instanceUuid": "50", "config__extraConfig": hardware.settings(**{CONFIRMATION: "built 50 w1"})}
+    confirmed = {
+        "config__instanceUuid": "50",
+        "config__extraConfig": hardware.settings(**{CONFIRMATION: "built 50 w1"}),
+    }
     of_guest = {"guest__net": net, "guest__ipAddress": "10.0.0.1"}
     there = machine("w1", rdma_card(), plain_card(), hardware.vgpu(), **of_guest, **confirmed)
     reads["vm-1"] = marked(there)

@@ -299,7 +299,7 @@ def test_an_unconfirmed_mark_makes_no_worker_and_deletes_nothing() -> None:
     cluster = ours()
     cluster.unconfirmed.add("w1")
 
-    with pytest.raises(Refused, match="does not confirm its mark.*set adopt: true once"):
+    with pytest.raises(Refused, match=r"does not confirm its mark.*set adopt: true once"):
         planned(cluster, cpus=8)
     adopted = planned(cluster, call={"adopt": True})
     gone = absent(cluster, power_cycle=True)

@@ -116,3 +116,9 @@ def test_a_name_without_a_run_on_this_machine_is_not_a_run(name: str, monkeypatc
 
 def _here() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.getcwd()}
+
+
+@pytest.mark.parametrize("variable", ["LOGNAME", "USER", "LNAME", "USERNAME"])
+def test_the_owner_does_not_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    monkeypatch.setenv(variable, "somebody")
+    assert not holder.owner().startswith("somebody@")

@@ -43,6 +43,7 @@ def test_a_requirement_is_installed_once_over_the_packages_of_the_stack(work: Pa
     plan = subject.plan(subject.read())
     assert plan.due
     subject.apply(plan)
+    assert Path(subject.python).parents[1].joinpath("requirements.txt").stat().st_mode & 0o777 == 0o600
     again = environment(work, "--no-index\n./extra-1.0-py3-none-any.whl\npytest\n")
     assert not again.plan(again.read()).due
     assert again.lock == ["extra==1.0"]
