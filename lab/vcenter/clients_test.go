@@ -9,9 +9,9 @@ import (
 
 	"github.com/vmware/govmomi/cns"
 	"github.com/vmware/govmomi/crypto"
+	"github.com/vmware/govmomi/event"
 	"github.com/vmware/govmomi/find"
 	"github.com/vmware/govmomi/lookup"
-	"github.com/vmware/govmomi/event"
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/pbm"
 	pbmtypes "github.com/vmware/govmomi/pbm/types"

@@ -8,10 +8,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from http.client import HTTPException
+from http.client import HTTPException, InvalidURL
 from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
 
 from ansible.module_utils.urls import open_url
 
@@ -63,10 +66,37 @@ def run_command(words: Sequence[str], text: str, seconds: float) -> dict[str, An
 def post(url: str, text: str, seconds: float) -> dict[str, Any]:
     """Post JSON to a URL of the user, and return why that failed."""
     if not url.startswith(("https://", "http://")):
-        return {"msg": f"{url}: could not post to it: it is not a URL of http or https."}
+        return {"msg": f"{_shown(url)}: could not post to it: it is not a URL of http or https."}
+    reasons: list[str] = []
+    thread = threading.Thread(target=lambda: reasons.append(_posted(url, text, seconds)), daemon=True)
+    thread.start()
+    # The time limit of a connection is for each of its reads: a server that sends slowly would hold the window.
+    thread.join(seconds)
+    reason = reasons[0] if reasons else f"it did not answer within {seconds:.0f} s"
+    return {"msg": f"{_shown(url)}: could not post to it: {reason}."} if reason else {}
+
+
+def _posted(url: str, text: str, seconds: float) -> str:
+    """Post JSON, and return why that failed, without the words of the server, which may contain the URL."""
     headers = {"Content-Type": "application/json"}
     try:
         open_url(url, data=text.encode(), headers=headers, method="POST", timeout=seconds).close()
-        return {}
-    except (OSError, ValueError, HTTPException) as error:
-        return {"msg": f"{url}: could not post to it: {error}."}
+    except HTTPError as error:
+        return f"it answered with the HTTP status {error.code}"
+    except (InvalidURL, ValueError):
+        return "its URL is malformed"
+    except HTTPException:
+        return "its answer is not HTTP"
+    except OSError as error:
+        cause = error.reason if isinstance(error, URLError) else error
+        return (cause.strerror if isinstance(cause, OSError) else "") or type(cause).__name__
+    return ""
+
+
+def _shown(url: str) -> str:
+    """Return a URL without its account, path and query, which usually contain the token of a webhook."""
+    try:
+        parts = urlsplit(url)
+        return f"{parts.scheme}://{parts.hostname or ''}"
+    except ValueError:
+        return "a malformed URL"

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import grp
 import json
 import os
+import pwd
 import stat
 import tempfile
 from collections.abc import Mapping
@@ -24,6 +26,7 @@ from .continued_settings import WINDOW, is_replaced, kind, refuse_other
 CHANGES = "window.json"
 NOTHING: dict[str, Any] = {"found": False, "folder": "", "replaced": False, "launcher": "", "user": "", "moves": []}
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+MOST_LINKS = 10
 ELSEWHERE = "name another folder, or judge this test again with the playbook judge"
 OWN_FOLDER = "give tests a folder that only you can write to: vmotion_test_dir"
 
@@ -88,15 +91,41 @@ def _must_be_ours(folder: Path) -> None:
 
 
 def _must_be_private(folder: Path) -> None:
-    """Refuse a folder if another user can replace its content, in it or in a parent without the sticky bit."""
-    whole = folder.resolve()
-    for path in (whole, *whole.parents):
+    """Refuse a folder if another user can replace it, one above it, or a link that leads to it."""
+    if (path := _replaceable(Path(os.path.abspath(folder)))) is not None:
+        raise _untrusted(path)
+
+
+def _replaceable(path: Path, links: int = 0) -> Path | None:
+    """Return the first folder or link on the way to a path whose content another user can replace; None without one."""
+    for above in (*reversed(path.parents), path):
         try:
-            mode = path.stat().st_mode
+            facts = above.lstat()
         except FileNotFoundError:
-            continue
-        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-            raise _untrusted(path)
+            return None
+        is_link = stat.S_ISLNK(facts.st_mode)
+        if facts.st_uid not in (0, os.geteuid()) or (not is_link and _others_write(facts)) or links > MOST_LINKS:
+            return above
+        if is_link and (found := _replaceable(Path(os.path.normpath(above.parent / os.readlink(above))), links + 1)):
+            return found
+    return None
+
+
+def _others_write(facts: os.stat_result) -> bool:
+    """Return whether other users can replace the entries of a folder; the sticky bit protects entries of others."""
+    is_open = facts.st_mode & stat.S_IWOTH or (facts.st_mode & stat.S_IWGRP and facts.st_gid not in _own_groups())
+    return bool(is_open) and not facts.st_mode & stat.S_ISVTX
+
+
+def _own_groups() -> set[int]:
+    """Return the groups without other users: that of root, and a group with the name of this user and no member."""
+    groups = {0}
+    with suppress(KeyError):
+        user = pwd.getpwuid(os.geteuid())
+        group = grp.getgrgid(user.pw_gid)
+        if group.gr_name == user.pw_name and set(group.gr_mem) <= {user.pw_name}:
+            groups.add(user.pw_gid)
+    return groups
 
 
 def _untrusted(path: Path) -> Refused:

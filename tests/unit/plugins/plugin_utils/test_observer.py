@@ -7,8 +7,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import sys
 import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -76,7 +80,7 @@ class Webhook(BaseHTTPRequestHandler):
         """Write nothing."""
 
 
-@pytest.mark.parametrize(("status", "reason"), [(204, ""), (500, "could not post to it: HTTP Error 500")])
+@pytest.mark.parametrize(("status", "reason"), [(204, ""), (500, "it answered with the HTTP status 500")])
 def test_a_webhook_gets_the_text_as_json(status: int, reason: str) -> None:
     received: list[tuple[str, bytes]] = []
     with HTTPServer(("127.0.0.1", 0), type("Kept", (Webhook,), {"received": received})) as server:
@@ -97,3 +101,58 @@ def test_a_webhook_gets_the_text_as_json(status: int, reason: str) -> None:
 )
 def test_a_webhook_that_cannot_be_reached_is_one_sentence(url: str, reason: str) -> None:
     assert reason in post(url, "{}", 5.0)["msg"]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:1/hooks/s3cret",
+        "http://user:s3cret@127.0.0.1:1/",
+        "http://user:s3cret@127.0.0.1:port/",
+        "http://[s3cret/hooks",
+        "http://127.0.0.1:1/hooks?token=s3cret\n",
+        "ftp://user:s3cret@127.0.0.1/s3cret",
+    ],
+)
+def test_the_token_of_a_webhook_is_never_shown(url: str) -> None:
+    message = post(url, "{}", 5.0)["msg"]
+    assert "could not post to it: " in message and "s3cret" not in message
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 500 s3cret\r\n\r\n", b"s3cret s3cret\r\n\r\n"])
+def test_the_words_of_a_webhook_are_not_shown(answer: bytes) -> None:
+    with answering(lambda connection: connection.sendall(answer)) as port:
+        message = post(f"http://127.0.0.1:{port}/s3cret", "{}", 20.0)["msg"]
+    assert "could not post to it: it" in message and "s3cret" not in message
+
+
+def test_a_webhook_that_answers_slowly_has_a_deadline() -> None:
+    ended = threading.Event()
+
+    def trickle(connection: socket.socket) -> None:
+        while not ended.wait(0.1):
+            connection.sendall(b"H")
+
+    with answering(trickle) as port:
+        began = time.monotonic()
+        message = post(f"http://127.0.0.1:{port}/", "{}", 1.0)["msg"]
+        lasted = time.monotonic() - began
+        ended.set()
+    assert "it did not answer within 1 s" in message and lasted < 10
+
+
+@contextmanager
+def answering(answer: Callable[[socket.socket], None]) -> Iterator[int]:
+    """Answer one connection in a thread, and yield the port."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _address = server.accept()
+            with connection, suppress(OSError):
+                connection.recv(1 << 16)
+                answer(connection)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield server.getsockname()[1]
+        thread.join()

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,43 @@ def test_refuses_a_journal_that_another_user_can_write(
     for named in ("", str(one)):
         with pytest.raises(Refused, match="others may have written it, and its commands run on this machine"):
             folders.find(named, str(tmp_path), "gpu")
+
+
+@pytest.mark.parametrize("attack", ["group", "owner", "link", "link in an open folder"])
+def test_refuses_a_folder_that_another_user_can_replace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attack: str
+) -> None:
+    one = started(tmp_path / "above" / "where", "planted")
+    named = one
+    if attack == "group":
+        (tmp_path / "above").chmod(0o770)
+        monkeypatch.setattr(folders, "_own_groups", set)
+    if attack == "owner":
+        foreign = (tmp_path / "above").lstat().st_ino
+        monkeypatch.setattr(Path, "lstat", as_of_another(foreign))
+    if attack.startswith("link"):
+        (tmp_path / "open").mkdir()
+        (tmp_path / "open" / "link").symlink_to(one.parent)
+        named = tmp_path / "open" / "link" / "planted"
+    if attack == "link":
+        monkeypatch.setattr(Path, "lstat", as_of_another(named.parent.lstat().st_ino))
+    if attack == "link in an open folder":
+        (tmp_path / "open").chmod(0o777)
+
+    with pytest.raises(Refused, match="others may have written it"):
+        folders.find(str(named), str(tmp_path), "gpu")
+
+
+def as_of_another(inode: int) -> Callable[[Path], os.stat_result]:
+    """Return lstat of a system on which another user owns one file."""
+    real = Path.lstat
+
+    def lstat(path: Path) -> os.stat_result:
+        facts = real(path)
+        changed = [*facts[:4], os.geteuid() + 1, *facts[5:]]
+        return os.stat_result(changed) if facts.st_ino == inode else facts
+
+    return lstat
 
 
 ENTRY = '{"at": 1.0, "key": "job", "value": {}}'
