@@ -245,5 +245,7 @@ def _write_code(folder: str, exclude: Sequence[str], sha256: str, earlier: str, 
         with open(earlier, "rb") as kept:
             shutil.copyfileobj(kept, archive)
         return
+    if not folder:
+        return
     with contextlib.suppress(Refused, OSError):
         pack(folder, files_of(folder, exclude), archive)

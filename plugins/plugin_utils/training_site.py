@@ -86,7 +86,9 @@ class TrainingSetup:
             reported = job_search.reported_manifest(self.calls, o, self.all_nodes())
             known = job_search.known_manifest(self.calls, o, own, reported)
             if known:
-                return run_source.taken_up(self._made(run_source.with_followed(o, known), known_job=known), known)
+                return run_source.taken_up(
+                    self._made(run_source.with_followed(o, known), known_job=known, requirements=""), known
+                )
         return self._new(own)
 
     def healthy(self) -> tuple[TrainingSetup, TrainingRun]:
@@ -181,8 +183,10 @@ class TrainingSetup:
         source, known_job = more.get("source") or {}, more.pop("known_job", {})
         name = training_run.name_of_run(o, self._moment)
         by = str((more.get("known") or known_job).get("asked_by") or self.requested_by)
-        requirements = str(source.get("requirements") or "") if source.get("takes_program") else _requirements(o)
-        return TrainingRun(o, nodes, name, name, by, requirements=requirements, **more)
+        if "requirements" not in more:
+            takes_program = source.get("takes_program")
+            more["requirements"] = str(source.get("requirements") or "") if takes_program else _requirements(o)
+        return TrainingRun(o, nodes, name, name, by, **more)
 
     def _node(self, name: str, o: Mapping[str, Any]) -> dict[str, Any]:
         node = self._described(name)

@@ -73,7 +73,7 @@ class TrainingWorld(MortalWorld):
         self.last_seen: float | None = 1e9
         self.has_records = True
         self.stacks, self.due, self.phase = "", 0, "train"
-        self.lacks_code, self.kept_code = False, list[str]()
+        self.lacks_code, self.kept_code, self.read_folders = False, list[str](), list[str]()
         self.stops, self.network, self.why_not_stopped = list[str](), list[str](), ""
         self.left: list[dict[str, Any]] = []
         self.sick: dict[str, str] = {}
@@ -170,6 +170,7 @@ class TrainingWorld(MortalWorld):
 
     def _keep_code(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         self.kept_code.append(str(options["dest"]))
+        self.read_folders.append(str(options["folder"]))
         return {"lacks": self.lacks_code}
 
     def _copy(self, host: str, options: Mapping[str, Any]) -> None:

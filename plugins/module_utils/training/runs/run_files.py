@@ -106,13 +106,14 @@ def _keep(calls: NodeCalls, run: TrainingRun, **content: Any) -> Result:
 def _keep_archive(calls: NodeCalls, run: TrainingRun, content: Mapping[str, Any]) -> bool:
     """Keep the archive of the program for a run that repeats this one; return whether this controller has it.
 
-    The controller packed the folder, so that it need not come back from a node.
+    The controller packed the folder, so that it need not come back from a node. If a node reported the run, its folder
+    is not read: the user of the node would choose what this controller packs.
     """
     sha256 = str((content.get("code") or {}).get("sha256") or "")
     if not run.o["folder"] or not sha256:
         return True
     options = {
-        "folder": run.o["folder"],
+        "folder": "" if run.known.get(manifest.REPORTED) else run.o["folder"],
         "exclude": node_setup.left_out(run),
         "sha256": sha256,
         "earlier": f"{run.o['results']}/{run.source.get('name', '')}/code.tar",

@@ -201,3 +201,11 @@ def test_data_is_reached_over_no_link(tmp_path: Path) -> None:
         with pytest.raises(Refused, match=r"is a link, which could lead to a key; set training_data to .*/real"):
             packed_folder.data_checksum(str(tmp_path / path), 100)
     assert packed_folder.data_checksum(str(tmp_path / "real"), 100)["sha256"]
+
+
+def test_no_folder_is_packed_for_a_run_that_a_node_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(make(tmp_path / "one"))
+    sha256 = packed_folder.code_checksum(".", [])["sha256"]
+    for folder, lacks in ((".", False), ("", True)):
+        dest = tmp_path / f"kept{lacks}" / "code.tar"
+        assert packed_folder.keep_code(folder, [], sha256, str(tmp_path / "none"), str(dest)) == {"lacks": lacks}
