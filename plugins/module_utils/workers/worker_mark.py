@@ -19,10 +19,10 @@ ATTRIBUTE = "dml.vsphere.worker"
 # The clone operation sets this, to identify a VM whose run was killed before it set the mark.
 BUILDING = "dml.vsphere.building"
 # An advanced setting of the machine that confirms its mark. Global.SetCustomField alone is enough to write a mark, also
-# on a machine of somebody else; advanced settings need VirtualMachine.Config.AdvancedConfig on the machine.
+# on a machine of another user; advanced settings need VirtualMachine.Config.AdvancedConfig on the machine.
 CONFIRMATION = "dml.vsphere.confirmation"
 UNCONFIRMED = (
-    f"its advanced setting {CONFIRMATION} does not confirm its mark: somebody else wrote or changed the mark,"
+    f"its advanced setting {CONFIRMATION} does not confirm its mark: another user wrote or changed the mark,"
     " it was restored from a backup, or an earlier release of this collection made it a worker"
 )
 WITHDRAW_SECONDS = 600
