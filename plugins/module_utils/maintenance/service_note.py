@@ -56,7 +56,7 @@ def our_note(host: Host) -> ServiceNote | None:
     """Return the note of the run that took the host out of service; None if no run of this collection did.
 
     The note stays if another user returns the host. If a host left maintenance mode since then and is in it
-    again, another user took it out of service. A note that another account wrote proves nothing: everybody who may set
+    again, another user took it out of service. A note that another account wrote does not count: each user who may set
     custom attributes can write one, also on a host that a person took out of service.
     """
     note = note_on(host)
