@@ -15,7 +15,6 @@ from plugins.module_utils.durable.program import MemoryJournal, Program
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.training import manifest
 from plugins.module_utils.training.programs.train import train
-from plugins.module_utils.training.runs import run_files
 from plugins.module_utils.training.runs.training_run import TrainingFailed, TrainingRun
 from plugins.modules import mpijob_info, training_info
 from tests.fakes.deaths import MOST_CONTROLLERS, Killed, histories
@@ -320,16 +319,6 @@ def test_the_controller_keeps_the_program_that_it_packed() -> None:
     once(other)
     fetched = next(number for number, line in enumerate(other.log) if "fetch" in line)
     assert fetched > other.log.index("follow_records"), "another controller's program comes back after the job"
-
-
-@pytest.mark.parametrize(("known", "folder"), [({manifest.REPORTED: True}, ""), ({}, "/home/me/mine")])
-def test_the_folder_of_a_reported_run_is_not_packed(known: dict[str, Any], folder: str) -> None:
-    world = TrainingWorld(folder="/home/me/mine")
-    archive = {"code": {"sha256": world.folder_sha256}}
-
-    run_files.bring_archive(world, world.run(known=known), archive)
-
-    assert world.read_folders == [folder]
 
 
 @pytest.mark.parametrize("lie", [{"isreg": False}, {"size": 1 << 40}, {"checksum": "00" * 32}])

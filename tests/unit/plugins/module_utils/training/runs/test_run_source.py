@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.errors import CollectionError
-from plugins.module_utils.training.runs import job_search, run_source, training_run
+from plugins.module_utils.training import manifest
+from plugins.module_utils.training.runs import job_search, run_files, run_source, training_run
 from tests.fakes.training_world import OPTIONS, TrainingWorld
 
 MANIFEST: dict[str, Any] = {
@@ -145,3 +146,13 @@ def test_variables_with_other_values_and_accepted_ones_are_not_refused() -> None
 
     run_source.require_variables({**OPTIONS, "environment": {"TOKEN": "new"}}, source)
     run_source.require_variables({**OPTIONS, "accept": ["environment"]}, source)
+
+
+@pytest.mark.parametrize(("known", "folder"), [({manifest.REPORTED: True}, ""), ({}, "/home/me/mine")])
+def test_the_folder_of_a_reported_run_is_not_packed(known: dict[str, Any], folder: str) -> None:
+    world = TrainingWorld(folder="/home/me/mine")
+    archive = {"code": {"sha256": world.folder_sha256}}
+
+    run_files.bring_archive(world, world.run(known=known), archive)
+
+    assert world.read_folders == [folder]
