@@ -100,6 +100,9 @@ unread:
   contains:
     name: {description: The worker or the virtual machine., type: str}
     reason: {description: The reason why its training jobs are unknown., type: str}
+    boots:
+      description: The seconds for which it may still boot, and answer afterwards; 0 if it was not powered on recently.
+      type: float
 unread_error:
   description: A sentence with these guests, the reasons and the remedy; empty if there are none.
   returned: if O(jobs)

@@ -76,6 +76,8 @@ class JobSearch:
         """Return the jobs on each worker; refuse to stop one of them, unless it may be stopped or ends in time."""
         given, calls, requested = self._given, self._calls, self._known_answers()
         found = {**requested, **self._ask([worker for worker in self._workers() if worker not in requested])}
+        if given["interrupt"] or not interruption.busy(found):
+            self._wait_for_boots(found)
         for line in interruption.unread(found):
             calls.show(line)
         refused = interruption.refusal(found, given["remedies"])
@@ -87,14 +89,7 @@ class JobSearch:
 
     def unread(self, answers: Mapping[str, Result]) -> str:
         """Return why running guests of the cluster count as busy; empty if the jobs of all are known."""
-        given = self._given
-        # The guests of a job that the user names need not be hosts of the inventory.
-        if given["unread_is_idle"] or given["around"]:
-            return ""
-        addresses = {name: self._hosts[name].get("ansible_host") for name in self._vars["groups"].get("workers") or []}
-        options = {"cluster": given["cluster"], "names": given["guests"], "jobs": dict(answers)}
-        known = {name: address for name, address in addresses.items() if address}
-        return str(required(self._calls.here("worker_vm_info", {**options, "addresses": known}))["unread_error"])
+        return str(self._unread_guests(answers)["unread_error"]) if self._must_be_read else ""
 
     @cached_property
     def _window(self) -> Mapping[str, Any]:
@@ -104,6 +99,14 @@ class JobSearch:
         folder = trial_folder.find("", os.path.abspath(self._given["windows"]), self._given["cluster"])
         settings = ends(folder / NAME).start if folder else None
         return settings if isinstance(settings, Mapping) and settings.get("window") else {}
+
+    @property
+    def _must_be_read(self) -> bool:
+        """Whether running guests whose jobs are unknown count as busy.
+
+        Those of a job that the user names need not be hosts of the inventory.
+        """
+        return bool(self._given["cluster"] and not (self._given["unread_is_idle"] or self._given["around"]))
 
     @property
     def _is_around_found_job(self) -> bool:
@@ -134,6 +137,32 @@ class JobSearch:
         options = {"ignored": self._given["ignored"]}
         answers = self._calls.on_each(JOBS, dict.fromkeys(workers, options))
         return {name: {**answer, "msg": _without(name, answer)} for name, answer in answers.items()}
+
+    def _unread_guests(self, answers: Mapping[str, Result]) -> Result:
+        """Return the running guests of the cluster whose jobs are unknown, as vCenter shows them."""
+        addresses = {name: self._hosts[name].get("ansible_host") for name in self._vars["groups"].get("workers") or []}
+        options = {"cluster": self._given["cluster"], "names": self._given["guests"], "jobs": dict(answers)}
+        known = {name: address for name, address in addresses.items() if address}
+        return dict(required(self._calls.here("worker_vm_info", {**options, "addresses": known})))
+
+    def _wait_for_boots(self, found: dict[str, Result]) -> None:
+        """Ask the workers again whose guests boot, until they answer or must have booted."""
+        if not self._must_be_read or all("jobs" in answer for answer in found.values()):
+            return
+
+        def booting() -> dict[str, float]:
+            unread = self._unread_guests(found)["unread"]
+            return {guest["name"]: guest["boots"] for guest in unread if guest["boots"]}
+
+        def have_booted() -> bool:
+            found.update(self._ask([worker for worker, answer in found.items() if "jobs" not in answer]))
+            return not booting()
+
+        if waiting := booting():
+            seconds = max(waiting.values())
+            self._calls.show(f"waits at most {seconds:.0f} s for guests that boot: {', '.join(waiting)}")
+            with observer_clock.running():
+                Program(MemoryJournal(), self._calls).wait(have_booted, seconds)
 
     def _after_waiting(self, found: dict[str, Result]) -> str:
         """Wait for the end of the jobs, and return why the change is still refused; empty if they have ended."""

@@ -8,6 +8,7 @@ import os
 import subprocess
 import threading
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tests.fakes.kubernetes import Cluster
 
 CORE = "/api/v1/namespaces/default"
 JOBS = "/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs"
-RUNNING = {"running": {"startedAt": "2026-11-22T07:12:03Z"}}
+RUNNING = {"running": {"startedAt": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"}}
 KUBECTL = """#!/bin/sh
 # Runs here what stands behind the two dashes.
 while [ "$1" != -- ]; do shift; done; shift

@@ -7,11 +7,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab.person import power_off
+from lab.person import lose_rdma_nic, power_off
 from lab.simulator import ROOT, Simulator
 from tests.integration.ansible import Ansible, Outcome
 from tests.integration.releases import NEWEST
@@ -58,6 +59,8 @@ def guests(start: Callable[..., Simulator], ansible_for: Callable[[Simulator], A
     vcenter = start(text=datacentre())
     site = Guests(vcenter, ansible_for(vcenter))
     site.build(workers=2)
+    # A guest that was powered on recently may boot.
+    vcenter.let_pass(3600)
     return site
 
 
@@ -111,5 +114,31 @@ def test_hosts_are_changed_only_if_the_jobs_of_the_running_workers_are_known(gue
 
     (evidence,) = guests.evidence.glob("gpu-*Z.json")
     guests.good("workers")
+    guests.vcenter.let_pass(3600)
     text = guests.refused("rollback", READABLE, UNREACHABLE, rollback_evidence=str(evidence))
     assert "cannot be read: worker02 (" in text, text
+
+
+# A guest whose sshd starts at the third login.
+BOOTING_SSH = """#!/bin/sh
+echo login >>{0}/logins
+if [ "$(wc -l <{0}/logins)" -lt 3 ]; then
+  echo "ssh: connect to host worker02 port 22: Connection refused" >&2
+  exit 255
+fi
+for last in "$@"; do :; done
+exec sh -c "$last"
+"""
+
+
+def test_workers_waits_for_a_guest_that_boots(guests: Guests, tmp_path: Path) -> None:
+    ssh = tmp_path / "ssh"
+    ssh.write_text(BOOTING_SSH.format(tmp_path))
+    ssh.chmod(0o755)
+    booting = {**READABLE, "ansible_connection": "ssh", "ansible_ssh_executable": str(ssh)}
+    lose_rdma_nic(guests.vcenter, "worker02")
+
+    done = guests.ask("workers", READABLE, booting, **SMALLER)
+
+    assert done.rc == 0 and done.out.count("s for guests that boot: worker02") == 1, done.out
+    assert ("ShutdownGuest", "worker02") in guests.written()

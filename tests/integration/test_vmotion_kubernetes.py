@@ -19,6 +19,7 @@ import pytest
 from lab.simulator import Simulator
 from tests.fakes.kubernetes import Cluster, served
 from tests.integration.ansible import Ansible, Outcome
+from tests.integration.mpi_operator import RUNNING
 from tests.integration.test_vmotion import TAGGED
 from tests.integration.test_vmotion_test import PROGRAM, WORKERS, Trial
 from tests.integration.training import Nodes
@@ -37,7 +38,7 @@ def pod(name: str, role: str, seconds: int) -> dict[str, Any]:
     labels = {"training.kubeflow.org/job-name": "train", "training.kubeflow.org/job-role": role}
     keys = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
     taints = [{"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds} for key in keys]
-    running = {"restartCount": 0, "state": {"running": {"startedAt": "2026-11-22T07:12:03Z"}}}
+    running = {"restartCount": 0, "state": RUNNING}
     return {
         "metadata": {
             "name": name,

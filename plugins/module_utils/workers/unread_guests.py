@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from ..core.names import printable
@@ -15,12 +16,14 @@ from ..vsphere.host_clocks import server_time
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from . import worker_identity
+from .worker_power import OFF, ON, RUNNING
 
-# A suspended guest keeps its processes in memory, so only this state excludes a training job.
-OFF = "poweredOff"
 PATHS = (*worker_identity.PATHS, "runtime.host")
+# A guest is taken for one that boots for this time after it was powered on; worker_vm waits for its address as long.
+BOOT_SECONDS = 600.0
 LOAD_PATHS = ("summary.quickStats.overallCpuUsage", "runtime.maxCpuUsage")
-GUEST_PATHS = ("guest.hostName", "guest.ipAddress", "guest.net", *LOAD_PATHS)
+POWER_PATHS = ("runtime.powerState", "runtime.bootTime", "guest.toolsRunningStatus")
+GUEST_PATHS = ("guest.hostName", "guest.ipAddress", "guest.net", *POWER_PATHS, *LOAD_PATHS)
 NOT_IN_INVENTORY = "no host in the group workers of the inventory has its name or its address"
 OF_OTHER = "it runs on a host of this cluster, but is a worker of cluster {}, whose workers this run does not ask"
 REMEDY = (
@@ -42,6 +45,17 @@ class Guest(NamedTuple):
     gpu_load: float | None = None
     # The other cluster of which it is a worker, although it is on a host of this one.
     of_cluster: str = ""
+    # The seconds until it must have booted, and whether its VMware Tools run, which report its names and addresses.
+    boots: float = 0.0
+    has_tools: bool = True
+
+    @classmethod
+    def of(cls, name: str, shown: str, values: Mapping[str, Any], now: datetime) -> Guest:
+        """Return the guest of a worker, or without its name of another machine, with the values that vCenter shows."""
+        known_as = _known_as([name, shown, *_reported(values)])
+        tools = values.get("guest.toolsRunningStatus")
+        boots = _boots(values, now)
+        return cls(name or shown, known_as, bool(name), _load(values), boots=boots, has_tools=tools == RUNNING)
 
 
 class Node(NamedTuple):
@@ -49,15 +63,20 @@ class Node(NamedTuple):
 
     known_as: frozenset[str]
     reason: str
+    is_unreachable: bool = False
 
 
 class Unread(NamedTuple):
-    """A guest whose training jobs are unknown; the loads are the only signs of work that vCenter has."""
+    """A guest whose training jobs are unknown; the loads are the only signs of work that vCenter has.
+
+    ``boots`` has the seconds for which it may still boot, and answer afterwards.
+    """
 
     name: str
     reason: str
     load: float | None = None
     gpu_load: float | None = None
+    boots: float = 0.0
 
     def __str__(self) -> str:
         loads = [] if self.load is None else [f"its processors at {self.load:.0%}"]
@@ -67,7 +86,10 @@ class Unread(NamedTuple):
 
 def nodes_of(answers: Mapping[str, Mapping[str, Any]], addresses: Mapping[str, Any]) -> list[Node]:
     """Return the nodes from the results of training_info and the addresses, both by name in the inventory."""
-    return [Node(_known_as([name, addresses.get(name)]), _reason(answer)) for name, answer in answers.items()]
+    return [
+        Node(_known_as([name, addresses.get(name)]), _reason(answer), bool(answer.get("unreachable")))
+        for name, answer in answers.items()
+    ]
 
 
 def unread(guests: Iterable[Guest], nodes: Sequence[Node], names: Collection[str]) -> list[Unread]:
@@ -94,38 +116,35 @@ def read_guests(session: Session, cluster: str) -> list[Guest]:
     A worker on its hosts may have the mark of another cluster, because it was moved here, or this cluster was renamed.
     """
     every = properties.find_all(session, vim.VirtualMachine, PATHS)
-    known = worker_identity.WorkerIdentities(custom_fields.definitions(session), every)
+    known, now = worker_identity.WorkerIdentities(custom_fields.definitions(session), every), server_time(session)
     hosts = {ref._moId for ref in inventory.find_cluster(session, cluster, ("host",))[1].get("host") or []}
     found, others = {}, {}
     for ref, values in every:
         mark = known.mark_of(ref) or {}
         is_own = bool(mark) and mark.get("cluster") == plain(cluster)
         on_host = getattr(values.get("runtime.host"), "_moId", None) in hosts
+        # A suspended guest keeps its processes in memory, so only this state excludes a training job.
         if (is_own or on_host) and values.get("runtime.powerState") != OFF and not values.get("config.template"):
             found[ref._moId] = (ref, str(mark.get("name", "")), str(values["name"]))
             others[ref._moId] = "" if is_own else str(mark.get("cluster", ""))
-    read = properties.read_many(session, [ref for ref, _worker, _shown in found.values()], GUEST_PATHS)
+    read = properties.read_many(session, [ref for ref, *_names in found.values()], GUEST_PATHS)
     gpus = _gpu_loads(session, [values["runtime.host"] for ref, values in every if ref._moId in found])
     places = {ref._moId: getattr(values.get("runtime.host"), "_moId", "") for ref, values in every}
     return [
-        Guest(
-            worker or shown,
-            _known_as([worker, shown, *_reported(read.get(key, {}))]),
-            bool(worker),
-            _load(read.get(key, {})),
-            gpus.get(places[key]),
-            others[key],
-        )
+        Guest.of(worker, shown, read.get(key, {}), now)._replace(gpu_load=gpus.get(places[key]), of_cluster=others[key])
         for key, (_ref, worker, shown) in found.items()
     ]
 
 
 def _unread(guest: Guest, nodes: Sequence[Node], names: Collection[str]) -> Unread | None:
-    reasons = [node.reason for node in nodes if node.known_as & guest.known_as]
-    if "" in reasons or not (reasons or guest.is_worker or guest.name in names):
+    its = [node for node in nodes if node.known_as & guest.known_as]
+    if any(not node.reason for node in its) or not (its or guest.is_worker or guest.name in names):
         return None
     missing = OF_OTHER.format(guest.of_cluster) if guest.of_cluster else NOT_IN_INVENTORY
-    return Unread(guest.name, reasons[0] if reasons else missing, guest.load, guest.gpu_load)
+    # A guest that boots accepts no login yet, and until its Tools run, no address shows which node it is.
+    may_answer = any(node.is_unreachable for node in its) or not guest.has_tools
+    boots = guest.boots if may_answer and not guest.of_cluster else 0.0
+    return Unread(guest.name, its[0].reason if its else missing, guest.load, guest.gpu_load, boots)
 
 
 def _reason(answer: Mapping[str, Any]) -> str:
@@ -133,6 +152,14 @@ def _reason(answer: Mapping[str, Any]) -> str:
         return ""
     words = printable(" ".join(str(answer.get("msg", "")).split()))[:LONGEST_REASON]
     return words.rstrip(".") or "this run did not ask for them"
+
+
+def _boots(values: Mapping[str, Any], now: datetime) -> float:
+    began: datetime | None = values.get("runtime.bootTime")
+    if began is None or values.get("runtime.powerState") != ON:
+        return 0.0
+    # The clock of its host can be ahead of that of vCenter.
+    return min(BOOT_SECONDS, max(0.0, BOOT_SECONDS - (now - began).total_seconds()))
 
 
 def _load(values: Mapping[str, Any]) -> float | None:

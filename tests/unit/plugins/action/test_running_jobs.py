@@ -79,3 +79,62 @@ def test_a_clock_that_is_set_does_not_end_the_wait_for_a_job(tmp_path: Path, mon
     waiting._calls, waiting._given["wait"] = SetClock(monkeypatch), 60
 
     assert waiting._after_waiting({"w1": {"jobs": [RUNNING]}}) == ""
+
+
+class Booting(TrainingWorld):
+    """A worker that answers at some login after its power-on; vCenter takes it for one that boots for 60 s."""
+
+    def __init__(self, answers_at: int, jobs: list[dict[str, Any]]) -> None:
+        super().__init__()
+        self.logins, self.answers_at, self.jobs_then, self.waited = 0, answers_at, jobs, 0.0
+
+    def now(self) -> float:
+        return self.waited
+
+    def pause(self) -> None:
+        self.waited += 2.0
+
+    def on_each(self, _module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        self.logins += 1
+        lost = {"failed": True, "unreachable": True, "msg": "Connection refused"}
+        return {name: {"jobs": self.jobs_then} if self.logins >= self.answers_at else lost for name in options}
+
+    def here(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        assert module == "worker_vm_info"
+        silent = [name for name, answer in options["jobs"].items() if "jobs" not in answer]
+        unread = [{"name": name, "reason": "", "boots": max(0.0, 60.0 - self.waited)} for name in silent]
+        return {"unread": unread, "unread_error": f"unknown: {silent}" if silent else ""}
+
+
+def booting(tmp_path: Path, world: Booting, **given: Any) -> JobSearch:
+    found = search(tmp_path, settings=SETTINGS)
+    found._calls, found._given = world, {**found._given, "under_training": False, **given}
+    found._hosts = {"w1": {"ansible_host": "10.0.1.11"}}
+    return found
+
+
+@pytest.mark.parametrize(("answers_at", "logins", "waited"), [(1, 1, 0.0), (3, 3, 2.0), (99, 32, 60.0)])
+def test_a_run_waits_for_a_guest_that_boots(tmp_path: Path, answers_at: int, logins: int, waited: float) -> None:
+    world = Booting(answers_at, [])
+    found = booting(tmp_path, world)
+
+    answers = found.answers()
+
+    assert (world.logins, world.waited, found.unread(answers) == "") == (logins, waited, answers_at < 99)
+    assert sum("waits at most 60 s for guests that boot: w1" in line for line in world.lines) == (answers_at > 1)
+
+
+def test_a_job_of_a_guest_that_booted_refuses_the_change(tmp_path: Path) -> None:
+    with pytest.raises(CollectionError, match="w1: the training job run one runs on this worker"):
+        booting(tmp_path, Booting(3, [RUNNING])).answers()
+
+
+@pytest.mark.parametrize("given", [{"unread_is_idle": True}, {"around": {"launcher": "w1"}}, {"cluster": ""}])
+def test_a_run_that_need_not_know_the_jobs_waits_for_no_boot(tmp_path: Path, given: dict[str, Any]) -> None:
+    world = Booting(99, [])
+    found = booting(tmp_path, world, **given)
+    found._vars["ansible_play_hosts_all"] = ["w1"]
+
+    found.answers()
+
+    assert world.logins == 1

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +20,8 @@ WORKER = Guest("worker01", frozenset({"worker01", "renamed", "node-a.example.com
 OTHER = Guest("other", frozenset({"other", "10.0.1.99"}), False)
 LOST = {"unreachable": True, "msg": "Task failed: Failed to connect\n  to the host via ssh: Permission denied."}
 IDLE: dict[str, Any] = {"jobs": []}
+HERE = vim.HostSystem("host-1")
+NOW = datetime(2026, 3, 1, 8, tzinfo=UTC)
 
 
 def reasons(answers: dict[str, Any], addresses: dict[str, Any], names: tuple[str, ...] = ()) -> dict[str, str]:
@@ -62,21 +65,27 @@ def marked(key: str, name: str, cluster: str, host: Any) -> tuple[Any, dict[str,
     return vim.VirtualMachine(key), values
 
 
-def test_a_worker_of_another_cluster_on_these_hosts_is_unread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its job is not asked, because its mark names the other cluster: it moved here, or the cluster was renamed."""
-    here, elsewhere = vim.HostSystem("host-1"), vim.HostSystem("host-9")
-    machines = [
-        marked("vm-1", "w1", "gpu", elsewhere),
-        marked("vm-2", "w2", "gpu-2025", here),
-        marked("vm-3", "w3", "other", elsewhere),
-    ]
+def vcenter(monkeypatch: pytest.MonkeyPatch, machines: list[Any], values: dict[str, Any]) -> Any:
+    """A session with a vCenter that has these machines, and these values of their guests."""
     fields = [SimpleNamespace(name=worker_mark.ATTRIBUTE, key=1)]
     monkeypatch.setattr(custom_fields, "definitions", lambda _session: fields)
-    monkeypatch.setattr(inventory, "find_cluster", lambda *_: (None, {"host": [here]}))
+    monkeypatch.setattr(inventory, "find_cluster", lambda *_: (None, {"host": [HERE]}))
     monkeypatch.setattr(properties, "find_all", lambda *_: machines)
-    monkeypatch.setattr(properties, "read_many", lambda *_: {})
+    monkeypatch.setattr(properties, "read_many", lambda *_: values)
     monkeypatch.setattr(unread_guests, "_gpu_loads", lambda *_: {})
-    session: Any = SimpleNamespace()
+    monkeypatch.setattr(unread_guests, "server_time", lambda _session: NOW)
+    return SimpleNamespace()
+
+
+def test_a_worker_of_another_cluster_on_these_hosts_is_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its job is not asked, because its mark names the other cluster: it moved here, or the cluster was renamed."""
+    elsewhere = vim.HostSystem("host-9")
+    machines = [
+        marked("vm-1", "w1", "gpu", elsewhere),
+        marked("vm-2", "w2", "gpu-2025", HERE),
+        marked("vm-3", "w3", "other", elsewhere),
+    ]
+    session = vcenter(monkeypatch, machines, {})
 
     found = unread(unread_guests.read_guests(session, "gpu"), nodes_of({}, {}), ())
 
@@ -84,6 +93,35 @@ def test_a_worker_of_another_cluster_on_these_hosts_is_unread(monkeypatch: pytes
         "it runs on a host of this cluster, but is a worker of cluster gpu-2025, whose workers this run does not ask"
     )
     assert {guest.name: guest.reason for guest in found} == {"w1": NOT_IN_INVENTORY, "w2": reason}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "power", "tools", "answer", "boots"),
+    [
+        (20.0, "poweredOn", "guestToolsNotRunning", None, 580.0),
+        (20.0, "poweredOn", "guestToolsNotRunning", LOST, 580.0),
+        # Tools can start before sshd.
+        (20.0, "poweredOn", "guestToolsRunning", LOST, 580.0),
+        # The node was reached, or is not in the inventory: a wait for its boot changes nothing.
+        (20.0, "poweredOn", "guestToolsRunning", {"failed": True, "msg": "no Python"}, 0.0),
+        (20.0, "poweredOn", "guestToolsRunning", None, 0.0),
+        (700.0, "poweredOn", "guestToolsNotRunning", LOST, 0.0),
+        (20.0, "suspended", "guestToolsNotRunning", LOST, 0.0),
+        # The clock of its host is ahead, and a move forgets when it was powered on.
+        (-90.0, "poweredOn", "guestToolsNotRunning", LOST, 600.0),
+        (None, "poweredOn", "guestToolsNotRunning", LOST, 0.0),
+    ],
+)
+def test_a_guest_that_was_powered_on_recently_boots(
+    monkeypatch: pytest.MonkeyPatch, seconds: float | None, power: str, tools: str, answer: Any, boots: float
+) -> None:
+    began = None if seconds is None else NOW - timedelta(seconds=seconds)
+    values = {"runtime.powerState": power, "runtime.bootTime": began, "guest.toolsRunningStatus": tools}
+    session = vcenter(monkeypatch, [marked("vm-1", "w1", "gpu", HERE)], {"vm-1": values})
+
+    (found,) = unread(unread_guests.read_guests(session, "gpu"), nodes_of({"w1": answer} if answer else {}, {}), ())
+
+    assert found.boots == boots
 
 
 def test_the_refusal_names_the_guests_of_each_reason_and_the_option() -> None:
