@@ -149,7 +149,7 @@ def empty_and_change(p: Program, trial: Trial, plan: Mapping[str, Any], host: st
     # People read the facts while the host is out of service.
     p.ensure(partial(trial.site.write_facts, facts))
     changes = change_hosts(p, trial.site, [host], options)
-    attended = p.once(("attended", host), lambda: trial.begun_host == host)
+    attended = p.once(("attended", host), lambda: trial.started_host == host)
     facts.host_changes += [{**change, "began": began, "attended": attended} for change in changes]
     facts.at_hand = ""
     judge(p, trial)
@@ -163,7 +163,7 @@ def empty_and_change(p: Program, trial: Trial, plan: Mapping[str, Any], host: st
 
 def begin(p: Program, trial: Trial, host: str) -> float:
     """Begin a host: the time until its return is measured if no other controller continues it."""
-    trial.begun_host = host
+    trial.started_host = host
     return p.now()
 
 

@@ -77,7 +77,7 @@ class Trial:
     earlier: list[dict[str, Any]] = field(default_factory=list)
     polls: int = 0
     # The last host of a maintenance window that this controller began.
-    begun_host: str = ""
+    started_host: str = ""
     # Whether this controller has judged the job, or has seen it become warm.
     is_current: bool = False
     judgements: int = 0
