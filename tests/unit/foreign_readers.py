@@ -215,6 +215,11 @@ def own(value: Any) -> bool:
 
 
 RANK = {"rank": 0, "step": 7, "pid": 1, "start": 9, "boot_id": supervisor.boot_id(), "job": "77"}
+FLIGHT = {
+    "entries": [{"process_group": ["0", "dp"], "pg_id": 0, "collective_seq_id": 5, "profiling_name": "nccl:send 0->1"}],
+    "pg_config": {"0": {"name": "0", "desc": "dp", "ranks": "[0, 1]"}},
+    "pg_status": {"0": {"last_enqueued_collective": 5, "last_completed_collective": 4}},
+}
 PFC = {"PFCEnabled": "true", "PFCConfiguration": ["0", "1"]}
 DCBX = {"Mode": "IEEE", "Willing": [{"WillingPFC": "1"}]}
 RESYNC = {"dom_objects": {"a": {"content": {"attributes": {"bytesToSync": 1}}}}}
@@ -250,6 +255,12 @@ READERS = (
     of("guests/gpu_report.py", gpu_report.report, text(SMI_XML), gpu_report.GpuReport, gpu_report.ReportError),
     of("guests/dcgm.py", dcgm.failed_tests, text(DCGM), (list, NONE)),
     of("guests/xid.py", lambda one: list(xid.xids(one.splitlines())), text(XID), list),
+    of(
+        "training/recorders.py",
+        lambda one: hangs.of_nodes({"n": {"dumps": {"0": one, "1": FLIGHT}}}),
+        mangled(FLIGHT),
+        list,
+    ),
     of("training/hangs.py", lambda one: hangs.sentences({}, [one]), text(RAS), list),
     of("guests/nvidia.py", nvidia.uuids, text("GPU 0: A100 (UUID: GPU-1)"), list),
     of(

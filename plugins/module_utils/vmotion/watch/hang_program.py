@@ -23,7 +23,7 @@ DUMP_SECONDS = 10.0
 RAS_SECONDS = 20.0
 USUAL_ADDRESS = "localhost:28028"
 MOST_BYTES = 1 << 24
-# The latest collectives of a rank are enough.
+# The first operations that are not completed, the latest ones, and the latest one of each group are enough.
 MOST_ENTRIES = 50
 LONGEST_LINE = 1 << 20
 KEYS = (
@@ -87,12 +87,23 @@ def read(path: str) -> dict[str, object] | None:
     try:
         with open(path, "rb") as file:
             content = Plain(io.BytesIO(file.read(MOST_BYTES))).load()
-        entries = [entry for entry in content["entries"] if isinstance(entry, dict)][-MOST_ENTRIES:]
+        entries = needed([entry for entry in content["entries"] if isinstance(entry, dict)])
         kept = [{key: entry.get(key) for key in KEYS} for entry in entries]
         groups = {name: dict(content.get(name) or {}) for name in ("pg_config", "pg_status")}
         return {"entries": kept, **groups}
     except Exception:  # a damaged pickle raises errors of many kinds
         return None
+
+
+def needed(entries: list[dict[str, object]]) -> list[dict[str, object]]:
+    """Return the entries that show where a rank waits, in their order."""
+    places = range(len(entries))
+    pending = [
+        place for place in places if not entries[place].get("retired") and entries[place].get("state") != "completed"
+    ]
+    latest = {str(entries[place].get("process_group")): place for place in places}
+    kept = {*pending[:MOST_ENTRIES], *places[-MOST_ENTRIES:], *list(latest.values())[:MOST_ENTRIES]}
+    return [entries[place] for place in sorted(kept)]
 
 
 def address(records: str) -> str:

@@ -76,7 +76,7 @@ def test_a_group_of_some_ranks_has_its_own_numbers() -> None:
 
     (found,) = hangs.sentences(dumps, [])
 
-    assert "of the group tensor" in found and found.endswith("for rank 2, which wrote no dump.")
+    assert "of the group tensor" in found and found.endswith("for rank 2, which has not called it.")
 
 
 def test_recorders_of_a_healthy_job_yield_no_sentence() -> None:
