@@ -80,6 +80,11 @@ class Modules:
         self._action, self._task_vars = action, task_vars
         self.environment: dict[str, str] = {}
 
+    @property
+    def task(self) -> tuple[ActionBase, dict[str, Any]]:
+        """Return the action whose task runs, and the variables of its host."""
+        return self._action, self._task_vars
+
     def here(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
         """Run a module on the controller, and show its progress."""
         action = self._local(name, self._with_connection(name, options))

@@ -19,7 +19,7 @@ from ..module_utils.durable.program_journal import NAME, ends
 from ..module_utils.errors import CollectionError, WholeError
 from ..module_utils.jobs import around
 from ..module_utils.jobs.running_job import job_from, required_to_run
-from ..module_utils.training import interruption
+from ..module_utils.training import busy, interruption
 from ..module_utils.vmotion.folder import observer_clock, trial_folder
 from .modules import Modules
 from .node_modules import NodeModules
@@ -75,7 +75,7 @@ class JobSearch:
     def answers(self) -> dict[str, Result]:
         """Return the jobs on each worker; refuse to stop one of them, unless it may be stopped or ends in time."""
         given, calls, requested = self._given, self._calls, self._known_answers()
-        found = {**requested, **self._ask([worker for worker in self._workers() if worker not in requested])}
+        found = self.asked(requested)
         if given["interrupt"] or not interruption.busy(found):
             self._wait_for_boots(found)
         for line in interruption.unread(found):
@@ -86,6 +86,11 @@ class JobSearch:
         if refused and not given["interrupt"] and not self._is_around_found_job:
             raise WholeError(refused)
         return found
+
+    def asked(self, known: Mapping[str, Result] | None = None) -> dict[str, Result]:
+        """Return the jobs on each worker; those that are known already are not asked."""
+        known = known or {}
+        return {**known, **self._ask([worker for worker in self._workers() if worker not in known])}
 
     def unread(self, answers: Mapping[str, Result]) -> str:
         """Return why running guests of the cluster count as busy; empty if the jobs of all are known."""
@@ -200,7 +205,7 @@ def run(action: ActionBase, task_vars: dict[str, Any], options: Mapping[str, Any
     nodes = nodes.as_user("root") if given["cluster"] else nodes
     search = JobSearch(NodeWorld(Modules(action, task_vars), nodes, "training"), given, task_vars)
     try:
-        found = {"changed": False, "job": dict(search.job()), "unread_error": ""}
+        found = {"changed": False, "job": _read_again_as(search.job(), given), "unread_error": ""}
         if is_check:
             return found
         search.require_running(NodeModules(action, task_vars))
@@ -209,6 +214,27 @@ def run(action: ActionBase, task_vars: dict[str, Any], options: Mapping[str, Any
             _require_read(answers)
             return found
         return {**found, "unread_error": search.unread(answers)}
+    except CollectionError as error:
+        return {"failed": True, "msg": str(error)}
+
+
+def _read_again_as(job: Mapping[str, Any], given: Mapping[str, Any]) -> Result:
+    """Return a job with the options with which its window reads the other jobs before each host."""
+    # The guests of a job that the user names need not be hosts of the inventory.
+    is_idle = given["unread_is_idle"] or bool(given["around"])
+    return {**job, "ignored_jobs": given["ignored"], "unread_is_idle": is_idle} if job else {}
+
+
+def beside(modules: Modules, cluster: str, settings: Mapping[str, Any]) -> Result:
+    """Return the training jobs on the workers of a cluster besides that of a window, and why others are unknown."""
+    window, (action, task_vars) = settings["window"], modules.task
+    given: Result = {"cluster": cluster, "ignored": window.get("ignored_jobs") or "", "guests": [], "around": {}}
+    given["unread_is_idle"] = window.get("unread_is_idle", True)
+    calls = NodeWorld(Modules(action, task_vars), NodeModules(action, task_vars).as_user("root"), "training")
+    search = JobSearch(calls, given, task_vars)
+    try:
+        answers = search.asked()
+        return {"jobs": busy.others(str(settings["run_dir"]), answers), "unread": search.unread(answers)}
     except CollectionError as error:
         return {"failed": True, "msg": str(error)}
 

@@ -31,6 +31,7 @@ from ..module_utils.vmotion.trial.plans import not_applicable, plan_lines, plan_
 from ..module_utils.vmotion.trial.trial import Trial
 from ..module_utils.vmotion.trial.window_notices import notify_of_pause
 from ..module_utils.vmotion.watch.watcher import is_watched
+from . import running_jobs
 from .controller import start_watch
 from .interruption import shown_if_interrupted
 from .modules import Modules
@@ -133,6 +134,11 @@ class TrialSite(ActionWorld):
     def must_pause(self) -> bool:
         """Return whether the user interrupted the playbook once."""
         return (self._folder / PAUSE).exists()
+
+    def jobs_on_workers(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the other training jobs on the workers of the cluster, or why they are not known."""
+        self.must_be_attended()
+        return running_jobs.beside(self._modules, self._subject, settings)
 
     def earlier_changes(self) -> list[dict[str, Any]]:
         """Return the host changes of earlier windows of the cluster."""

@@ -61,6 +61,8 @@ class World(MortalWorld):
         self.loses: list[str] = []
         self.sick: list[dict[str, Any]] = []
         self.waits: list[str] = []
+        self.jobs_beside: list[dict[str, Any]] = list(self.settings["window"].get("other_jobs") or [])
+        self.unread = ""
         self.runs_beside: list[str] = []
         self.values: dict[str, Any] = {}
         self.files: dict[str, Any] = {}
@@ -144,6 +146,10 @@ class World(MortalWorld):
 
     def on_node(self, node: str, _user: str, _module: str, _options: Mapping[str, Any], /) -> dict[str, Any]:
         raise AssertionError(f"only the launcher of another job is asked, not {node}")
+
+    def jobs_on_workers(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        self.must_be_attended()
+        return {"jobs": [dict(job) for job in self.jobs_beside], "unread": self.unread}
 
     def roll_records(self) -> bool:
         raise AssertionError("only an observation drops records")

@@ -24,6 +24,7 @@ PRESENT = ("warm_timeout", "move_timeout", "look_timeout")
 PRESENT_IN_WINDOW = (
     *("accepted", "max_out_of_service", "other_jobs", "accept_other_jobs", "not_after", "max_minutes", "max_stall_s"),
     *("notify", "requires_ack", "maintenance_timeout", "reboot_timeout", "take_over"),
+    *("ignored_jobs", "unread_is_idle"),
 )
 # The settings that may differ and stay as they were, with the reason. All others must be equal.
 KEPT = {

@@ -22,10 +22,11 @@ from ..evidence.prediction import predicted
 from ..trial import jobs_beside
 from ..trial.judgement import judge, review
 from ..trial.opening import planned
+from ..trial.permission import heed, permission, require_possible
 from ..trial.trial import Trial
 from ..trial.wave_of_moves import start_round, wave
 from ..trial.window_end import attend, ended, reason_to_end
-from ..trial.window_notices import notify, require_acknowledgement
+from ..trial.window_notices import notify
 from .test import around_job
 
 # The options of a window that are those of a change; the hosts are not.
@@ -37,6 +38,7 @@ def window(p: Program, trial: Trial) -> str:
 
     A breach or an error ends the window before the next host. A host whose change failed keeps its state.
     """
+    require_possible(p, trial)
     reason = around_job(p, trial, change_all) or not_as_requested(trial)
     notify(p, trial, "end", reason or "every host is changed")
     return reason
@@ -85,7 +87,6 @@ def settled_hosts(trial: Trial) -> list[str]:
 def change_all(p: Program, trial: Trial) -> None:
     """Change each host. The others are planned again after each change, because the workers have moved."""
     facts = trial.facts
-    require_acknowledgement(p, trial)
     trial.earlier = p.once("earlier windows", trial.site.earlier_changes)
     image = options_of(trial).image
     if image:
@@ -116,6 +117,8 @@ def change_each(p: Program, trial: Trial) -> None:
             facts.prediction = p.once("prediction", partial(predicted, trial.settings["window"], plan, trial.earlier))
             notify(p, trial, "start", ", ".join(facts.waiting_hosts))
         facts.stopped = p.once(("limits", number), partial(reason_to_end, p, trial, stage))
+        if not facts.stopped:
+            heed(trial, p.once(("permission", number), partial(permission, p, trial, stage)))
         if not facts.stopped:
             notify(p, trial, "host", stage["host"])
             empty_and_change(p, trial, plan, stage["host"])

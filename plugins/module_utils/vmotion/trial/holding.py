@@ -77,6 +77,12 @@ def require_same_machines(p: Program, trial: Trial) -> None:
         raise Refused(f"cluster {trial.facts.cluster}", "continue", reason, "run the playbook again for a new test")
 
 
+def lost_machines(p: Program, trial: Trial) -> list[str]:
+    """Return the workers that others removed or built again since the start."""
+    before, machines = p.written("machines"), machines_of(trial)
+    return [worker for worker in trial.facts.at if machines.get(worker) != before.get(worker)]
+
+
 def machines_of(trial: Trial) -> dict[str, Any]:
     """Return the instance UUID of each worker of the cluster."""
     workers = trial.of_cluster("worker_vm_info")["workers"]

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import Any
@@ -25,17 +25,26 @@ Job = Mapping[str, Any]
 @contextmanager
 def watched(p: Program, trial: Trial) -> Iterator[None]:
     """Watch the steps of the other jobs during the block, once each of them has shown that it makes steps."""
-    jobs = trial.facts.other_jobs
     with ExitStack() as stack:
-        for number, job in enumerate(jobs, start=1):
-            if job["launcher"]:
-                stack.enter_context(_watch(p, trial, number, job))
-        since = p.once("begin of other jobs", p.now) if jobs else 0.0
-        for number in range(1, len(jobs) + 1):
-            known = p.once(("other job", number), partial(_measured, p, trial, number, since))
-            trial.facts.keep_other_job(number, known)
-            p.say("".join(other_verdicts.lines([trial.facts.other_jobs[number - 1]])))
+        jobs, trial.facts.other_jobs = trial.facts.other_jobs, []
+        trial.watch_too = partial(_watch_each, p, trial, stack)
+        trial.watch_too(jobs)
         yield
+
+
+def _watch_each(p: Program, trial: Trial, stack: ExitStack, jobs: Sequence[Job]) -> None:
+    """Watch jobs until the stack ends, also those that started during the window."""
+    facts, first = trial.facts, len(trial.facts.other_jobs) + 1
+    facts.other_jobs += [dict(job) for job in jobs]
+    numbers = range(first, len(facts.other_jobs) + 1)
+    for number in numbers:
+        job = facts.other_jobs[number - 1]
+        if job["launcher"]:
+            stack.enter_context(_watch(p, trial, number, job))
+    since = p.once(("begin of other jobs", *numbers), p.now) if jobs else 0.0
+    for number in numbers:
+        facts.keep_other_job(number, p.once(("other job", number), partial(_measured, p, trial, number, since)))
+        p.say("".join(other_verdicts.lines([facts.other_jobs[number - 1]])))
 
 
 def _watch(p: Program, trial: Trial, number: int, job: Job) -> AbstractContextManager[None]:

@@ -42,6 +42,16 @@ def refusal(cluster: str, window: Mapping[str, Any], found: Sequence[Job]) -> st
     )
 
 
+def refusal_of_present(window: Mapping[str, Any], found: Sequence[Job]) -> str:
+    """Return why the jobs that run now end a window before its next host; empty if the user accepts them."""
+    if not found or window.get("accept_other_jobs"):
+        return ""
+    return (
+        f"the next host would move workers of other training jobs: {_listed(found)}; wait until they end, or accept "
+        "that with accept_other_jobs=true"
+    )
+
+
 def line(found: Sequence[Job]) -> str:
     """Return the line about accepted other jobs; empty without them."""
     return f"moves workers of other training jobs, and judges each of them: {_listed(found)}" if found else ""

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -50,6 +50,9 @@ class Site(Calls, Protocol):
     def must_pause(self) -> bool:
         """Return whether the user interrupted the playbook once: the window stops before the next host."""
 
+    def jobs_on_workers(self, settings: Mapping[str, Any]) -> Result:
+        """Return the other training jobs on the workers of the cluster, or why they are not known (``unread``)."""
+
     def earlier_changes(self) -> list[dict[str, Any]]:
         """Return the host changes of earlier windows of the cluster, the newest last."""
 
@@ -61,6 +64,10 @@ class Site(Calls, Protocol):
 
     def write_facts(self, facts: Facts) -> None:
         """Write the facts so far, from which verdicts and pages are made."""
+
+
+def _watch_none(_jobs: Sequence[Mapping[str, Any]]) -> None:
+    """Watch no other job: only a maintenance window does."""
 
 
 @dataclass
@@ -76,6 +83,10 @@ class Trial:
     started: float = 0.0
     earlier: list[dict[str, Any]] = field(default_factory=list)
     polls: int = 0
+    # The end of the last pause.
+    resumed: float = 0.0
+    # Begins to watch other jobs that a maintenance window has found.
+    watch_too: Callable[[Sequence[Mapping[str, Any]]], None] = _watch_none
     # The last host of a maintenance window that this controller began.
     started_host: str = ""
     # Whether this controller has judged the job, or has seen it become warm.

@@ -118,7 +118,7 @@ def attend(p: Program, trial: Trial) -> str:
         request = p.wait(lambda: _after_pause(trial), NO_END)
         p.say("" if request["request"] else "the window goes on")
         # Its job may have died meanwhile.
-        trial.is_current = False
+        trial.is_current, trial.resumed = False, p.now()
     return ended(trial.facts, f"{request['requester']} requested the end") if request["request"] == END else ""
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The hooks of a maintenance window, and the acknowledgement of the owner of its job; pure."""
+"""The hooks of a maintenance window; pure."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ import json
 from functools import partial
 
 from ...durable.program import Program
-from ...errors import WholeError
 from .trial import Trial
 
 EVENTS = ("start", "host", "breach", "pause", "end")
-# An acknowledgement applies only to the next window.
-ACK_SECONDS = 86_400.0
 
 
 def notify(p: Program, trial: Trial, event: str, about: str) -> None:
@@ -45,20 +42,3 @@ def _text(trial: Trial, event: str, about: str) -> str:
         "verdict": (facts.judged or {}).get("verdict"),
     }
     return f"{json.dumps(content)}\n"
-
-
-def require_acknowledgement(p: Program, trial: Trial) -> None:
-    """Raise unless the owner of the job has acknowledged the window within the last day, if the window requires it."""
-    if not trial.settings["window"].get("requires_ack"):
-        return
-    p.say("looks for the acknowledgement of the owner of the job")
-    at = p.once("acknowledgement", lambda: _acknowledged(p, trial))
-    if not at:
-        raise WholeError(
-            f"Cluster {trial.facts.cluster}: the owner of the job has not acknowledged the window: {trial.job.ack}."
-        )
-
-
-def _acknowledged(p: Program, trial: Trial) -> float:
-    at = trial.job.acknowledged()
-    return at if p.now() - at < ACK_SECONDS else 0.0

@@ -21,7 +21,12 @@ from tests.fakes.deaths import MortalJournal, MortalWorld
 from tests.fakes.trial import changed
 from tests.unit.plugins.module_utils.vmotion.programs.test_maintenance_window import BROKEN, HOSTS, WINDOW, Window
 
-OTHER = {"title": "bert of anna since 2026-01-01 10:00 UTC", "nodes": ["w2.lab", "w9"], "launcher": ""}
+OTHER = {
+    "title": "bert of anna since 2026-01-01 10:00 UTC",
+    "nodes": ["w2.lab", "w9"],
+    "launcher": "",
+    "run_dir": "/bert",
+}
 
 
 @pytest.mark.parametrize("accepted", [False, True])
@@ -118,17 +123,6 @@ def test_the_hooks_get_each_event_once_and_one_that_hangs_does_not_stop_the_wind
     broken.breaks_at = "esx3"
     broken.carry_out()
     assert [notice["event"] for notice in broken.notices] == ["start", "host", "breach", "end", "end"]
-
-
-@pytest.mark.parametrize(("age", "is_refused"), [(None, True), (90_000.0, True), (60.0, False)])
-def test_a_required_acknowledgement_is_one_of_the_last_day(age: float | None, is_refused: bool) -> None:
-    world = Window(window={**WINDOW, "requires_ack": True})
-    world.clock = 200_000.0
-    file = {"exists": age is not None, "mtime": world.clock - (age or 0.0)}
-    changed(world, stat=lambda options: {"stat": {**file, "path": options["path"]}}).carry_out()
-    assert bool(world.boots) != is_refused and world.is_clean
-    message = "the owner of the job has not acknowledged the window: touch /run/one/window-ack on the launcher"
-    assert (message in world.outcome) == is_refused, world.outcome
 
 
 @pytest.fixture

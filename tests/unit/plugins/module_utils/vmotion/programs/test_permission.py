@@ -1,0 +1,122 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Before each host, a maintenance window reads again what users and the site may have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.errors import CollectionError
+from tests.fakes.trial import changed
+from tests.unit.plugins.module_utils.vmotion.programs.test_maintenance_window import HOSTS, WINDOW, Window
+from tests.unit.plugins.module_utils.vmotion.programs.test_other_jobs import BERT, Beside
+
+DAY = 86_400.0
+ACKNOWLEDGED = {**WINDOW, "requires_ack": True}
+
+
+def acknowledged(world: Window, at: float) -> Window:
+    """Return a window whose owner has acknowledged it at a time; 0 means never."""
+    file = {"exists": at > 0.0, "mtime": at}
+    return changed(world, stat=lambda options: {"stat": {**file, "path": options["path"]}})  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("at", "reason"),
+    [
+        (0.0, "the owner of the job has not acknowledged the window: touch /run/one/window-ack on the launcher"),
+        (110_000.0, "within the last day: its last acknowledgement is of 1970-01-02 06:33:20 UTC: touch /run/one"),
+        (290_000.0, "the acknowledgement of the owner of the job is dated in the future, 1970-01-04 08:33:20 UTC"),
+        (199_940.0, ""),
+    ],
+)
+def test_a_missing_acknowledgement_is_refused_before_the_lock(at: float, reason: str) -> None:
+    world = acknowledged(Window(window=ACKNOWLEDGED), at)
+    world.clock = 200_000.0
+
+    if reason:
+        with pytest.raises(CollectionError, match=f"Cluster gpu: no window is opened: .*{reason}"):
+            world.carry_out()
+    else:
+        world.carry_out()
+
+    assert bool(world.boots) == (not reason) and world.is_clean
+    assert not reason or not world.calls.keys() & {"cluster_lock", "worker_rules", "wait_for_steps"}
+
+
+def test_a_window_whose_end_is_over_is_refused_before_the_lock() -> None:
+    world = Window(window={**WINDOW, "not_after": "1970-01-01T00:00:10Z"})
+
+    with pytest.raises(
+        CollectionError, match=r"no window is opened: its end, 1970-01-01 00:00 UTC \(window_not_after\)"
+    ):
+        world.carry_out()
+
+    assert not world.calls["cluster_lock"]
+
+
+def starts_a_job(world: Window) -> None:
+    world.jobs_beside = [{**BERT, "launcher": ""}]
+
+
+def withdraws(world: Window) -> None:
+    acknowledged(world, 0.0)
+
+
+def ages(world: Window) -> None:
+    """A pause lasts three days."""
+    world.trial.resumed = world.clock + 3 * DAY
+
+
+def removes_a_worker(world: Window) -> None:
+    del world.machines["w2"]
+
+
+def is_unread(world: Window) -> None:
+    world.unread = "gpu: the training jobs of w9 are unknown"
+
+
+@pytest.mark.parametrize(
+    ("act", "reason"),
+    [
+        (starts_a_job, "the next host would move workers of other training jobs: bert of anna since 2026-01-01 10:00"),
+        (withdraws, "the owner of the job has not acknowledged the window: touch"),
+        (ages, "within the last day: its last acknowledgement is of"),
+        (removes_a_worker, "w2: removed or built again since the window began"),
+        (is_unread, "gpu: the training jobs of w9 are unknown"),
+    ],
+)
+def test_a_change_by_others_keeps_the_next_hosts_in_service(act: Callable[[Window], None], reason: str) -> None:
+    world = acknowledged(Window(window=ACKNOWLEDGED), 1000.0)
+    reading = world._host_effect
+
+    def effect(name: str, change: Any) -> Any:
+        if name == "reboot esx3":
+            act(world)
+        return reading(name, change)
+
+    world.cluster.effect = effect  # type: ignore[method-assign]
+    world.carry_out()
+
+    assert world.boots == {"esx3": 1} and world.is_in_service and world.is_clean
+    assert reason in world.outcome and not world.chains, world.outcome
+
+
+def test_a_job_that_starts_meanwhile_is_watched_and_judged_if_accepted() -> None:
+    world = Beside((), BERT)
+    world.jobs_beside, world.settings["window"]["other_jobs"] = [], []
+    reading = world._host_effect
+
+    def effect(name: str, change: Any) -> Any:
+        if name == "reboot esx3":
+            world.settings["window"]["other_jobs"] = world.jobs_beside = [BERT]
+        return reading(name, change)
+
+    world.cluster.effect = effect  # type: ignore[method-assign]
+    world.carry_out()
+
+    assert world.outcome == "" and world.boots == dict.fromkeys(HOSTS, 1) and world.is_clean
+    assert [(job["title"], job["verdict"]) for job in world.others] == [(BERT["title"], "continuous")]
