@@ -26,7 +26,7 @@ from ..module_utils.vmotion.folder import continued_settings, facts_file, observ
 from ..module_utils.vmotion.programs.maintenance_window import window
 from ..module_utils.vmotion.programs.observe import observe
 from ..module_utils.vmotion.programs.test import test
-from ..module_utils.vmotion.trial import other_jobs, window_end
+from ..module_utils.vmotion.trial import other_jobs, permission, window_end
 from ..module_utils.vmotion.trial.plans import not_applicable, plan_lines, plan_options
 from ..module_utils.vmotion.trial.trial import Trial
 from ..module_utils.vmotion.trial.window_notices import notify_of_pause
@@ -47,6 +47,9 @@ WATCH_SECONDS, UNWATCH_SECONDS, ROLL_SECONDS = 60.0, 60.0, 30.0
 
 def show_plan(modules: Modules, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Show the plan of a test in check mode, and return it."""
+    late = permission.over(settings["window"], observer_clock.now(), observer_clock.now())
+    if late:
+        return {"failed": True, "msg": f"Cluster {settings['cluster']}: no window would be opened: {late}."}
     planned = modules.here("vmotion_plan", plan_options(settings))
     if planned.get("failed"):
         return planned

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from tests.fakes.deaths import Killed
 
+from .job import Job
 from .modules import SimulatedCalls
 from .site import REMEDIATION_SECONDS
 
@@ -113,6 +114,40 @@ def sets_guest_clock(calls: SimulatedCalls, name: str) -> None:
         job.clock_sets.append((worker, site.clock, seconds))
 
 
+def starts_beside(calls: SimulatedCalls, name: str) -> None:
+    """Another user starts a job on the workers of a host."""
+    site = calls.site
+    ranks = dict(enumerate(site.on(name)))
+    if ranks and site.hosts[name].responds and not site.is_beside():
+        site.beside = Job(ranks, site.clock)
+
+
+def ends_beside(calls: SimulatedCalls, _host: str) -> None:
+    if calls.site.beside:
+        calls.site.beside.end("finished", calls.site.clock)
+
+
+def acknowledges(calls: SimulatedCalls, _host: str) -> None:
+    """The owner of the job agrees to a window."""
+    calls.site.acknowledged = calls.site.clock
+
+
+def ages(calls: SimulatedCalls, _host: str) -> None:
+    """The acknowledgement gets older by three days, as while no one continues a window."""
+    calls.site.acknowledged -= 3 * 86_400.0
+
+
+def asks_to_pause(calls: SimulatedCalls, _host: str, request: str = "pause") -> None:
+    """Another user writes a request into the lock that a run holds."""
+    site = calls.site
+    if site.holder.startswith("run ") and site.clock < site.expires:
+        site.request, site.requested_at = request, site.clock
+
+
+def asks_to_end(calls: SimulatedCalls, host: str) -> None:
+    asks_to_pause(calls, host, "end")
+
+
 ACTS: dict[str, Callable[[SimulatedCalls, str], None]] = {
     act.__name__: act
     for act in (
@@ -132,5 +167,11 @@ ACTS: dict[str, Callable[[SimulatedCalls, str], None]] = {
         dies,
         sets_clock,
         sets_guest_clock,
+        starts_beside,
+        ends_beside,
+        acknowledges,
+        ages,
+        asks_to_pause,
+        asks_to_end,
     )
 }

@@ -31,6 +31,10 @@ class Job:
         self.next_step = self.started + STEP_SECONDS
 
     @property
+    def run_dir(self) -> str:
+        return f"/runs/{self.started:.1f}"
+
+    @property
     def is_running(self) -> bool:
         return self.state == "running"
 

@@ -7,7 +7,7 @@ Hypothesis shrinks a sequence that breaks a promise, and prints it as Python to 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,6 +39,13 @@ SOME_FAULTS = st.dictionaries(
     POINTS, st.tuples(st.sampled_from(PEOPLE), st.sampled_from(HOSTS)), min_size=1, max_size=3
 )
 FAULTS: st.SearchStrategy[dict[int, tuple[str, str]]] = st.one_of(st.just({}), SOME_FAULTS)
+
+
+# The hosts that a run chooses; and what changes while no controller runs.
+CHOICES = st.sampled_from([[], [], [], HOSTS[:2]])
+RARELY = st.sampled_from([False, False, True])
+MEANWHILE = ["", "starts_beside", "asks_to_end", "asks_to_pause", "ages", "alarm", "another job", "another profile"]
+MEANWHILE += ["another image", "fewer hosts"]
 
 
 def acts(faults: dict[int, tuple[str, str]]) -> dict[int, Any]:
@@ -80,6 +87,12 @@ BETWEEN_RUNS = (
     "dies",
     "sets_clock",
     "sets_guest_clock",
+    "starts_beside",
+    "ends_beside",
+    "acknowledges",
+    "ages",
+    "asks_to_pause",
+    "asks_to_end",
 )
 CHANGES: dict[str, Callable[[SiteMachine, str], None]] = {
     "locks": locks,
@@ -139,15 +152,22 @@ class SiteMachine(RuleBasedStateMachine):
             if host.by == "bob":
                 host.is_out, host.by, host.remediated_at = False, "", 0.0
 
-    @rule(under_training=st.booleans(), most=st.integers(1, 2), stuns=STUNS, faults=FAULTS)
+    @rule(under_training=st.booleans(), most=st.integers(1, 2), stuns=STUNS, faults=FAULTS, only=CHOICES, ack=RARELY)
     def run_hosts(
-        self, under_training: bool, most: int, stuns: list[float], faults: dict[int, tuple[str, str]]
+        self,
+        under_training: bool,
+        most: int,
+        stuns: list[float],
+        faults: dict[int, tuple[str, str]],
+        only: list[str],
+        ack: bool,
     ) -> None:
         self.site.stuns, left = list(stuns), self.left_out()
-        outcome = self.team.hosts(under_training=under_training, most=most, faults=acts(faults))
+        given: dict[str, Any] = {"most": most, "faults": acts(faults), "only": only, "window": {"requires_ack": ack}}
+        outcome = self.team.hosts(under_training=under_training, **given)
         self.check(outcome, left)
         if outcome.is_success:
-            self.check_profile()
+            self.check_profile(only)
 
     @rule(number=st.integers(0, 3), replaced=st.sampled_from(["", "", "esx4"]), faults=FAULTS)
     @precondition(lambda self: self.team.evidence)
@@ -180,30 +200,42 @@ class SiteMachine(RuleBasedStateMachine):
         self.site.stuns, left = list(stuns), self.left_out()
         self.check(self.team.observation(acts(faults)), left)
 
-    @rule(point=st.integers(20, 250), is_corrected=st.booleans(), boots=st.integers(0, 2))
-    def kill_a_window_and_go_on(self, point: int, is_corrected: bool, boots: int) -> None:
-        """A window is killed, its profile may be corrected, and it runs again."""
+    @rule(point=st.integers(20, 250), change=st.sampled_from(MEANWHILE), host=st.sampled_from(HOSTS), ack=st.booleans())
+    def kill_a_window_and_go_on(self, point: int, change: str, host: str, ack: bool) -> None:
+        """A window is killed, its settings or the site may change, and it runs again."""
         self.start_job_if_none()
-        self.run_hosts(under_training=True, most=1, stuns=[], faults={point: ("kill", "")})
-        if is_corrected:
-            self.request_profile(boots, leaves=True)
-        self.run_hosts(under_training=True, most=1, stuns=[], faults={})
+        CHANGES["acknowledges"](self, "")
+        first: dict[str, Any] = {"under_training": True, "most": 1, "stuns": [], "only": [], "ack": ack}
+        self.run_hosts(**first, faults={point: ("kill", "")})
+        if change in CHANGES:
+            CHANGES[change](self, host)
+        if change == "another job":
+            finishes(SimulatedCalls(self.site, "nobody", {}), "")
+            self.start_job_if_none()
+        if change == "another profile":
+            self.request_profile(boots=1, leaves=True)
+        if change == "another image":
+            self.request_image(is_dropped=False)
+        self.run_hosts(**{**first, "only": [host] if change == "fewer hosts" else []}, faults={})
 
     @rule(point=st.integers(15, 30), is_dropped=st.booleans())
     def kill_a_rollout_of_an_image_and_go_on(self, point: int, is_dropped: bool) -> None:
         """A rollout is killed, which may leave a remediation under way, and the users may change their mind."""
         self.request_image(is_dropped=False)
-        self.run_hosts(under_training=False, most=1, stuns=[], faults={point: ("kill", "")})
+        self.roll_out({point: ("kill", "")})
         if is_dropped:
             self.request_image(is_dropped=True)
             self.request_profile(boots=1, leaves=True)
-        self.run_hosts(under_training=False, most=1, stuns=[], faults={})
+        self.roll_out({})
 
     @rule(act=st.sampled_from(["loses", "takes"]), host=st.sampled_from(HOSTS), point=st.integers(5, 60))
     def change_hosts_while_one_is_lost(self, act: str, host: str, point: int) -> None:
         """A host is lost, or another user takes it, in the middle of a rollout."""
         self.request_profile(boots=1, leaves=True)
-        self.run_hosts(under_training=False, most=1, stuns=[], faults={point: (act, host)})
+        self.roll_out({point: (act, host)})
+
+    def roll_out(self, faults: dict[int, tuple[str, str]]) -> None:
+        self.run_hosts(under_training=False, most=1, stuns=[], faults=faults, only=[], ack=False)
 
     def start_job_if_none(self) -> None:
         if self.site.job is None or not self.site.job.is_running:
@@ -244,10 +276,10 @@ class SiteMachine(RuleBasedStateMachine):
                     self.site.evacuate(worker)
                 self.site.enter(name)
 
-    def check_profile(self) -> None:
-        """The requested profile is in force on each host, and none of this collection is out of service."""
+    def check_profile(self, chosen: Sequence[str] = ()) -> None:
+        """The requested profile is in force on each chosen host, and none of this collection is out of service."""
         for name, host in self.site.hosts.items():
-            if host.by != "bob" and not host.is_lost:
+            if name in (chosen or HOSTS) and host.by != "bob" and not host.is_lost:
                 assert host.has(self.site.requested), (
                     f"success, but {name} has {host.level}, not {self.site.requested.level}"
                 )
@@ -267,6 +299,7 @@ class SiteMachine(RuleBasedStateMachine):
         self.site.stuns = []
         self.finish_open_folders()
         finishes(SimulatedCalls(self.site, "nobody", {}), "")
+        ACTS["ends_beside"](SimulatedCalls(self.site, "nobody", {}), "")
         outcomes = []
         for _run in range(MOST_RUNS):
             outcomes.append(self.team.hosts())
@@ -290,7 +323,8 @@ class SiteMachine(RuleBasedStateMachine):
                 present = site.requested, site.requested_image
                 site.requested = Profile.of(settings["window"]["profile"])
                 site.requested_image = int(image["components"]["manager"]) if image else 0
-                self.check(self.team.hosts(under_training=True), set(HOSTS))
+                only, old = settings["window"]["only_hosts"], {"settings": "old"}
+                self.check(self.team.hosts(under_training=True, only=only, window=old), set(HOSTS))
                 site.requested, site.requested_image = present
             else:
                 continued = self.team.observation if settings["observe"] else self.team.vmotion_test

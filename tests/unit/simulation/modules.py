@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any, cast
 
 from plugins.module_utils.maintenance import out_of_service, stop_rules
 from plugins.module_utils.maintenance.cluster_facts import ClusterState
+from plugins.module_utils.maintenance.lock.lock_rules import LockRecord, LockRequest, hold, release
 from plugins.module_utils.vmotion.folder import observer_clock
 from plugins.module_utils.vmotion.plan.fleet import Fleet, HostRoom, MovingWorker
 from plugins.module_utils.vmotion.plan.placement import Infeasible
@@ -18,12 +20,12 @@ from plugins.module_utils.vmotion.plan.window import plan_window
 from tests.fakes.deaths import MortalWorld
 from tests.fakes.host_changes import image_report
 
-from .site import CLUSTER, MODULE, REMEDIATION_SECONDS, Host, Profile, Site
+from .site import CLUSTER, MODULE, REMEDIATION_SECONDS, Host, Profile, Site, Violation
 
 Options = Mapping[str, Any]
 Result = dict[str, Any]
 REBOOT_SECONDS, MODE_SECONDS, CALL_SECONDS, LOCK_SECONDS = 120.0, 20.0, 0.5, 7200.0
-LATE_SECONDS = 90.0
+LATE_SECONDS, MOST_POLLS = 90.0, 3
 READS = ("cluster_info", "esxi_info")
 BROKEN_CONNECTION = "the connection broke"
 
@@ -36,6 +38,7 @@ class SimulatedCalls(MortalWorld):
         self.site, self.run, self.faults = site, run, dict(faults)
         self.lost_answers, self.late_answers, self.stale_reads, self.doubled_events = 0, 0, 0, 0
         self.story: list[str] = []
+        self.polls = 0
 
     # The world of a program.
 
@@ -90,11 +93,22 @@ class SimulatedCalls(MortalWorld):
         site = self.site
         # Whether a run has ended is known only where it ran.
         is_others = site.holder not in ("", self.run) and site.holder.split()[-1] != self.run.split()[-1]
-        if is_others and site.clock < site.expires:
-            return failed(f"{CLUSTER}: could not take its lock: {site.holder} holds it")
-        site.holder = "" if options.get("state") == "free" else self.run
-        site.expires = site.clock + LOCK_SECONDS
-        return {"state": {"run": site.holder or None}}
+        now, until = (datetime.fromtimestamp(at, UTC) for at in (site.clock, site.expires))
+        held = LockRecord(site.holder, site.holder, now, until, request=site.request, requester="carol", free=False)
+        wanted = LockRequest(self.run, self.run, int(LOCK_SECONDS))
+        is_free = options.get("state") == "free"
+        rule = release if is_free else hold
+        decision = rule(held if site.holder else None, wanted, now, dead=not is_others and site.holder != self.run)
+        if decision.refusal:
+            return failed(f"{CLUSTER}: could not take its lock: {decision.refusal}")
+        if decision.write:
+            site.holder, site.request = "" if is_free else self.run, decision.write.request
+            site.expires = site.clock + LOCK_SECONDS
+        # A pause does not last.
+        self.polls += site.request == "pause"
+        if self.polls > MOST_POLLS:
+            self.polls, site.request = 0, ""
+        return {"state": {"run": site.holder or None, "request": site.request, "requester": "carol"}}
 
     def cluster_info(self, options: Result) -> Result:
         cluster = self._cluster()
@@ -167,6 +181,8 @@ class SimulatedCalls(MortalWorld):
         return {"hosts": reports, "changed": is_new or any(report["changed"] for report in reports), "diff": []}
 
     def _set_image(self, version: int) -> None:
+        if version != self.site.requested_image:
+            raise Violation(f"image {version} is set, and {self.site.requested_image or 'none'} is requested")
         self.site.write(self.run, "a new image")
         self.site.image = version
 

@@ -7,7 +7,7 @@ The parts of a playbook that are not programs are short here: which job runs, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -102,13 +102,23 @@ class Team:
     # The lines that the last run showed.
     shown: list[str] = field(default_factory=list)
 
-    def hosts(self, *, under_training: bool = False, most: int = 1, faults: Faults | None = None) -> Outcome:
+    def hosts(
+        self,
+        *,
+        under_training: bool = False,
+        most: int = 1,
+        faults: Faults | None = None,
+        only: Sequence[str] = (),
+        window: Mapping[str, Any] | None = None,
+    ) -> Outcome:
         """Run the playbook hosts, as its role does: plan, then roll out, then open a window for the rest."""
-        self.site.most = most
+        self.site.most, self.site.chosen = most, tuple(only)
+        limits = dict(window or {}) if under_training else {}
+        self.site.requires_ack = bool(limits.get("requires_ack"))
         version = self.site.requested_image
         image = {"components": {"manager": str(version)}} if version else {}
         how = HostChangeOptions(CLUSTER, self.site.requested.option, max_out_of_service=most, image=image)
-        options = RolloutOptions(how, around_job=under_training)
+        options = RolloutOptions(how, only, around_job=under_training, window=limits)
         name = "hosts around a job" if under_training else "hosts"
         return self._played(name, faults, lambda calls: self._change(calls, options))
 
@@ -133,6 +143,7 @@ class Team:
         self.runs += 1
         calls = SimulatedCalls(self.site, self.run, faults or {})
         self.site.rules_read.clear()
+        self.site.run_began, self.site.is_window = self.site.clock, False
         self.shown = calls.lines
         try:
             with patch.object(observer_clock, "time", SiteTime(self.site)):
@@ -148,17 +159,19 @@ class Team:
         plan = plan_hosts(calls, options)
         require_possible(plan)
         is_training = self.site.job is not None and self.site.job.is_running
-        if is_training and not options.around_job:
+        if (is_training or self.site.is_beside()) and not options.around_job:
             raise Refused(CLUSTER, "change its hosts", "a training job runs on its workers", "wait until it ends")
         unfinished = self._open_folder() if options.around_job else None
         if options.around_job and not is_training and unfinished is None:
             raise Refused(CLUSTER, "change its hosts around a job", "no job was found", "leave out under_training")
         requested = window_of(plan, options)
+        named = {"run_dir": self.site.job.run_dir} if is_training and self.site.job else {}
         if unfinished:
-            continued_settings.refuse_other(unfinished.path, unfinished.values[START], {"window": requested})
+            settings = {"window": requested, **named, "launcher": OPTIONS["launcher"]}
+            continued_settings.refuse_other(unfinished.path, unfinished.values[START], settings)
         self._roll_out(calls, options, plan)
         if options.around_job and (plan["leaving"] or unfinished):
-            return self._carry_out(calls, requested)
+            return self._carry_out(calls, requested, named)
         return Outcome()
 
     def _roll_out(self, calls: SimulatedCalls, options: RolloutOptions, plan: Mapping[str, Any]) -> None:
@@ -176,7 +189,7 @@ class Team:
         return self._played("rollback", faults, lambda calls: self._roll_back(calls, taken))
 
     def _roll_back(self, calls: SimulatedCalls, taken: Evidence) -> Outcome:
-        if self.site.job is not None and self.site.job.is_running:
+        if self.site.jobs():
             raise Refused(CLUSTER, "change its hosts", "a training job runs on its workers", "wait until it ends")
         own = RoleCalls(self.site, calls.run, calls.faults)
         self.shown = own.lines
@@ -207,6 +220,7 @@ class Team:
         kept = continued_settings.continued(folder.values.get(START) or journal.write(START, settings), settings)
         job = job_from(site.here, site.there, kept)
         trial = Trial(site, job, Facts(kept), requested=dict(requested), started=site.now())
+        self.site.is_window, self.site.around = bool(kept["window"]), kept["run_dir"]
         run = observe if kept["observe"] else window if kept["window"] else test
         try:
             message = _reason(run, Program(journal, site), trial, journal)  # type: ignore[arg-type]

@@ -21,6 +21,8 @@ CLUSTER, MODULE = "gpu", "nmlx5_core"
 MOVE_SECONDS, RESTART_SECONDS = 10.0, 60.0
 # vLCM installs an image and boots the host.
 REMEDIATION_SECONDS = 600.0
+# An acknowledgement of a window counts for a day; a run takes less than the rest.
+ACK_SECONDS = 90_000.0
 
 
 class Violation(AssertionError):
@@ -118,6 +120,19 @@ class Site:
     image: int = 0
     requested_image: int = 0
     job: Job | None = None
+    # The job of another user, the time at which the owner of the job agreed to a window, and whether that is required.
+    beside: Job | None = None
+    acknowledged: float = 0.0
+    requires_ack: bool = False
+    # The request of another user to the window, and when it was made.
+    requested_at: float = math.inf
+    request: str = ""
+    # The hosts that the present run chose.
+    chosen: tuple[str, ...] = ()
+    # The run directory of the job of the present window.
+    around: str = ""
+    run_began: float = 0.0
+    is_window: bool = False
     alarms: set[str] = field(default_factory=set)
     resync: int = 0
     # The run that holds the lock, and the time at which it expires.
@@ -150,6 +165,14 @@ class Site:
         self.clock += seconds
         if self.job:
             self.job.make_steps(self.clock)
+
+    def jobs(self) -> dict[str, Job]:
+        """Return the running jobs by their run directories."""
+        return {one.run_dir: one for one in (self.job, self.beside) if one and one.is_running}
+
+    def is_beside(self) -> bool:
+        """Return whether the job of another user runs."""
+        return self.beside is not None and self.beside.is_running
 
     @property
     def ranks_on(self) -> dict[str, list[int]]:
@@ -194,6 +217,18 @@ class Site:
         self.writes += 1
         self.earlier = copy.deepcopy(self.hosts)
 
+    def must_be_wanted(self, what: str, worker: str = "") -> None:
+        """Refuse what a window begins although others prevented it before its run began."""
+        if not self.is_window:
+            return
+        for place, job in self.jobs().items():
+            if place != self.around and worker in job.ranks.values() and job.started < self.run_began:
+                raise Violation(f"{what}, with a rank of the job in {place}")
+        if self.requires_ack and self.job and self.job.is_running and self.run_began - self.acknowledged > ACK_SECONDS:
+            raise Violation(f"{what}, and the owner of the job agreed at {self.acknowledged:.0f}")
+        if self.request and self.requested_at < self.run_began:
+            raise Violation(f"{what}, although {self.request} was requested at {self.requested_at:.0f}")
+
     @contextmanager
     def as_before(self) -> Iterator[None]:
         """Show the hosts as they were before the last write."""
@@ -219,6 +254,9 @@ class Site:
             # Another user was faster by an instant; the server accepts the call, and changes nothing.
             return
         self.write(run, f"maintenance mode of {name}")
+        self.must_be_wanted(f"maintenance mode of {name}")
+        if self.chosen and name not in self.chosen:
+            raise Violation(f"{name} leaves service, and only {', '.join(self.chosen)} may")
         if name in self.ranks_on and not any(map(self.came_back, self.on(name))):
             raise Violation(f"{name} leaves service with ranks {self.ranks_on[name]}")
         if self.rules_read.pop(name, ["not read"]):
@@ -307,6 +345,7 @@ class Site:
         """Begin a move; the job stands still for the next stun at its end."""
         if by == "us":
             self.write(run, f"move of {worker}")
+            self.must_be_wanted(f"move of {worker}", worker)
         self.pass_time(1.0)
         move = {
             "worker": worker,

@@ -73,6 +73,21 @@ class TrialCalls(SimulatedCalls):
     def run_command(self, words: tuple[str, ...], _text: str, _seconds: float) -> Result:
         raise AssertionError(f"no command is given, but {words}")
 
+    def jobs_on_workers(self, settings: Options) -> Result:
+        """Return the running jobs besides that of the window."""
+        self.must_be_attended()
+        self.point()
+        found = {place: job for place, job in self.site.jobs().items() if place != settings["run_dir"]}
+        jobs = [
+            {"title": f"the job in {place}", "nodes": sorted(job.ranks_by_worker), "launcher": "", "run_dir": place}
+            for place, job in found.items()
+        ]
+        return {"jobs": jobs, "unread": ""}
+
+    def stat(self, _options: Result) -> Result:
+        """Return the file with which the owner of the job acknowledges a window."""
+        return {"stat": {"exists": self.site.acknowledged > 0.0, "mtime": self.site.acknowledged}}
+
     def must_pause(self) -> bool:
         return False
 

@@ -12,7 +12,7 @@ from ...errors import Failed, Refused
 from ...plan import Plan
 from ...vsphere.host_clocks import server_time
 from . import holder
-from .cluster_lock import ClusterLock
+from .cluster_lock import ClusterLock, record_at
 
 PAUSE, RESUME, END = "pause", "resume", "end"
 # The holder may renew its lock at the same moment.
@@ -34,6 +34,12 @@ class WindowRequest:
         if record is None or record.free or not record.note:
             remedy = "see window_action=status; a window that no run continues is continued by the playbook hosts"
             raise Refused(self.target, f"ask its maintenance window to {self._action}", "no window runs there", remedy)
+        over = record_at(record, self._lock.now)["over"]
+        if over and self._action != RESUME:
+            machine = record.process.machine if record.process else "the controller with its folder"
+            cause = f"no run reads the request, because {record} is not at work: {over}"
+            remedy = f"on {machine}, continue the window with the playbook hosts, or end it with window_action=end"
+            raise Refused(self.target, f"ask its maintenance window to {self._action}", cause, remedy)
         return {"request": record.request}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:

@@ -87,10 +87,12 @@ def hold(
             return LockDecision()
         renewed = _record(desired, current.since, now)
         return LockDecision(replace(renewed, note=note, request=current.request, requester=current.requester))
-    taken = LockDecision(_record(desired, now, now))
+    taken = _record(desired, now, now)
     if current is None or current.free:
-        return taken
-    return _take_over(current, desired, now, taken, dead=dead, alive=alive and not mine)
+        return LockDecision(taken)
+    # A window that another controller continues obeys what users requested meanwhile.
+    kept = LockDecision(replace(taken, request=current.request, requester=current.requester))
+    return _take_over(current, desired, now, kept, dead=dead, alive=alive and not mine)
 
 
 def release(

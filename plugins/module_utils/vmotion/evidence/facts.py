@@ -70,6 +70,8 @@ class Facts:
     # The offsets of the server's clock in this window, at the plans and whenever its events were read.
     clock_offsets: list[float] = field(default_factory=list)
     judged: dict[str, Any] | None = None
+    # The workers that others removed or built again during the test.
+    lost: list[str] = field(default_factory=list)
     # Which ranks of the silent job wait for which others.
     hangs: list[str] = field(default_factory=list)
     # The other runs that used the nodes, in sentences, and the times of the checkpoints in the outputs of the job.

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...core.findings import listed
 from ..checks import move_lines
 from . import other_verdicts
 from .facts import Facts
@@ -16,6 +17,7 @@ def outcome(facts: Facts, folder: str, left: Mapping[str, str]) -> str:
     reasons = [*facts.failures, *left.values()]
     if facts.judged:
         reasons += [reason for reason in (_availability(facts), _failing(facts, folder)) if reason]
+    reasons += [_lost(facts)] if facts.lost else []
     hurt = other_verdicts.broken(facts.other_jobs)
     reasons += [f"Cluster {facts.cluster}: {hurt}."] if hurt and hurt not in facts.stopped else []
     if left:
@@ -40,6 +42,11 @@ def _availability(facts: Facts) -> str:
         if before == after
         else f"Cluster {facts.cluster}: HA was switched on or off during the test: restore the setting."
     )
+
+
+def _lost(facts: Facts) -> str:
+    workers = listed(facts.lost)
+    return f"Cluster {facts.cluster}: {workers}: removed or built again by others during the test, so it proves less."
 
 
 def _failing(facts: Facts, folder: str) -> str:

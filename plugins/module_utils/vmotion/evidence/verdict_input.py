@@ -63,6 +63,7 @@ def with_left(judged: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
         f"{host}: {'its change is not complete' if host == facts.at_hand else 'not changed'}"
         for host in facts.waiting_hosts
     ]
+    left += [f"{worker}: removed or built again by others" for worker in facts.lost]
     if not facts.is_over or not left:
         return judged
     return {**judged, "moved": "none" if judged["moved"] == "none" else "some", "not_made": left}

@@ -7,6 +7,7 @@ Each part runs even if another one failed.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ...durable.program import Attempt, Program
@@ -15,6 +16,7 @@ from ..checks import move_lines
 from ..evidence.other_verdicts import results
 from ..evidence.verdict_input import transports
 from . import jobs_beside
+from .holding import lost_machines
 from .judgement import changed_job, keep_job, keep_others, others, verdict
 from .opening import connections, keep_runs, resumed, vibs
 from .trial import Trial, tried
@@ -64,6 +66,9 @@ def judge_the_end(p: Program, trial: Trial) -> None:
     reading = tried(p, trial, "last events of others", lambda: others(p, trial))
     if reading:
         keep_others(p, trial, reading)
+    if not trial.settings.get("observe"):
+        p.say("identifies the workers again")
+        trial.facts.lost = tried(p, trial, "machines at the end", partial(lost_machines, p, trial)) or []
     keep_runs(p, trial, "runs during the test")
     jobs_beside.judge(p, trial, "last")
     p.say("judges the job")

@@ -68,6 +68,16 @@ def test_a_lock_changes_hands_only_with_a_warning(rule, left: float, dead: bool,
     assert why in decision.warning and "alice@ctl01" in decision.warning
 
 
+def test_a_request_survives_the_end_of_its_controller() -> None:
+    asked = replace(record(ALICE, left=9), note="1of4", request="end", requester="carol@ops")
+
+    taken = lock_rules.hold(asked, BOB, NOW, dead=True).write
+    freed = lock_rules.release(asked, ALICE, NOW, dead=False).write
+
+    assert taken is not None and (taken.run, taken.request, taken.requester) == ("run-b", "end", "carol@ops")
+    assert freed is not None and not freed.request, "the window that reads it ends with its lock"
+
+
 def test_our_own_lock_that_ran_out_is_not_silently_renewed() -> None:
     decision = lock_rules.hold(record(ALICE, left=0), ALICE, NOW, dead=False)
     assert decision.write is not None and decision.write.since == NOW

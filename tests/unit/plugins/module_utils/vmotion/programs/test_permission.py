@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.errors import CollectionError
-from tests.fakes.trial import changed
+from plugins.module_utils.vmotion.evidence.facts import Facts
+from plugins.module_utils.vmotion.evidence.verdict_input import with_left
+from tests.fakes.trial import World, changed
 from tests.unit.plugins.module_utils.vmotion.programs.test_maintenance_window import HOSTS, WINDOW, Window
 from tests.unit.plugins.module_utils.vmotion.programs.test_other_jobs import BERT, Beside
 
@@ -120,3 +122,21 @@ def test_a_job_that_starts_meanwhile_is_watched_and_judged_if_accepted() -> None
 
     assert world.outcome == "" and world.boots == dict.fromkeys(HOSTS, 1) and world.is_clean
     assert [(job["title"], job["verdict"]) for job in world.others] == [(BERT["title"], "continuous")]
+
+
+@pytest.mark.parametrize("windows", [True, False], ids=["window", "test"])
+def test_a_worker_that_others_destroy_fails_the_test(windows: bool) -> None:
+    world = Window() if windows else World()
+    last, beginning = len(HOSTS) if windows else 2, world.write_facts
+
+    def write_facts(facts: Facts) -> None:
+        if len(facts.moves) == 2 and (not windows or len(facts.host_changes) == last):
+            world.machines["w2"] = "built by a colleague"
+        beginning(facts)
+
+    world.write_facts = write_facts  # type: ignore[method-assign]
+    facts = world.carry_out()
+
+    assert facts.lost == ["w2"] and "Cluster gpu: w2: removed or built again by others" in world.outcome
+    judged = with_left({"moved": "all", "notes": []}, facts)
+    assert (judged["moved"], judged["not_made"]) == ("some", ["w2: removed or built again by others"])
