@@ -75,7 +75,7 @@ class JobSearch:
     def answers(self) -> dict[str, Result]:
         """Return the jobs on each worker; refuse to stop one of them, unless it may be stopped or ends in time."""
         given, calls, requested = self._given, self._calls, self._known_answers()
-        found = self.asked(requested)
+        found = self.replies(requested)
         if given["interrupt"] or not interruption.busy(found):
             self._wait_for_boots(found)
         for line in interruption.unread(found):
@@ -87,7 +87,7 @@ class JobSearch:
             raise WholeError(refused)
         return found
 
-    def asked(self, known: Mapping[str, Result] | None = None) -> dict[str, Result]:
+    def replies(self, known: Mapping[str, Result] | None = None) -> dict[str, Result]:
         """Return the jobs on each worker; those that are known already are not asked."""
         known = known or {}
         return {**known, **self._ask([worker for worker in self._workers() if worker not in known])}
@@ -233,7 +233,7 @@ def beside(modules: Modules, cluster: str, settings: Mapping[str, Any]) -> Resul
     calls = NodeWorld(Modules(action, task_vars), NodeModules(action, task_vars).as_user("root"), "training")
     search = JobSearch(calls, given, task_vars)
     try:
-        answers = search.asked()
+        answers = search.replies()
         return {"jobs": busy.others(str(settings["run_dir"]), answers), "unread": search.unread(answers)}
     except CollectionError as error:
         return {"failed": True, "msg": str(error)}

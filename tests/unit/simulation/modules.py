@@ -95,10 +95,10 @@ class SimulatedCalls(MortalWorld):
         is_others = site.holder not in ("", self.run) and site.holder.split()[-1] != self.run.split()[-1]
         now, until = (datetime.fromtimestamp(at, UTC) for at in (site.clock, site.expires))
         held = LockRecord(site.holder, site.holder, now, until, request=site.request, requester="carol", free=False)
-        wanted = LockRequest(self.run, self.run, int(LOCK_SECONDS))
+        request = LockRequest(self.run, self.run, int(LOCK_SECONDS))
         is_free = options.get("state") == "free"
         rule = release if is_free else hold
-        decision = rule(held if site.holder else None, wanted, now, dead=not is_others and site.holder != self.run)
+        decision = rule(held if site.holder else None, request, now, dead=not is_others and site.holder != self.run)
         if decision.refusal:
             return failed(f"{CLUSTER}: could not take its lock: {decision.refusal}")
         if decision.write:

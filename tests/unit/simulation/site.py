@@ -217,7 +217,7 @@ class Site:
         self.writes += 1
         self.earlier = copy.deepcopy(self.hosts)
 
-    def must_be_wanted(self, what: str, worker: str = "") -> None:
+    def must_be_permitted(self, what: str, worker: str = "") -> None:
         """Refuse what a window begins although others prevented it before its run began."""
         if not self.is_window:
             return
@@ -254,7 +254,7 @@ class Site:
             # Another user was faster by an instant; the server accepts the call, and changes nothing.
             return
         self.write(run, f"maintenance mode of {name}")
-        self.must_be_wanted(f"maintenance mode of {name}")
+        self.must_be_permitted(f"maintenance mode of {name}")
         if self.chosen and name not in self.chosen:
             raise Violation(f"{name} leaves service, and only {', '.join(self.chosen)} may")
         if name in self.ranks_on and not any(map(self.came_back, self.on(name))):
@@ -345,7 +345,7 @@ class Site:
         """Begin a move; the job stands still for the next stun at its end."""
         if by == "us":
             self.write(run, f"move of {worker}")
-            self.must_be_wanted(f"move of {worker}", worker)
+            self.must_be_permitted(f"move of {worker}", worker)
         self.pass_time(1.0)
         move = {
             "worker": worker,

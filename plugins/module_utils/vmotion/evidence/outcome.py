@@ -46,7 +46,7 @@ def _availability(facts: Facts) -> str:
 
 def _lost(facts: Facts) -> str:
     workers = listed(facts.lost)
-    return f"Cluster {facts.cluster}: {workers}: removed or built again by others during the test, so it proves less."
+    return f"Cluster {facts.cluster}: {workers}: removed or built again by others during the test."
 
 
 def _failing(facts: Facts, folder: str) -> str:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What the users and the site must let a maintenance window do before it empties a host; pure.
+"""The permission of users and site that a maintenance window needs before it empties a host; pure.
 
 Both can change it at any time, also while no controller runs or a pause lasts, so that it is read before each host.
 """

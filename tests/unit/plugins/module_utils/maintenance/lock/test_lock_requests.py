@@ -35,10 +35,10 @@ def lock(found: Any) -> Any:
     ],
 )
 def test_a_request_needs_a_window_at_work(found: Any, reason: str, action: str) -> None:
-    asked = lock_requests.WindowRequest(lock(found), action)
+    desired = lock_requests.WindowRequest(lock(found), action)
 
     if not reason or (action == "resume" and "run out" in reason):
-        assert asked.read() == {"request": ""}
+        assert desired.read() == {"request": ""}
     else:
         with pytest.raises(Refused, match=f"gpu: could not ask its maintenance window to {action}: .*{reason}"):
-            asked.read()
+            desired.read()

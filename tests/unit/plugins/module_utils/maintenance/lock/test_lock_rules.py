@@ -69,10 +69,10 @@ def test_a_lock_changes_hands_only_with_a_warning(rule, left: float, dead: bool,
 
 
 def test_a_request_survives_the_end_of_its_controller() -> None:
-    asked = replace(record(ALICE, left=9), note="1of4", request="end", requester="carol@ops")
+    requested = replace(record(ALICE, left=9), note="1of4", request="end", requester="carol@ops")
 
-    taken = lock_rules.hold(asked, BOB, NOW, dead=True).write
-    freed = lock_rules.release(asked, ALICE, NOW, dead=False).write
+    taken = lock_rules.hold(requested, BOB, NOW, dead=True).write
+    freed = lock_rules.release(requested, ALICE, NOW, dead=False).write
 
     assert taken is not None and (taken.run, taken.request, taken.requester) == ("run-b", "end", "carol@ops")
     assert freed is not None and not freed.request, "the window that reads it ends with its lock"
