@@ -172,3 +172,26 @@ func (r *running) pool(host string) types.ManagedObjectReference {
 	r.must(err)
 	return pool.Reference()
 }
+
+func TestDestroyKeepsDetachedDisksInTheFolder(t *testing.T) {
+	r := launch(t, workshop)
+	devices := object.VirtualDeviceList(r.config("off").Hardware.Device)
+	scsi := devices.PickController((*types.VirtualSCSIController)(nil)).(types.BaseVirtualController)
+	disk := devices.CreateDisk(scsi, types.ManagedObjectReference{}, "[shared] off/dataset.vmdk")
+	disk.CapacityInKB = 1 << 20
+	r.must(r.vm("off").AddDevice(r.ctx, disk))
+	kept, _ := r.vm("off").Device(r.ctx)
+	kept = kept.SelectByBackingInfo(disk.Backing)
+	r.must(r.vm("off").RemoveDevice(r.ctx, true, kept...))
+	r.finish(r.vm("off").Destroy(r.ctx))
+
+	center, err := find.NewFinder(r.c.Client).DefaultDatacenter(r.ctx)
+	r.must(err)
+	manager := object.NewVirtualDiskManager(r.c.Client)
+	if _, err := manager.QueryVirtualDiskUuid(r.ctx, "[shared] off/dataset.vmdk", center); err != nil {
+		t.Error(err)
+	}
+	if _, err := manager.QueryVirtualDiskUuid(r.ctx, "[shared] off/off.vmdk", center); err == nil {
+		t.Error("the disk of the machine stayed")
+	}
+}

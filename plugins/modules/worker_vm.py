@@ -38,8 +38,11 @@ options:
   state:
     description:
       - V(absent) deletes workers that this collection built, and removes the mark of adopted ones (O(adopt)).
-        A foreign disk is detached and its file stays. A disk is foreign if its file is outside the folder of the
-        worker, if it is a first class disk such as a volume of Kubernetes, or if several virtual machines share it.
+        A foreign disk is detached and its file stays. A disk is foreign if this collection did not clone or create it,
+        if it is a first class disk such as a volume of Kubernetes, or if several virtual machines share it. Workers
+        record their disks in the advanced setting C(dml.vsphere.disks). Version 1.0 recorded none. Of a worker that
+        it built, V(absent) deletes only the disk with the name of the virtual machine. Run the module with V(present)
+        and O(workers[].disks_gb) first, which records the disks of these sizes.
         Machines without the mark are not changed. With V(absent), only O(workers[].name) of each worker is used.
     type: str
     choices: [present, absent]
@@ -464,7 +467,8 @@ workers:
           type: list
           elements: dict
         management_nic: {description: "Its management NIC: portgroup, mac, connected.", type: dict}
-        disks_gb: {description: The sizes of its disks., type: list, elements: int}
+        disks_gb: {description: "The sizes of its disks, but for foreign ones.", type: list, elements: int}
+        disks_recorded: {description: Whether the worker records which disks are its own., type: bool}
         cpu_reserved_mhz: {description: The reserved CPU., type: int}
         memory_reserved: {description: Whether all memory is reserved., type: bool}
         numa: {description: Its NUMA settings., type: dict}

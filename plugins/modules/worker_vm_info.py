@@ -85,6 +85,10 @@ workers:
       type: list
       elements: str
     vm_rdma_addresses: {description: The IPv4 addresses of its RDMA NICs., type: list, elements: str}
+    vm_foreign_disks:
+      description: The files of the disks that are attached to it and that this collection did not create.
+      type: list
+      elements: str
 unfinished:
   description: Unmarked clones of a run that was killed.
   returned: success

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import json
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from types import SimpleNamespace
@@ -11,6 +13,7 @@ from typing import Any
 
 from pyVmomi import vim
 
+from plugins.module_utils.workers import foreign_disks
 from plugins.module_utils.workers.hardware_limits import HardwareLimits, limits_of
 from plugins.module_utils.workers.machine import Machine
 from plugins.module_utils.workers.networks import Network, Networks
@@ -79,10 +82,26 @@ def recorded_limits() -> dict[str, HardwareLimits]:
     return {option.version: limits_of(option.version, option) for option in options}
 
 
+def disk(folder: str, file: str = "", unit: int = 0, *, store: str = "store", **more: Any) -> Any:
+    """A disk of 10 GB; its UUID depends on its file."""
+    path, sharing = f"[{store}] {folder}/{file or folder + '.vmdk'}", more.pop("sharing", None)
+    backing = vim.vm.device.VirtualDisk.FlatVer2BackingInfo(
+        fileName=path, uuid=str(uuid.uuid5(uuid.NAMESPACE_URL, path)), sharing=sharing
+    )
+    options = {"key": 2000 + unit, "controllerKey": 1000, "unitNumber": unit, "capacityInKB": 10 * KILOBYTES_IN_GB}
+    return vim.vm.device.VirtualDisk(backing=backing, **{**options, **more})
+
+
+def record_of(*disks: Any) -> Any:
+    """The record of these disks in the advanced settings of a worker."""
+    uuids = [one.backing.uuid for one in disks]
+    return vim.option.OptionValue(key=foreign_disks.RECORD, value=json.dumps(uuids))
+
+
 def machine(name: str = "w1", *devices: Any, host: str = "host-1", **more: Any) -> Machine:
     """A virtual machine with 4 CPUs, 8 GB that are reserved, one disk of 10 GB, and these devices."""
-    disk = vim.vm.device.VirtualDisk(key=2000, controllerKey=1000, unitNumber=0, capacityInKB=10 * KILOBYTES_IN_GB)
     controller = vim.vm.device.ParaVirtualSCSIController(key=1000)
+    boot = disk(name)
     values = {
         "runtime__host": vim.HostSystem(host),
         "config__hardware__numCPU": 4,
@@ -91,10 +110,14 @@ def machine(name: str = "w1", *devices: Any, host: str = "host-1", **more: Any) 
         "config__memoryReservationLockedToMax": True,
         "config__memoryAllocation__reservation": 8192,
         "config__firmware": "efi",
+        "config__files__vmPathName": f"[store] {name}/{name}.vmx",
         "parent": vim.Folder("folder-1"),
         "datastore": [STORE],
     }
-    read = hardware.vm(name, controller, disk, *devices, **{**values, **more})
+    read = hardware.vm(name, controller, boot, *devices, **{**values, **more})
+    options = read.setdefault("config.extraConfig", [])
+    if all(option.key != foreign_disks.RECORD for option in options):
+        options.append(record_of(boot))
     session: Any = SimpleNamespace(server="vcenter.lab")
     return Machine(session, vim.VirtualMachine(f"vm-{name}"), read)
 

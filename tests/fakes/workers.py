@@ -21,6 +21,7 @@ from plugins.module_utils.vsphere import properties, session, tasks
 from plugins.module_utils.workers import worker_power
 from plugins.modules import worker_vm
 from tests.fakes.calling import CONNECTION
+from tests.fakes.worker_cluster import disk
 
 OFFERED = ("grid_t4-16c", "grid_t4-8c")
 GIGABYTE = 2**20
@@ -143,7 +144,7 @@ class FakeVm:
         card = vim.vm.device.VirtualEthernetCard.NetworkBackingInfo(deviceName="somewhere")
         self.devices: list[Any] = [
             vim.vm.device.ParaVirtualSCSIController(key=1000),
-            vim.vm.device.VirtualDisk(key=2000, controllerKey=1000, unitNumber=0, capacityInKB=10 * GIGABYTE),
+            disk(name),
             vim.vm.device.VirtualVmxnet3(key=4000, backing=card, macAddress="00:50:56:80:00:01"),
         ]
 
@@ -171,6 +172,7 @@ class FakeVm:
             "config.memoryReservationLockedToMax": self.locked,
             "config.memoryAllocation.reservation": self.memory if self.locked else 0,
             "config.latencySensitivity": vim.LatencySensitivity(level=self.latency),
+            "config.files.vmPathName": f"[store] {self.name}/{self.name}.vmx",
             "config.extraConfig": [vim.option.OptionValue(key=key, value=value) for key, value in self.extra.items()],
             "guest.ipAddress": "10.0.0.9" if self.on and not self.vcenter.silent else None,
             "parent": self.vcenter.folder,
@@ -228,6 +230,8 @@ class FakeVm:
             self.devices = [one for one in self.devices if one.key != change.device.key]
             if change.operation != "remove":
                 change.device.key = max(abs(change.device.key), 1) if change.operation == "edit" else self._key()
+                if change.fileOperation == "create":
+                    change.device.backing = disk(self.name, f"{self.name}_{change.device.key}.vmdk").backing
                 self.devices.append(change.device)
 
     def _key(self) -> int:

@@ -24,7 +24,7 @@ NAMES = [{"name": "worker01"}, {"name": "worker02"}]
 
 @pytest.fixture
 def place(start: Callable[..., Simulator]) -> Simulator:
-    return start(text=HOSTS.rstrip() + STRANGER)
+    return start(text=HOSTS.replace("[shared]", "[shared, nfs]").rstrip() + STRANGER)
 
 
 @pytest.fixture
@@ -124,7 +124,8 @@ def test_some_changes_are_made_while_a_worker_runs(place: Simulator, ansible: An
     more = {**DEFAULTS, "annotation": "trains resnet", "disks_gb": [20, 50], "role": "launcher"}
     done = ansible.module("worker_vm", **desired(1, defaults=more))
     assert (done.rc, done.result["needs"]) == (0, []), done.out
-    assert methods(place, "worker01") == ["SetField", "ReconfigVM_Task"]
+    # The server chooses the UUID of a disk, which the second call records.
+    assert methods(place, "worker01") == ["SetField", "ReconfigVM_Task", "ReconfigVM_Task"]
     state = states(done)["worker01"]
     assert (state["disks_gb"], state["annotation"], state["mark"]["role"]) == ([20, 50], "trains resnet", "launcher")
     assert not ansible.module("worker_vm", **desired(1, defaults=more)).changed
@@ -211,14 +212,13 @@ def test_one_worker_that_fails_does_not_hide_the_others(place: Simulator, ansibl
 
 
 class Dataset:
-    """A disk of a user, which is attached to a virtual machine and is not in its folder."""
+    """A disk of a user, which is attached to a virtual machine; ``file`` is where the vSphere Client creates it."""
 
-    def __init__(self, place: Simulator, name: str) -> None:
-        self.place, self.name = place, name
+    def __init__(self, place: Simulator, name: str, file: str = "[shared] datasets/images.vmdk") -> None:
+        self.place, self.file = place, file
         with machine(place, name) as vm:
-            self.file = f"[{vm.ref.datastore[0].name}] datasets/images.vmdk"
             datacenter = vm.session.content.rootFolder.childEntity[0]
-            vm.session.content.fileManager.MakeDirectory(self.file.rpartition("/")[0], datacenter, True)
+            vm.session.content.fileManager.MakeDirectory(file.rpartition("/")[0], datacenter, True)
             controller = next(
                 d for d in vm.ref.config.hardware.device if isinstance(d, vim.vm.device.VirtualSCSIController)
             )
@@ -240,10 +240,17 @@ class Dataset:
                 return False
 
 
-def test_a_disk_of_a_user_is_kept_when_its_worker_is_deleted(place: Simulator, ansible: Ansible) -> None:
-    assert ansible.module("worker_vm", **desired(1)).rc == 0
-    dataset = Dataset(place, "worker01")
+@pytest.mark.parametrize(
+    "file", ["[shared] worker01/dataset.vmdk", "[shared] worker01/worker01_2.vmdk", "[nfs] worker01/worker01_1.vmdk"]
+)
+def test_a_disk_of_a_user_is_kept_when_its_worker_is_deleted(place: Simulator, ansible: Ansible, file: str) -> None:
+    built = desired(1)
+    built["workers"][0]["disks_gb"] = [10, 5]
+    assert ansible.module("worker_vm", **built).rc == 0
+    assert not ansible.module("worker_vm", **built).changed
+    dataset = Dataset(place, "worker01", file)
     assert dataset.exists
+    assert not ansible.module("worker_vm", **built).changed
     place.clear()
     deleted = ansible.module("worker_vm", **ABSENT, workers=NAMES[:1], power_cycle=True)
     assert deleted.rc == 0, deleted.out
@@ -251,6 +258,8 @@ def test_a_disk_of_a_user_is_kept_when_its_worker_is_deleted(place: Simulator, a
     assert methods(place, "worker01") == ["ShutdownGuest", "ReconfigVM_Task", "Destroy_Task"]
     assert "worker01" not in names(place)
     assert dataset.exists
+    dataset.file = "[shared] worker01/worker01_1.vmdk"
+    assert not dataset.exists, "disks_gb created this disk"
 
 
 def test_a_disk_of_a_user_is_not_resized(place: Simulator, ansible: Ansible) -> None:

@@ -13,7 +13,7 @@ from ..vsphere import properties, tasks
 from ..vsphere.escaped_names import plain
 from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import vim
-from . import worker_mark
+from . import foreign_disks, worker_mark
 from .machine import Machine
 from .worker_cluster import WorkerCluster
 from .worker_spec import WorkerSpec
@@ -106,7 +106,10 @@ def begin(
 ) -> tasks.Started:
     """Start to clone the template; the result of the task is the new machine."""
     # The clone has the marker from the start, so that the next run can continue if this run is killed here.
-    building = vim.option.OptionValue(key=worker_mark.BUILDING, value=desired.name)
+    options = {
+        worker_mark.BUILDING: desired.name,
+        foreign_disks.RECORD: foreign_disks.record_of_clone(template, location.snapshot),
+    }
     spec = vim.vm.CloneSpec(
         location=vim.vm.RelocateSpec(
             host=cluster.host_named(host),
@@ -117,7 +120,7 @@ def begin(
         snapshot=location.snapshot,
         powerOn=False,
         template=False,
-        config=vim.vm.ConfigSpec(extraConfig=[building]),
+        config=vim.vm.ConfigSpec(extraConfig=[vim.option.OptionValue(key=key, value=options[key]) for key in options]),
     )
     tried = f"clone it from {template.name}"
     with translating_faults(desired.name, tried):

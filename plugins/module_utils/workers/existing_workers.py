@@ -12,8 +12,8 @@ from ..vsphere import custom_fields, inventory, properties
 from ..vsphere.escaped_names import plain
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
-from . import customise, nics, worker_gpus, worker_identity, worker_mark
-from .machine import GROUPS, GROUPS_SINCE, Machine
+from . import customise, foreign_disks, nics, worker_gpus, worker_identity, worker_mark
+from .machine import GROUPS, GROUPS_SINCE, HOME, Machine
 
 PATHS = (
     "name",
@@ -24,6 +24,7 @@ PATHS = (
     "runtime.powerState",
     "guest.ipAddress",
     "guest.net",
+    HOME,
 )
 
 
@@ -52,6 +53,7 @@ class ExistingWorker(_Reachable):
     vm_rdma_protocol: str | None
     vm_rdma_classes: list[str]
     vm_rdma_addresses: list[str]
+    vm_foreign_disks: list[str]
 
 
 def read_workers(session: Session, clusters: Collection[str] = ()) -> list[ExistingWorker]:
@@ -65,9 +67,9 @@ def read_workers(session: Session, clusters: Collection[str] = ()) -> list[Exist
     hosts = properties.read_many(session, list(homes.values()), ("name",))
     names = {key: str(values["name"]) for key, values in hosts.items()}
     machines = [
-        Machine(session, ref, values_by_id[ref._moId], str(marks[ref._moId]["name"]))
+        Machine(session, ref, values_by_id[ref._moId], str(mark["name"]), built=bool(mark.get("built")))
         for ref in chosen
-        if ref._moId in values_by_id
+        if ref._moId in values_by_id and (mark := marks[ref._moId])
     ]
     read = [_worker(machine, marks[machine.ref._moId], names) for machine in machines]
     return sorted(read, key=lambda worker: worker["name"])
@@ -138,6 +140,7 @@ def _worker(machine: Machine, mark: Mapping[str, Any], hosts: Mapping[str, str])
         "vm_rdma_protocol": next((card.deviceProtocol for card in nics.rdma_cards(machine)), None),
         "vm_rdma_classes": nics.classes_of(machine),
         "vm_rdma_addresses": list(filter(None, (_address(machine, card) for card in rdma))),
+        "vm_foreign_disks": [foreign_disks.files([disk]) for disk in foreign_disks.attached(machine)],
     }
     if address:
         worker["ansible_host"] = address

@@ -1,15 +1,25 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The disks that are attached to a worker and do not belong to it: data of a user, or a volume of Kubernetes.
+"""The disks of a worker, and those attached to it that belong to somebody else: data of a user, a volume of Kubernetes.
 
-vSphere deletes a virtual machine with all its disks, whatever folder they are in, so these are detached first. A disk
-is foreign if its file is outside the folder of the virtual machine, if it is a first class disk, or if several virtual
-machines may write to it.
+vSphere deletes a virtual machine with all its disks, so foreign disks are detached first. The file of a disk does not
+show whose it is: the vSphere Client puts a disk of a user into the folder of the virtual machine, with a name like
+those of the worker's disks. So the worker keeps a record of the disks that this collection cloned or created, in its
+advanced settings. All other disks are foreign, and so is a disk of the record that became a first class disk or that
+several virtual machines may write to.
+
+The record identifies a disk by the UUID that it keeps in snapshots and moves to other datastores. The server chooses
+the UUID when it creates the disk. Until the UUID is known, the record contains the place and the size of the disk, from
+the same call that creates it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import collections
+import itertools
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ..errors import StillDiffers
@@ -19,32 +29,67 @@ from ..vsphere.sdk import vim
 from .capacity import machines
 from .machine import HOME, Machine
 
+RECORD = "dml.vsphere.disks"
 MULTI_WRITER = "sharingMultiWriter"
-DETACH_SECONDS = 600
+SECONDS = 600
+_PLACE = "place "
 
 
 def own(machine: Machine) -> list[Any]:
     """Return the disks that belong to the virtual machine; of a template all, because a clone has a copy of each."""
-    foreign = [] if machine["config.template"] else attached(machine)
-    return [disk for disk in machine.devices(vim.vm.device.VirtualDisk) if disk not in foreign]
+    disks = _disks(machine)
+    return disks if machine["config.template"] else _own_among(machine, disks)
 
 
 def attached(machine: Machine) -> list[Any]:
     """Return the foreign disks of a virtual machine."""
-    return [disk for disk in machine.devices(vim.vm.device.VirtualDisk) if _is_foreign(machine, disk)]
+    mine = _own_among(machine, _disks(machine))
+    return [disk for disk in _disks(machine) if disk not in mine]
 
 
 def files(disks: Iterable[Any]) -> str:
     """Return the files of disks as a user reads them in vCenter."""
-    return ", ".join(_file(disk) for disk in disks)
+    return ", ".join(_file(disk) or f"disk {disk.key}" for disk in disks)
 
 
 def in_snapshots(machine: Machine) -> list[Any]:
     """Return the foreign disks in the snapshots of a virtual machine; vSphere deletes them too."""
     refs = list(_snapshots(machine["snapshot"].rootSnapshotList)) if machine["snapshot"] else []
     read = properties.read_many(machine.session, refs, (machines.DEVICES,)).values()
-    disks = [disk for values in read for disk in machines.devices(values, vim.vm.device.VirtualDisk)]
-    return list({_file(disk): disk for disk in disks if _is_foreign(machine, disk)}.values())
+    kept = [machines.devices(values, vim.vm.device.VirtualDisk) for values in read]
+    foreign = [disk for disks in kept for disk in disks if disk not in _own_among(machine, disks)]
+    return list({_file(disk): disk for disk in foreign}.values())
+
+
+def is_recorded(machine: Machine) -> bool:
+    """Return whether the record contains the UUIDs of all disks of the worker."""
+    entries = _entries(machine)
+    is_settled = RECORD in machine.extra and not any(entry.startswith(_PLACE) for entry in entries)
+    return is_settled and all(_identity(disk) in entries for disk in own(machine))
+
+
+def record(machine: Machine, changes: Iterable[Any] = ()) -> str:
+    """Return the record of a worker, with the disks that these changes of devices create."""
+    before = [entry for entry in _entries(machine) if not entry.startswith(_PLACE)]
+    there = [_identity(disk) for disk in _own_among(machine, _disks(machine))]
+    created = [_place(change.device) for change in changes if change.fileOperation == "create"]
+    return json.dumps(list(dict.fromkeys([*before, *there, *created])))
+
+
+def record_of_clone(template: Machine, snapshot: Any = None) -> str:
+    """Return the record of a new clone, which has a copy of each disk of the template or snapshot at the same place."""
+    disks = _disks(template)
+    if snapshot:
+        values = properties.read_many(template.session, [snapshot], (machines.DEVICES,))[snapshot._moId]
+        disks = machines.devices(values, vim.vm.device.VirtualDisk)
+    return json.dumps([_place(disk) for disk in disks])
+
+
+def settle(machine: Machine) -> None:
+    """Replace the places in the record by the UUIDs of the disks."""
+    if not is_recorded(machine):
+        option = vim.option.OptionValue(key=RECORD, value=record(machine))
+        _reconfigure(machine, "record its disks", extraConfig=[option])
 
 
 def detach(machine: Machine) -> None:
@@ -55,21 +100,84 @@ def detach(machine: Machine) -> None:
         return
     tried = f"detach {files(disks)}"
     removed = [vim.vm.device.VirtualDeviceSpec(operation="remove", device=disk) for disk in disks]
-    spec = vim.vm.ConfigSpec(changeVersion=machine["config.changeVersion"], deviceChange=removed)
-    with translating_faults(machine.name, tried):
-        task = machine.ref.ReconfigVM_Task(spec)
-    tasks.wait(machine.session, tasks.Started(task, machine.name, tried), DETACH_SECONDS)
-    machine.refresh()
+    _reconfigure(machine, tried, deviceChange=removed)
     if attached(machine):
         reason = "the server accepted it, yet they are attached"
         raise StillDiffers(machine.name, tried, reason, "detach them in vCenter, keep their files, and run again")
 
 
-def _is_foreign(machine: Machine, disk: Any) -> bool:
-    if not _file(disk) or not machine[HOME]:
-        return False
-    shared = getattr(disk.backing, "sharing", None) == MULTI_WRITER
-    return bool(_folder(_file(disk)) != _folder(machine[HOME]) or disk.vDiskId or shared)
+def _reconfigure(machine: Machine, tried: str, **changes: Any) -> None:
+    spec = vim.vm.ConfigSpec(changeVersion=machine["config.changeVersion"], **changes)
+    with translating_faults(machine.name, tried):
+        task = machine.ref.ReconfigVM_Task(spec)
+    tasks.wait(machine.session, tasks.Started(task, machine.name, tried), SECONDS)
+    machine.refresh()
+
+
+def _disks(machine: Machine) -> list[Any]:
+    return machine.devices(vim.vm.device.VirtualDisk)
+
+
+def _own_among(machine: Machine, disks: Sequence[Any]) -> list[Any]:
+    """Return which disks, sorted by key, are the worker's."""
+    known = _recorded(machine, disks)
+    private = [disk for disk in disks if not disk.vDiskId and _sharing(disk) != MULTI_WRITER]
+    if known is None:
+        return _unrecorded(machine, private)
+    # A copy of a disk's file has the UUID of the disk.
+    same = collections.Counter(map(_identity, disks))
+    return [disk for disk in private if known & _names(disk) and same[_identity(disk)] == 1]
+
+
+def _recorded(machine: Machine, disks: Iterable[Any]) -> set[str] | None:
+    """Return the entries of the record; None if it names none of the disks, as after a restore from a backup."""
+    entries = set(_entries(machine))
+    return entries if any(entries & _names(disk) for disk in disks) else None
+
+
+def _entries(machine: Machine) -> list[str]:
+    try:
+        entries = json.loads(machine.extra.get(RECORD) or "[]")
+    except (ValueError, RecursionError):
+        return []
+    return [entry for entry in entries if isinstance(entry, str)] if isinstance(entries, list) else []
+
+
+def _unrecorded(machine: Machine, disks: Iterable[Any]) -> list[Any]:
+    """Return the disks of a worker without a record, which an earlier release built.
+
+    vSphere gives the name of the virtual machine to the first disk of a clone, and no later disk gets that name. Of the
+    others, those are the worker's whose sizes are the expected ones, one after another. An adopted machine had its
+    disks before.
+    """
+    home = str(machine[HOME] or "").removesuffix(".vmx")
+    local = [disk for disk in disks if home and _folder(_file(disk)) == _folder(home)]
+    if not machine.built:
+        return local
+    pairs = itertools.takewhile(lambda pair: _gigabytes(pair[0]) == pair[1], zip(local, machine.expected_gb))
+    expected = [disk for disk, _size in pairs]
+    first = re.compile(re.escape(home) + r"(-\d{6})?\.vmdk")
+    return [disk for disk in local if disk in expected or first.fullmatch(_file(disk))]
+
+
+def _names(disk: Any) -> set[str]:
+    return {_identity(disk), _place(disk)}
+
+
+def _identity(disk: Any) -> str:
+    return str(getattr(disk.backing, "uuid", None) or "").lower() or _file(disk)
+
+
+def _place(disk: Any) -> str:
+    return f"{_PLACE}{disk.controllerKey}:{disk.unitNumber} {disk.capacityInKB} KB"
+
+
+def _sharing(disk: Any) -> str | None:
+    return getattr(disk.backing, "sharing", None)
+
+
+def _gigabytes(disk: Any) -> int:
+    return -(-int(disk.capacityInKB) // (1024 * 1024))
 
 
 def _file(disk: Any) -> str:
@@ -77,8 +185,8 @@ def _file(disk: Any) -> str:
 
 
 def _folder(file: str) -> str:
-    """Return the folder of a file on any datastore; vSphere writes ``[datastore] folder/file``."""
-    return file.partition("] ")[2].rpartition("/")[0]
+    """Return the folder of a file with its datastore; vSphere writes ``[datastore] folder/file``."""
+    return file.rpartition("/")[0]
 
 
 def _snapshots(trees: Iterable[Any]) -> Iterator[Any]:

@@ -14,7 +14,7 @@ from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from .capacity import machines
 
-# The file of its configuration; its own disks are in the same folder.
+# The file of its configuration.
 HOME = "config.files.vmPathName"
 LIGHT = ("name", "runtime.host", "runtime.powerState", "config.template")
 PATHS = (
@@ -56,12 +56,18 @@ HOLDING = (
 
 @dataclass
 class Machine:
-    """One virtual machine: its reference, the properties from the latest read, and the name of its worker."""
+    """One virtual machine: its reference, the properties from the latest read, and the name of its worker.
+
+    ``built`` is false for a machine that this collection did not build. ``expected_gb`` are the sizes that the options
+    and the template of a worker give to its disks.
+    """
 
     session: Session
     ref: Any
     values: Mapping[str, Any] = field(default_factory=dict)
     worker: str = ""
+    built: bool = True
+    expected_gb: Sequence[int] = ()
 
     def __getitem__(self, path: str) -> Any:
         """Return a property from the latest read; None if it is not set."""

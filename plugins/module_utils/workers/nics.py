@@ -62,15 +62,46 @@ def desired_cards(
     """Return the desired cards; those for RDMA in the order of the options."""
     after: dict[str, Any] = {}
     if (given := desired[MANAGEMENT]) is not None:
-        after[MANAGEMENT] = _desired(given, current.get(MANAGEMENT) or {}, macs.get(MANAGEMENT), networks)
+        there = current.get(MANAGEMENT) or {}
+        mac = (given.get("mac") or "").lower() or there.get("mac") or macs.get(MANAGEMENT)
+        after[MANAGEMENT] = _desired(given, mac, networks)
     if desired[RDMA] is not None:
-        there, new = list(current.get(RDMA) or []), keys(len(desired[RDMA]))[1:]
-        requested = [{**given, "place_mac": macs.get(key)} for given, key in zip(desired[RDMA], new)]
-        after[RDMA] = [
-            _desired_rdma(desired.name, given, {} if index is None else there[index], macs.get(key), networks)
-            for given, key, index in zip(desired[RDMA], new, matching(requested, there))
+        cards, places = list(current.get(RDMA) or []), [macs.get(key) for key in keys(len(desired[RDMA]))[1:]]
+        requested = [{**given, "place_mac": mac} for given, mac in zip(desired[RDMA], places)]
+        matched = [{} if index is None else cards[index] for index in matching(requested, cards)]
+        addresses = _addresses(desired[RDMA], matched, places)
+        desired_nics = [
+            _desired_rdma(desired.name, given, card, mac, networks)
+            for given, card, mac in zip(desired[RDMA], matched, addresses)
         ]
+        # The next call must match the entries with the same cards.
+        settled = in_order_of(current, {RDMA: desired_nics})[RDMA]
+        after[RDMA] = [settled[index] for index in matching(requested, settled) if index is not None]
+    _refuse_equal_addresses(desired.name, [*after.get(RDMA, []), after.get(MANAGEMENT) or {}])
     return after
+
+
+def _addresses(
+    requested: Sequence[Mapping[str, Any]], matched: Sequence[Mapping[str, Any]], places: Sequence[str | None]
+) -> list[str | None]:
+    """Return the MAC address of each RDMA card: the requested one, that of its card, or one of the places.
+
+    A new card takes the address of another place if a card that came before it in the options has that of its place.
+    """
+    given = [str(nic.get("mac") or "").lower() or None for nic in requested]
+    kept = [mac or (card.get("mac") if card.get("mac") not in given else None) for mac, card in zip(given, matched)]
+    free = [mac for mac in places if mac not in kept]
+    own = [mac or (place if place in free else None) for mac, place in zip(kept, places)]
+    rest = iter([mac for mac in free if mac not in own])
+    return [mac or next(rest, None) for mac in own]
+
+
+def _refuse_equal_addresses(name: str, cards: Sequence[Mapping[str, Any]]) -> None:
+    macs = [card["mac"] for card in cards if card.get("mac")]
+    for mac in macs:
+        if macs.count(mac) > 1:
+            reason = "two of its cards would have it"
+            raise Refused(name, f"give {mac} to a card", reason, "request another MAC address for one of them")
 
 
 def in_order_of(current: Mapping[str, Any], cards: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,20 +192,15 @@ def _mac(number: int) -> str:
     return f"{_PREFIX}:{number >> 16:02x}:{number >> 8 & 0xFF:02x}:{number & 0xFF:02x}"
 
 
-def _desired(given: Mapping[str, Any], there: Mapping[str, Any], mac: str | None, networks: Networks) -> dict[str, Any]:
-    network = networks.named(given["portgroup"])
-    return {
-        "portgroup": network.name,
-        "mac": (given.get("mac") or "").lower() or there.get("mac") or mac,
-        "connected": True,
-    }
+def _desired(given: Mapping[str, Any], mac: str | None, networks: Networks) -> dict[str, Any]:
+    return {"portgroup": networks.named(given["portgroup"]).name, "mac": mac, "connected": True}
 
 
 def _desired_rdma(
     name: str, given: Mapping[str, Any], there: Mapping[str, Any], mac: str | None, networks: Networks
 ) -> dict[str, Any]:
     network, device_class = networks.named(given["portgroup"]), given.get("device_class")
-    nic = _desired(given, there, mac, networks)
+    nic = _desired(given, mac, networks)
     if device_class:
         return {**nic, "device_class": device_class}
     if not network.key:

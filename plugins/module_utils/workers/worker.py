@@ -17,6 +17,7 @@ from . import (
     candidate_hosts,
     clone,
     customise,
+    foreign_disks,
     hardware_limits,
     nics,
     sizing,
@@ -101,7 +102,7 @@ class Worker:
         after = {**current, **self._hardware(current, base, host), **nics.in_order_of(current, cards)}
         if any(after[key] != current[key] for key in ("gpus", nics.RDMA)):
             self._refuse_excess(after, host)
-        after.update({"exists": True, "host": host, "mark": owned, "confirmed": True})
+        after.update({"exists": True, "host": host, "mark": owned, "confirmed": True, "disks_recorded": True})
         after.update(vm_folder.name_and_folder(self.context, self.desired, current))
         after["power"] = self.desired["power"]
         guest_data = customise.desired_data(self.desired, cards)
@@ -277,6 +278,7 @@ class Worker:
             left = ", ".join(_managed(after, facts(self.cluster, machine)))
             reason = f"the server accepted the change, yet did not apply it: {left or 'its configuration'}"
             raise StillDiffers(self.target, "reconfigure it", reason, "see vCenter's log (vpxd.log) and run again")
+        foreign_disks.settle(machine)
 
     def _report(self, what: str) -> None:
         self.context.report(self.target, what)
@@ -292,7 +294,8 @@ class Worker:
             spec.name = after["name"]
         sizing.change(spec, _managed(after, now), machine, new_key)
         nics.change(spec, _managed(after, now), machine, self.cluster.networks, new_key)
-        options = {worker_mark.BUILDING: ""} if building else {}
+        options = {foreign_disks.RECORD: foreign_disks.record(machine, spec.deviceChange)}
+        options.update({worker_mark.BUILDING: ""} if building else {})
         if building or not now["confirmed"]:
             options[worker_mark.CONFIRMATION] = worker_mark.confirmation(after["mark"], machine)
         if self.desired.gpus is not None and now["gpus"] != after["gpus"]:

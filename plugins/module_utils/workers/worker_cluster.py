@@ -54,7 +54,7 @@ class WorkerCluster:
         self.identities = WorkerIdentities(definitions, self._light)
         refs = self._refs(desired)
         read = machine.read(self.session, list(refs.values()))
-        self.machines = {name: replace(read[ref._moId], worker=name) for name, ref in refs.items() if ref._moId in read}
+        self.machines = {name: self._named(name, read[ref._moId]) for name, ref in refs.items() if ref._moId in read}
         self._read_running()
 
     def find(self, name: str, role: str) -> Machine:
@@ -63,6 +63,10 @@ class WorkerCluster:
             tried = f"find the {role} {name!r}"
             raise NotFound(self.session.server, tried, "no virtual machine has that name", f"correct the {role}")
         return self.machines[name]
+
+    def _named(self, name: str, vm: Machine) -> Machine:
+        is_unfinished = vm.extra.get(worker_mark.BUILDING) == vm.shown
+        return replace(vm, worker=name, built=bool((self.mark_of(vm) or {"built": is_unfinished}).get("built")))
 
     def mark_of(self, vm: Machine) -> dict[str, Any] | None:
         """Return the mark of a machine."""

@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import Refused
 from ..vsphere.properties import Values
 from ..vsphere.session import Session
-from . import candidate_hosts, clone, nics, worker_demand, worker_gpus, worker_power
+from . import candidate_hosts, clone, nics, sizing, worker_demand, worker_gpus, worker_power
 from .context import Assignment, Context, ReportProgress
 from .placement import place
 from .worker_cluster import WorkerCluster
@@ -40,6 +40,7 @@ class WorkerSet:
         names = [desired.name for desired in self.worker_specs]
         cluster.refresh([*names, *(desired["template"] for desired in self.worker_specs if desired["template"])])
         if options.state == "present":
+            self._expect_disks()
             self._check_hosts()
             self._assign_hosts(names)
             self._assign_macs()
@@ -47,6 +48,14 @@ class WorkerSet:
     def makes_room(self, subject: Any) -> bool:
         """Return whether a worker must move away before another one can start to move."""
         return bool(self.assignments[subject.target].makes_room_for)
+
+    def _expect_disks(self) -> None:
+        machines = self.context.cluster.machines
+        for desired in self.worker_specs:
+            template, asked = machines.get(desired["template"] or ""), desired["disks_gb"] or []
+            if there := machines.get(desired.name):
+                copied = sizing.facts(template)["disks_gb"] if template else []
+                there.expected_gb = [*asked, *copied[len(asked) :]]
 
     def _await_addresses(self) -> None:
         started = [assignment.started for assignment in self.assignments.values() if assignment.started]

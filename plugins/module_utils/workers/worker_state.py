@@ -7,14 +7,14 @@ from __future__ import annotations
 from typing import Any
 
 from ..core import names
-from . import customise, nics, sizing, unified_memory, worker_gpus, worker_mark
+from . import customise, foreign_disks, nics, sizing, unified_memory, worker_gpus, worker_mark
 from .machine import Machine
 from .worker_cluster import WorkerCluster
 
 KEYS = (
     *("exists", "name", "folder", "host", "power"),
     *("cpus", "cores_per_socket", "memory_mb", "memory_reserved", "cpu_reserved_mhz"),
-    *("latency_sensitivity", "firmware", "numa", "disks_gb", "gpus", "mmio_gb"),
+    *("latency_sensitivity", "firmware", "numa", "disks_gb", "disks_recorded", "gpus", "mmio_gb"),
     *("vgpu_unified_memory", "management_nic", "rdma_nics", "guest", "annotation", "mark", "confirmed", "address"),
 )
 
@@ -35,6 +35,7 @@ def facts(cluster: WorkerCluster, machine: Machine | None) -> dict[str, Any]:
         "power": "on" if machine.on else "off",
         **sizing.facts(machine),
         **nics.facts(machine, cluster.networks),
+        "disks_recorded": foreign_disks.is_recorded(machine),
         "gpus": worker_gpus.names_of([assigned.gpu for assigned in worker_gpus.assigned_gpus(machine)]),
         "mmio_gb": worker_gpus.window_gb(machine.extra),
         unified_memory.OPTION: unified_memory.state(machine),

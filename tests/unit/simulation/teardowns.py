@@ -91,7 +91,9 @@ class TeardownCalls(RoleCalls):
     def worker_vm_info(self, _options: Result) -> Result:
         workers = [(name, True) for name in sorted(self.built.workers)]
         workers += [(name, False) for name in sorted(self.built.adopted)]
-        shown = [{"name": name, "vm_name": name, "vm_built": is_built} for name, is_built in workers]
+        shown = [
+            {"name": name, "vm_name": name, "vm_built": is_built, "vm_foreign_disks": []} for name, is_built in workers
+        ]
         return {"workers": shown, "unfinished": sorted(self.built.unfinished)}
 
     def worker_vm(self, options: Result) -> Result:

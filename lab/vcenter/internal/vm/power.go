@@ -1,8 +1,13 @@
 package vm
 
 import (
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/soap"
@@ -164,8 +169,9 @@ func (m *Methods) ShutdownGuest(ctx *simulator.Context, _ *types.ShutdownGuest) 
 	return body
 }
 
-// DestroyTask removes a powered-off virtual machine.
+// DestroyTask removes a powered-off virtual machine. Detached disks in its folder stay, which vcsim deletes.
 // VMware: vSphere API reference, ManagedEntity.Destroy_Task; InvalidPowerState for a running one.
+// Ours: a disk that is not attached is not a file of the virtual machine (unproven).
 func (m *Methods) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap.HasFault {
 	t := m.run(ctx, "destroyTask", "VirtualMachine.destroy", func(j *vcsim.Job) (any, vcsim.Fault) {
 		now := m.read(j.Ctx)
@@ -174,6 +180,7 @@ func (m *Methods) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) s
 				ExistingState: types.VirtualMachinePowerStatePoweredOn}
 		}
 		result, fault := m.dispatchThen(j, "Destroy", now, func() (any, vcsim.Fault) {
+			m.keepDisks(j.Ctx)
 			return m.forwardAlone(j, func(c *simulator.Context) soap.HasFault {
 				return m.VirtualMachine.DestroyTask(c, req)
 			})
@@ -184,6 +191,27 @@ func (m *Methods) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) s
 		return result, fault
 	})
 	return &methods.Destroy_TaskBody{Res: &types.Destroy_TaskResponse{Returnval: t}}
+}
+
+// keepDisks lets vcsim delete only the description of the virtual machine if its folder contains other disks, and not
+// the whole folder.
+func (m *Methods) keepDisks(ctx *simulator.Context) {
+	ctx.WithLock(m.VirtualMachine, func() {
+		var home object.DatastorePath
+		home.FromString(m.Config.Files.VmPathName)
+		attached := map[string]bool{}
+		for _, d := range m.Config.Hardware.Device {
+			if b, ok := d.GetVirtualDevice().Backing.(types.BaseVirtualDeviceFileBackingInfo); ok {
+				name := strings.TrimSuffix(path.Base(b.GetVirtualDeviceFileBackingInfo().FileName), ".vmdk")
+				attached[name+".vmdk"], attached[name+"-flat.vmdk"] = true, true
+			}
+		}
+		store := ctx.Map.FindByName(home.Datastore, m.Datastore).(*simulator.Datastore)
+		files, _ := filepath.Glob(filepath.Join(store.Summary.Url, path.Dir(home.Path), "*.vmdk"))
+		if slices.ContainsFunc(files, func(f string) bool { return !attached[filepath.Base(f)] }) {
+			m.Config.Files.LogDirectory = m.Config.Files.VmPathName
+		}
+	})
 }
 
 // UnregisterVM removes a powered-off virtual machine from the inventory, and from the rules of its cluster.

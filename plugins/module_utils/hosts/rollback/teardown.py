@@ -38,10 +38,11 @@ def plan(read: Data) -> dict[str, Any]:
 
 
 def _removals(read: Data) -> dict[str, Any]:
-    fabric, due = read["fabric"], read["due"]
+    fabric, due, built = read["fabric"], read["due"], [vm for vm in read["workers"] if vm["vm_built"]]
     return {
         "rules": read["rules"],
-        "delete": sorted([*(vm["name"] for vm in read["workers"] if vm["vm_built"]), *read["unfinished"]]),
+        "delete": sorted([*(vm["name"] for vm in built), *read["unfinished"]]),
+        "keep": [f"{file} of {vm['name']}" for vm in built for file in vm["vm_foreign_disks"]],
         "unmark": [vm["name"] for vm in read["workers"] if not vm["vm_built"]],
         "untag": _tagged(fabric),
         "fabric": _is_built(fabric),
@@ -118,6 +119,7 @@ def _lines(removals: Data, switch: str, fabric: Data, vm_names: Mapping[str, str
     sentences = (
         (removals["rules"], "remove the rules and overrides of the workers"),
         (removals["delete"], f"delete {_listed(removals['delete'], vm_names)} with their disks"),
+        (removals["keep"], f"detach and keep {', '.join(removals['keep'])}, which this collection did not create"),
         (removals["unmark"], f"remove the mark from {adopted}, which were adopted and stay"),
         (removals["hosts"], _restoring(removals)),
         (removals["untag"], f"remove the tag for PVRDMA from {', '.join(removals['untag'])}"),

@@ -50,6 +50,18 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         "`acceptance` with the account that `account` created, which has no other privileges",
     ),
     Assumption(
+        "UUIDs of disks",
+        "A disk keeps the UUID of its backing in snapshots and moves to other datastores; a clone gets another UUID.",
+        (f"{_HERE}/workers/foreign_disks.py", "def _identity"),
+        "`workers` changes nothing after a snapshot and a Storage vMotion of a worker with `disks_gb`",
+    ),
+    Assumption(
+        "detached disks",
+        "vSphere deletes a virtual machine with its disks, and keeps a detached disk in its folder.",
+        (f"{_HERE}/workers/absent_worker.py", "foreign_disks.detach"),
+        "`teardown` of a worker to which the vSphere Client added a disk",
+    ),
+    Assumption(
         "counters of RDMA devices",
         "`esxcli rdma device stats get` returns the numbers of received and sent packets and bytes.",
         (f"{_HERE}/hosts/network.py", "rdma device stats get"),

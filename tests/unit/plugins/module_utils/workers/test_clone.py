@@ -14,7 +14,7 @@ from plugins.module_utils.errors import NotFound, Refused
 from plugins.module_utils.vsphere import properties
 from plugins.module_utils.workers import clone
 from plugins.module_utils.workers.worker_spec import WorkerSpec
-from tests.fakes.worker_cluster import STORE, FakeWorkerCluster, machine, with_values
+from tests.fakes.worker_cluster import STORE, FakeWorkerCluster, disk, machine, with_values
 
 ELSEWHERE = vim.Datastore("datastore-9")
 GIVEN = {"template": "golden", "clone": "full", "folder": None, "resource_pool": None, "datastore": None}
@@ -127,18 +127,21 @@ def test_a_linked_clone_without_its_snapshot_is_refused() -> None:
         location_of(template_with(none), clone="linked", snapshot="cuda")
 
 
-def test_a_clone_has_the_building_marker_from_the_start_and_stays_off() -> None:
+def test_a_clone_has_marker_and_record_and_stays_off(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, requested = FakeWorkerCluster(), dict[str, Any]()
 
     def clone_task(**given: Any) -> str:
         requested.update(given)
         return "task-1"
 
-    golden = SimpleNamespace(name="golden", ref=SimpleNamespace(CloneVM_Task=clone_task))
+    golden = machine("golden")
+    golden.ref = SimpleNamespace(CloneVM_Task=clone_task)
+    of_snapshot = {"snapshot-1": {"config.hardware.device": [disk("golden"), disk("golden", "golden_1.vmdk", 1)]}}
+    monkeypatch.setattr(properties, "read_many", lambda _session, _refs, _paths: of_snapshot)
     location = clone.CloneLocation(
         vim.Folder("folder-5"), vim.ResourcePool("pool-5"), STORE, vim.vm.Snapshot("snapshot-1")
     )
-    started = clone.begin(cluster, WorkerSpec("w1", GIVEN), golden, location, "esx2")  # type: ignore[arg-type]
+    started = clone.begin(cluster, WorkerSpec("w1", GIVEN), golden, location, "esx2")
     spec = requested["spec"]
     assert (started.task, started.target, started.tried) == ("task-1", "w1", "clone it from golden")
     assert (requested["name"], requested["folder"]._moId, spec.powerOn, spec.template) == (
@@ -148,4 +151,7 @@ def test_a_clone_has_the_building_marker_from_the_start_and_stays_off() -> None:
         False,
     )
     assert (spec.location.host._moId, spec.location.diskMoveType) == ("host-2", "createNewChildDiskBacking")
-    assert [(one.key, one.value) for one in spec.config.extraConfig] == [(clone.worker_mark.BUILDING, "w1")]
+    assert {one.key: one.value for one in spec.config.extraConfig} == {
+        clone.worker_mark.BUILDING: "w1",
+        clone.foreign_disks.RECORD: '["place 1000:0 10485760 KB", "place 1000:1 10485760 KB"]',
+    }

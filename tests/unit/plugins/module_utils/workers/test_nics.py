@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -67,6 +67,49 @@ def test_an_added_card_leaves_the_others_and_their_addresses() -> None:
     ((operation, card),) = changed(machine("w1", rail(4001, SECOND)), nic(), nic())
 
     assert (operation, card.macAddress) == ("add", FIRST), "the card of the second entry stays that of the second"
+
+
+def cards_of(entries: Sequence[Mapping[str, Any]]) -> Machine:
+    cards = [rail(4001 + at, one["mac"], one["device_class"], one["portgroup"]) for at, one in enumerate(entries)]
+    return machine("w1", *cards)
+
+
+def test_all_cards_get_different_addresses_and_keep_them() -> None:
+    """Every change of up to three entries of two classes and two networks, against a brute-force search."""
+    kinds = [nic("cx6"), nic("cx7"), nic("cx7", MANAGEMENT)]
+    lists = [entries for count in range(4) for entries in itertools.product(kinds, repeat=count)]
+    macs = dict(zip(nics.keys(3)[1:], (FIRST, SECOND, THIRD)))
+    for before, after in itertools.product(lists, lists):
+        there = cards_of(addressed(before, {}, macs))
+
+        got = addressed(after, nics.facts(there, KNOWN), macs)
+
+        assert len({one["mac"] for one in got}) == len(after), (before, after, got)
+        built = cards_of(nics.in_order_of(nics.facts(there, KNOWN), {"rdma_nics": got})["rdma_nics"])
+        assert addressed(after, nics.facts(built, KNOWN), macs) == got, (before, after)
+        kept = {one["mac"] for one in got} & {one["mac"] for one in nics.facts(there, KNOWN)["rdma_nics"]}
+        assert len(kept) == min(len(before), len(after)), (before, after)
+
+
+def addressed(
+    entries: Sequence[Mapping[str, Any]], current: Mapping[str, Any], macs: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Return the desired cards of these entries."""
+    spec = WorkerSpec("w1", {"rdma_nics": list(entries)})
+    return list(nics.desired_cards(spec, current, KNOWN, macs)["rdma_nics"])
+
+
+def test_an_address_requested_for_another_card_is_given_up() -> None:
+    there = nics.facts(machine("w1", rail(4001, FIRST)), KNOWN)
+
+    got = addressed([nic(), {**nic("cx6"), "mac": FIRST}], there, MACS)
+
+    assert [card["mac"] for card in got] == [SECOND, FIRST]
+
+
+def test_an_address_requested_twice_is_refused() -> None:
+    with pytest.raises(Refused, match=f"w1: could not give {FIRST} to a card: two of its cards would have it"):
+        addressed([{**nic(), "mac": FIRST}, {**nic("cx6"), "mac": FIRST.upper()}], {}, MACS)
 
 
 def test_a_card_without_an_entry_is_removed() -> None:

@@ -343,25 +343,3 @@ def test_foreign_machines_are_left_alone(marked: Any, words: str) -> None:
 
 def test_removed_objects_are_gone() -> None:
     assert keys(absent(FakeWorkerCluster())) == set()
-
-
-def disk(file: str, **more: Any) -> Any:
-    """A disk with this file on the datastore store."""
-    sharing = more.pop("sharing", None)
-    backing = vim.vm.device.VirtualDisk.FlatVer2BackingInfo(fileName=f"[store] {file}", sharing=sharing)
-    return vim.vm.device.VirtualDisk(key=2005, capacityInKB=2**20, backing=backing, **more)
-
-
-@pytest.mark.parametrize(
-    ("attached", "is_kept"),
-    [
-        (disk("w1/data.vmdk"), False),
-        (disk("datasets/data.vmdk"), True),
-        (disk("w1/fcd.vmdk", vDiskId=vim.vslm.ID(id="52 0a")), True),
-        (disk("w1/shared.vmdk", sharing="sharingMultiWriter"), True),
-    ],
-)
-def test_a_foreign_disk_is_kept(attached: Any, is_kept: bool) -> None:
-    plan = absent(ours(attached, on=False, config__files__vmPathName="[store] w1/w1.vmx"))
-    file = attached.backing.fileName
-    assert plan.warnings == ((f"foreign, detached and kept: {file}",) if is_kept else ())

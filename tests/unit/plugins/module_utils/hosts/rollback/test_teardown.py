@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -48,8 +49,14 @@ def plan(network: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     return teardown.plan(read)
 
 
-def worker(name: str, *, built: bool = True, shown: str = "") -> dict[str, Any]:
-    return {"name": name, "vm_name": shown or name, "vm_built": built}
+def worker(name: str, *, built: bool = True, shown: str = "", foreign: Sequence[str] = ()) -> dict[str, Any]:
+    return {"name": name, "vm_name": shown or name, "vm_built": built, "vm_foreign_disks": list(foreign)}
+
+
+def test_the_plan_names_the_disks_that_stay() -> None:
+    planned = plan(workers=[worker("w1", foreign=["[shared] w1/dataset.vmdk"]), worker("mine", built=False)])
+
+    assert planned["lines"][1] == "detach and keep [shared] w1/dataset.vmdk of w1, which this collection did not create"
 
 
 def test_a_renamed_worker_has_both_names_and_is_not_an_obstacle() -> None:
