@@ -184,6 +184,11 @@ fabric:
           collection C(built), and the adapter that is C(tagged) for PVRDMA.
       type: dict
     machines: {description: "The virtual machines on the port groups.", type: list, elements: dict}
+    removal:
+      description:
+        - Whether M(dml.vsphere.rdma_fabric) with V(absent) removes the C(switch), and which C(port_groups). C(in_use)
+          are the hosts and adapters that prevent it, C(shared_with) the hosts of other clusters for which it stays.
+      type: dict
 pings:
   description: One entry for each ping between two adapters.
   returned: with O(switch)

@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ..errors import CollectionError, SeveralErrors, StillDiffers, Unreachable
 from ..plan import Plan
 from ..vsphere import inventory, properties
+from ..vsphere.faults import is_caused_by
 from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
@@ -21,6 +22,9 @@ from .planner import GROUP, HOST, SWITCH
 
 PARALLEL = 16
 SETTLE_SECONDS = 15
+# Another cluster that builds or removes the same switch at this time causes these faults.
+RACES = (vim.fault.AlreadyExists, vim.fault.ConcurrentAccess, vim.fault.DuplicateName)
+ATTEMPTS = 5
 MACHINES = ("name", "network", "runtime.powerState", "runtime.host", "config.hardware.device")
 
 
@@ -52,6 +56,7 @@ class Fabric:
             "taken": others,
             "hosts": {name: vmkernel.facts(host, self.spec.switch, keys) for name, host in self.hosts.items()},
             "members": self._members(),
+            "others": self._others(),
             "machines": self._machines(),
         }
 
@@ -59,15 +64,34 @@ class Fabric:
         """Return the current fabric, sorted for the result."""
         state = self.read()
         hosts = {name: planner.host_facts(net, self.spec.switch) for name, net in state["hosts"].items()}
-        return {**{key: state[key] for key in ("switch", "port_groups", "machines")}, "hosts": hosts}
+        shown = {key: state[key] for key in ("switch", "port_groups", "machines")}
+        return {**shown, "hosts": hosts, "removal": planner.removal(state, self.spec)}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
         """Return the changes from the current to the desired fabric."""
         make = planner.plan_present if self.present else planner.plan_absent
         return make(current, self.spec)
 
-    def apply(self, plan: Plan) -> None:
-        """Apply the plan, then wait until vCenter shows the result."""
+    def apply(self, plan: Plan, attempts: int = ATTEMPTS) -> None:
+        """Apply the plan; if another cluster changes the same switch meanwhile, plan the rest again."""
+        try:
+            self._apply(plan)
+        except CollectionError as error:
+            if attempts == 1:
+                raise
+            self.apply(self._rest(error), attempts - 1)
+
+    def _rest(self, error: CollectionError) -> Plan:
+        """Return the plan of the remaining changes after a race; for other errors, raise the error."""
+        if not is_caused_by(error, *RACES):
+            raise error
+        rest = self.plan(self.read())
+        if rest.unmet:
+            raise error
+        return rest
+
+    def _apply(self, plan: Plan) -> None:
+        """Make the changes, then wait until vCenter shows the result."""
         changed = {change.key: change for change in plan.changes}
         hosts = {key.removeprefix(HOST): change for key, change in changed.items() if key.startswith(HOST)}
         if self.present:
@@ -98,6 +122,25 @@ class Fabric:
         """Return the hosts that have joined, those of other clusters by their object id."""
         names = {host.ref._moId: name for name, host in self.hosts.items()}
         return [names.get(member, member) for member in (self.switch.members if self.switch else [])]
+
+    def _others(self) -> dict[str, list[str]]:
+        """Return the hosts of other clusters on the switch, and our port groups that these clusters use.
+
+        A cluster whose host has a note about the switch may use any of its port groups.
+        """
+        known = {host.ref._moId for host in self.hosts.values()}
+        outside = {ref._moId: ref for ref in (self.switch.member_refs if self.switch else []) if ref._moId not in known}
+        read = properties.read_many(self.session, list(outside.values()), ("name", *fabric_marks.PATHS))
+        sharing = any(fabric_marks.built_on(values, self.spec.switch) for values in read.values())
+        names = [str(read[key]["name"]) if key in read else key for key in outside]
+        ours = [group for group in self.groups.values() if group.ours]
+        used = [group.name for group in ours if sharing or self._is_used_elsewhere(group, known)]
+        return {"hosts": sorted(names), "port_groups": sorted(used)}
+
+    def _is_used_elsewhere(self, group: port_groups.PortGroup, known: Collection[str]) -> bool:
+        """Return whether virtual machines of other clusters are connected to a port group."""
+        found = properties.read_linked(self.session, [group.ref], "vm", vim.VirtualMachine, ("runtime.host",))
+        return any(properties.id_of(values.get("runtime.host")) not in known for _ref, values in found)
 
     def _machines(self) -> list[dict[str, Any]]:
         """Return the virtual machines on the port groups, if there are any."""

@@ -28,7 +28,7 @@ def is_ours(description: str | None) -> bool:
     return (description or "").startswith(NOTE)
 
 
-def built_on(host: Host, switch: str) -> dict[str, Any] | None:
+def built_on(host: Host | Mapping[str, Any], switch: str) -> dict[str, Any] | None:
     """Return the note on a host about a switch: ``joined`` and the port groups of ``adapters``; None without a note."""
     return _all(host).get(switch)
 
@@ -40,9 +40,10 @@ def write(host: Host, switch: str, built: Mapping[str, Any] | None) -> None:
     custom_fields.store(host.session, host.ref, host.name, ATTRIBUTE, text)
 
 
-def _all(host: Host) -> dict[str, Any]:
+def _all(host: Host | Mapping[str, Any]) -> dict[str, Any]:
+    fields, values = ((host.get(path) if isinstance(host, Mapping) else host[path]) for path in PATHS)
     try:
-        notes = json.loads(custom_fields.value_of(ATTRIBUTE, host["availableField"], host["customValue"]) or "{}")
+        notes = json.loads(custom_fields.value_of(ATTRIBUTE, fields, values) or "{}")
     except (ValueError, RecursionError):
         return {}
     return {name: mark for name, mark in notes.items() if isinstance(mark, dict)} if isinstance(notes, dict) else {}

@@ -39,23 +39,43 @@ def plan_present(current: State, spec: FabricSpec) -> Plan:
 
 
 def plan_absent(current: State, spec: FabricSpec) -> Plan:
-    """Return the plan that removes only the objects that this collection built."""
-    gone = {
-        name: [group for group in net["built"]["adapters"] if vmkernel.devices_on_group(net, spec.switch, group)]
-        for name, net in current["hosts"].items()
-        if net["built"]
-    }
+    """Return the plan that removes only the objects that this collection built and that no other cluster needs."""
+    gone, removed = _gone(current, spec), _removed_groups(current)
     switch = current["switch"]
     pairs = {HOST + name: (_built(current["hosts"][name], spec, groups), None) for name, groups in gone.items()}
-    removed = [name for name, group in current["port_groups"].items() if group["ours"]]
     pairs |= {GROUP + name: ({"vlan": current["port_groups"][name]["vlan"]}, None) for name in removed}
-    if switch and switch["ours"]:
+    if refusals.removes_switch(current):
         pairs[SWITCH] = ({"mtu": switch["mtu"]}, None)
     plan = _plan(pairs)
     if reasons := list(refusals.in_use(current, spec, gone, removed)) if plan.changes else []:
         remedy = "move or delete these first"
         raise Refused(spec.cluster, f"remove its RDMA switch {spec.switch}", "; ".join(reasons), remedy)
     return Plan(before=plan.before, after=plan.after, warnings=tuple(refusals.left_behind(current, spec, gone)))
+
+
+def removal(current: State, spec: FabricSpec) -> dict[str, Any]:
+    """Return what ``plan_absent`` removes, who besides virtual machines prevents it, and what stays for others."""
+    gone, removed = _gone(current, spec), _removed_groups(current)
+    return {
+        "switch": refusals.removes_switch(current),
+        "port_groups": removed,
+        "in_use": list(refusals.hosts_in_use(current, spec, gone, removed)),
+        "shared_with": current["others"]["hosts"] if current["switch"] and current["switch"]["ours"] else [],
+    }
+
+
+def _gone(current: State, spec: FabricSpec) -> dict[str, list[str]]:
+    """Return the port groups of the adapters that this collection built, by host."""
+    return {
+        name: [group for group in net["built"]["adapters"] if vmkernel.devices_on_group(net, spec.switch, group)]
+        for name, net in current["hosts"].items()
+        if net["built"]
+    }
+
+
+def _removed_groups(current: State) -> list[str]:
+    shared = current["others"]["port_groups"]
+    return [name for name, group in current["port_groups"].items() if group["ours"] and name not in shared]
 
 
 def host_done(net: State, spec: FabricSpec, name: str) -> bool:

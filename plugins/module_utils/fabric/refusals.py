@@ -48,11 +48,24 @@ def in_use(
     current: State, spec: FabricSpec, gone: Mapping[str, Sequence[str]], removed: Sequence[str]
 ) -> Iterator[str]:
     """Yield the users of the objects to remove."""
-    ours = bool(current["switch"] and current["switch"]["ours"])
+    ours = removes_switch(current)
     for machine in current["machines"]:
         used = [group for group in machine["port_groups"] if ours or group in removed or machine["host"] in gone]
         if used:
             yield f"VM {machine['name']} is connected to {', '.join(used)}"
+    yield from hosts_in_use(current, spec, gone, removed)
+
+
+def removes_switch(current: State) -> bool:
+    """Return whether the switch is removed: this collection built it, and no host of another cluster is on it."""
+    return bool(current["switch"] and current["switch"]["ours"] and not current["others"]["hosts"])
+
+
+def hosts_in_use(
+    current: State, spec: FabricSpec, gone: Mapping[str, Sequence[str]], removed: Sequence[str]
+) -> Iterator[str]:
+    """Yield the hosts and their adapters that use the objects to remove."""
+    ours = removes_switch(current)
     for name, net in current["hosts"].items():
         for device, adapter in net["vmkernel"].items():
             kept = adapter["port_group"] not in gone.get(name, [])
@@ -79,6 +92,8 @@ def left_behind(current: State, spec: FabricSpec, gone: Mapping[str, Sequence[st
     """Yield warnings about objects that stay."""
     if current["switch"] and not current["switch"]["ours"]:
         yield f"switch {spec.switch} was not built by this collection and stays"
+    elif hosts := current["others"]["hosts"]:
+        yield f"switch {spec.switch} stays with its port groups: {', '.join(hosts)} of other clusters are on it"
     for name, groups in gone.items():
         net = current["hosts"][name]
         devices = [device for group in groups for device in vmkernel.devices_on_group(net, spec.switch, group)]

@@ -44,9 +44,14 @@ class Switch:
         return fabric_marks.is_ours(self.config.description)
 
     @property
+    def member_refs(self) -> list[Any]:
+        """Return the references of the hosts that have joined."""
+        return [member.config.host for member in self.config.host or [] if member.config.host is not None]
+
+    @property
     def members(self) -> list[str]:
         """Return the object ids of the hosts that have joined."""
-        return [member.config.host._moId for member in self.config.host or [] if member.config.host is not None]
+        return [ref._moId for ref in self.member_refs]
 
 
 def location_of(session: Session, cluster: Any) -> SwitchLocation:

@@ -146,9 +146,9 @@ def _entries(machine: Machine) -> list[str]:
 def _unrecorded(machine: Machine, disks: Iterable[Any]) -> list[Any]:
     """Return the disks of a worker without a record, which an earlier release built.
 
-    vSphere gives the name of the virtual machine to the first disk of a clone, and no later disk gets that name. Of the
-    others, those are the worker's whose sizes are the expected ones, one after another. An adopted machine had its
-    disks before.
+    vSphere gives the name of the virtual machine to the first disk of a clone, and no later disk gets that name. Other
+    disks are the worker's as long as their sizes are the expected ones, in order. An adopted machine had its disks
+    before.
     """
     home = str(machine[HOME] or "").removesuffix(".vmx")
     local = [disk for disk in disks if home and _folder(_file(disk)) == _folder(home)]

@@ -52,10 +52,10 @@ class WorkerSet:
     def _expect_disks(self) -> None:
         machines = self.context.cluster.machines
         for desired in self.worker_specs:
-            template, asked = machines.get(desired["template"] or ""), desired["disks_gb"] or []
+            template, sizes = machines.get(desired["template"] or ""), desired["disks_gb"] or []
             if there := machines.get(desired.name):
                 copied = sizing.facts(template)["disks_gb"] if template else []
-                there.expected_gb = [*asked, *copied[len(asked) :]]
+                there.expected_gb = [*sizes, *copied[len(sizes) :]]
 
     def _await_addresses(self) -> None:
         started = [assignment.started for assignment in self.assignments.values() if assignment.started]

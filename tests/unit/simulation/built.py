@@ -58,6 +58,7 @@ class Built:
             "port_groups": groups,
             "hosts": {name: self._host(name) for name in self.site.hosts},
             "machines": [{"name": name, "port_groups": [GROUP]} for name in sorted(self.users)] if groups else [],
+            "removal": {"switch": self.has_switch, "port_groups": list(groups), "in_use": [], "shared_with": []},
         }
 
     def _host(self, name: str) -> dict[str, Any]:

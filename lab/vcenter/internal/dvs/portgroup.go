@@ -16,6 +16,7 @@ import (
 )
 
 // Create creates a distributed switch with vcsim, and sets the properties that vcsim leaves empty.
+// VMware: pyVmomi 9.1, faults of CreateDVS_Task: DuplicateName. vcsim returns InvalidArgument.
 // Ours: configVersion starts at 1, and uplink port groups are marked as such (unproven).
 func Create(
 	ctx *simulator.Context, sim *vcsim.Sim, fabric *network.Fabric, folder *simulator.Folder,
@@ -26,6 +27,9 @@ func Create(
 			result, fault := j.ForwardTask(folder, func(c *simulator.Context) soap.HasFault {
 				return folder.CreateDVSTask(c, req)
 			})
+			if wrong, ok := fault.(*types.InvalidArgument); ok && wrong.InvalidProperty == "name" {
+				return nil, &types.DuplicateName{Name: req.Spec.ConfigSpec.GetDVSConfigSpec().Name, Object: folder.Self}
+			}
 			if fault != nil {
 				return nil, fault
 			}

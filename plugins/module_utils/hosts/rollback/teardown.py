@@ -87,9 +87,8 @@ def _restoring(removals: Data) -> str:
 
 
 def _is_built(fabric: Data) -> bool:
-    hosts, groups = fabric["hosts"].values(), fabric["port_groups"].values()
-    ours = bool(fabric["switch"] and fabric["switch"]["ours"])
-    return ours or any(group["ours"] for group in groups) or any(host["built"] for host in hosts)
+    removal = fabric["removal"]
+    return bool(removal["switch"] or removal["port_groups"] or any(host["built"] for host in fabric["hosts"].values()))
 
 
 def _adapters(fabric: Data) -> dict[str, list[str]]:
@@ -115,7 +114,7 @@ def _listed(names: Sequence[str], vm_names: Mapping[str, str]) -> str:
 
 def _lines(removals: Data, switch: str, fabric: Data, vm_names: Mapping[str, str]) -> Iterator[str]:
     words = {"attributes": "the custom attributes that no object carries", "lock": "the folder of the cluster's lock"}
-    adopted = _listed(removals["unmark"], vm_names)
+    adopted, shared = _listed(removals["unmark"], vm_names), fabric["removal"]["shared_with"]
     sentences = (
         (removals["rules"], "remove the rules and overrides of the workers"),
         (removals["delete"], f"delete {_listed(removals['delete'], vm_names)} with their disks"),
@@ -124,6 +123,7 @@ def _lines(removals: Data, switch: str, fabric: Data, vm_names: Mapping[str, str
         (removals["hosts"], _restoring(removals)),
         (removals["untag"], f"remove the tag for PVRDMA from {', '.join(removals['untag'])}"),
         (removals["fabric"], f"remove {', '.join(_fabric_objects(switch, fabric))}"),
+        (removals["fabric"] and shared, f"leave the switch {switch} to {listed(shared)} of other clusters"),
         (removals["settings"], f"restore the shared settings from {removals['settings']}"),
         (removals["traces"], f"remove {' and '.join(words[name] for name in removals['traces'])}"),
     )
@@ -131,11 +131,11 @@ def _lines(removals: Data, switch: str, fabric: Data, vm_names: Mapping[str, str
 
 
 def _fabric_objects(switch: str, fabric: Data) -> Iterator[str]:
-    groups = [name for name, group in fabric["port_groups"].items() if group["ours"]]
+    groups = fabric["removal"]["port_groups"]
     by_devices: dict[str, list[str]] = {}
     for name, devices in _adapters(fabric).items():
         by_devices.setdefault(", ".join(devices), []).append(name)
-    if fabric["switch"] and fabric["switch"]["ours"]:
+    if fabric["removal"]["switch"]:
         yield f"the switch {switch}"
     if groups:
         yield f"the port groups {', '.join(groups)}"
@@ -147,15 +147,10 @@ def _fabric_objects(switch: str, fabric: Data) -> Iterator[str]:
 
 
 def _obstacles(fabric: Data, deleted: Sequence[str]) -> Iterator[str]:
-    """Yield the virtual machines and adapters of others on the network that would be removed."""
-    removes_switch = bool(fabric["switch"] and fabric["switch"]["ours"])
-    removed = {name for name, group in fabric["port_groups"].items() if group["ours"]}
+    """Yield the virtual machines, adapters and hosts of others on the network that would be removed."""
+    removal = fabric["removal"]
     for machine in fabric["machines"]:
-        used = [group for group in machine["port_groups"] if removes_switch or group in removed]
+        used = [one for one in machine["port_groups"] if removal["switch"] or one in removal["port_groups"]]
         if used and machine["name"] not in deleted:
             yield f"{machine['name']} stays and is connected to {', '.join(used)}"
-    for name, host in fabric["hosts"].items():
-        built = (host["built"] or {"adapters": []})["adapters"]
-        for group, adapter in host["adapters"].items():
-            if group not in built and (removes_switch or group in removed):
-                yield f"{adapter['device']} of {name} is on {group} and was not built by this collection"
+    yield from removal["in_use"]

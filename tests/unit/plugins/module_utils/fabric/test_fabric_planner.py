@@ -11,8 +11,9 @@ import pytest
 from pyVmomi import vim
 
 from plugins.module_utils import runner
-from plugins.module_utils.errors import Refused
+from plugins.module_utils.errors import Failed, Refused
 from plugins.module_utils.fabric import fabric_spec, planner, switch
+from plugins.module_utils.fabric.fabric import ATTEMPTS, Fabric
 from plugins.module_utils.fabric.planner import GROUP, HOST, SWITCH
 from plugins.module_utils.plan import Plan
 from tests.fakes.module import FakeModule
@@ -43,7 +44,9 @@ def adapter(switch: str, group: str, address: str, **more: Any) -> dict[str, Any
 
 def bare() -> dict[str, Any]:
     hosts = {name: host(number) for number, name in enumerate(HOSTS, start=1)}
-    return {"switch": None, "port_groups": {}, "taken": {}, "hosts": hosts, "members": [], "machines": []}
+    none: dict[str, Any] = {"hosts": [], "port_groups": []}
+    there = {"switch": None, "port_groups": {}, "taken": {}, "members": [], "machines": []}
+    return {**there, "hosts": hosts, "others": none}
 
 
 def spec(**more: Any) -> fabric_spec.FabricSpec:
@@ -268,6 +271,84 @@ def test_absent_leaves_what_others_built() -> None:
     plan = planner.plan_absent(state, spec())
     assert {change.key for change in plan.changes} == {"port_groups.rdma-vmk", *(f"{HOST}{name}" for name in HOSTS)}
     assert "switch rdma was not built by this collection and stays" in plan.warnings
+
+
+def shared(*groups: str) -> dict[str, Any]:
+    """The built switch with a host of another cluster on it, which uses these port groups."""
+    state = built()
+    state["members"].append("esx21.lab")
+    state["others"] = {"hosts": ["esx21.lab"], "port_groups": list(groups)}
+    return state
+
+
+def test_absent_leaves_a_shared_switch_and_its_port_groups() -> None:
+    plan = planner.plan_absent(shared("rdma-vmk"), spec())
+
+    assert {change.key for change in plan.changes} == {f"{HOST}{name}" for name in HOSTS}
+    assert "switch rdma stays with its port groups: esx21.lab of other clusters are on it" in plan.warnings
+
+
+def test_absent_removes_a_port_group_that_only_this_cluster_uses() -> None:
+    assert "port_groups.rdma-vmk" in {change.key for change in planner.plan_absent(shared(), spec()).changes}
+
+
+def test_removal_names_the_hosts_that_prevent_it() -> None:
+    state = built()
+    state["members"] = list(HOSTS)
+    state["hosts"]["esx02.lab"]["built"] = None
+
+    (adapter_in_use, host_in_use) = planner.removal(state, spec())["in_use"]
+
+    assert adapter_in_use == "vmk1 of esx02.lab is on rdma-vmk and was not built by this collection"
+    assert host_in_use == "host esx02.lab is on the switch and was not put there by this collection"
+    assert planner.removal(shared("rdma-vmk"), spec()) == {
+        "switch": False,
+        "port_groups": [],
+        "in_use": [],
+        "shared_with": ["esx21.lab"],
+    }
+
+
+class RacedFabric(Fabric):
+    """A fabric whose first changes meet those of another cluster."""
+
+    def __init__(self, *causes: Exception, unmet: str = "") -> None:
+        super().__init__(None, spec())  # type: ignore[arg-type] # it reads nothing
+        self.causes, self.unmet, self.applied = list(causes), unmet, list[str]()
+
+    def read(self) -> dict[str, Any]:
+        return {}
+
+    def plan(self, _current: Any) -> Plan:
+        return Plan({}, {"switch": f"plan {len(self.applied)}"}, unmet=(self.unmet,) if self.unmet else ())
+
+    def _apply(self, plan: Plan) -> None:
+        self.applied.append(plan.after["switch"])
+        if self.causes:
+            raise Failed("dc1", "make the distributed switch rdma", "the server said no") from self.causes.pop(0)
+
+
+def test_apply_plans_again_when_another_cluster_was_faster() -> None:
+    fabric = RacedFabric(vim.fault.DuplicateName(), vim.fault.ConcurrentAccess(), vim.fault.AlreadyExists())
+
+    fabric.apply(Plan({}, {"switch": "plan"}))
+
+    assert fabric.applied == ["plan", "plan 1", "plan 2", "plan 3"]
+
+
+@pytest.mark.parametrize(
+    ("fabric", "attempts"),
+    [
+        (RacedFabric(vim.fault.InvalidName()), 1),
+        (RacedFabric(vim.fault.DuplicateName(), unmet="the switch was not built by this collection"), 1),
+        (RacedFabric(*(vim.fault.DuplicateName() for _ in range(ATTEMPTS))), ATTEMPTS),
+    ],
+)
+def test_apply_raises_errors_that_another_plan_does_not_mend(fabric: RacedFabric, attempts: int) -> None:
+    with pytest.raises(Failed, match="the server said no"):
+        fabric.apply(Plan({}, {"switch": "plan"}))
+
+    assert len(fabric.applied) == attempts
 
 
 def test_absent_names_the_tag_that_stays() -> None:

@@ -11,7 +11,9 @@ import pytest
 
 from plugins.module_utils.hosts.rollback import teardown
 
-NOTHING = {"switch": None, "port_groups": {}, "hosts": {}, "machines": []}
+KEPT: dict[str, Any] = {"switch": False, "port_groups": [], "in_use": [], "shared_with": []}
+NOTHING = {"switch": None, "port_groups": {}, "hosts": {}, "machines": [], "removal": KEPT}
+REMOVED = {**KEPT, "switch": True, "port_groups": ["rdma-vmk", "rdma-vm"]}
 
 
 def host(*, built: bool = True, device: str = "vmk1", tagged: str = "", **adapters: str) -> dict[str, Any]:
@@ -27,6 +29,7 @@ def fabric(**more: Any) -> dict[str, Any]:
         "port_groups": {"rdma-vmk": {"vlan": 216, "ours": True}, "rdma-vm": {"vlan": 216, "ours": True}},
         "hosts": {"esx01": host(tagged="vmk1"), "esx02": host()},
         "machines": [],
+        "removal": REMOVED,
         **more,
     }
 
@@ -103,11 +106,12 @@ def test_everything_in_its_order() -> None:
     ("network", "words"),
     [
         ({"hosts": {"esx01": host(device="vmk1"), "esx02": host(device="vmk2")}}, "vmk1 of esx01, vmk2 of esx02"),
-        ({"switch": {"mtu": 9000, "ours": False}}, "remove the port groups rdma-vmk, rdma-vm, vmk1 of esx01, esx02"),
+        ({"removal": {**REMOVED, "switch": False}}, "remove the port groups rdma-vmk, rdma-vm, vmk1 of esx01, esx02"),
         (
-            {"switch": None, "port_groups": {}, "hosts": {"esx01": {**host(), "adapters": {}}}},
+            {"removal": KEPT, "hosts": {"esx01": {**host(), "adapters": {}}}},
             "remove the rest of the switch rdma on esx01",
         ),
+        ({"removal": {**KEPT, "shared_with": ["esx21"]}}, "leave the switch rdma to esx21 of other clusters"),
     ],
 )
 def test_the_removed_parts_of_the_network(network: dict[str, Any], words: str) -> None:
@@ -119,7 +123,7 @@ def test_a_network_of_others_stays() -> None:
     groups = {"rdma-vm": {"vlan": 216, "ours": False}}
     hosts = {"esx01": host(built=False, tagged="vmk1", rdma_vm="vmk1")}
     machines = [{"name": "vm", "port_groups": ["rdma-vm"]}]
-    planned = plan(fabric(switch=theirs, port_groups=groups, hosts=hosts, machines=machines))
+    planned = plan(fabric(switch=theirs, port_groups=groups, hosts=hosts, machines=machines, removal=KEPT))
     assert not planned["any"] and planned["refused"] == "" and planned["untag"] == []
 
 
@@ -132,13 +136,12 @@ def test_a_network_of_others_stays() -> None:
         ),
         ({"machines": [{"name": "w1", "port_groups": ["rdma-vm"]}]}, ""),
         (
-            {"hosts": {"esx01": host(rdma_vm="vmk5")}},
-            "vmk5 of esx01 is on rdma-vm and was not built by this collection",
+            {"removal": {**REMOVED, "in_use": ["host esx02 is on the switch and was not put there"]}},
+            "host esx02 is on the switch and was not put there",
         ),
         (
             {
-                "switch": {"mtu": 9000, "ours": False},
-                "port_groups": {"rdma-vmk": {"vlan": 0, "ours": True}, "old": {"vlan": 0, "ours": False}},
+                "removal": {**KEPT, "port_groups": ["rdma-vmk"]},
                 "machines": [{"name": "a", "port_groups": ["old"]}, {"name": "b", "port_groups": ["rdma-vmk"]}],
             },
             "b stays and is connected to rdma-vmk",
@@ -149,6 +152,12 @@ def test_others_on_the_network_prevent_the_teardown(network: dict[str, Any], obs
     refused = plan(fabric(**network), workers=[worker("w1")])["refused"]
     remedy = "connect or move that elsewhere, nothing was changed"
     assert refused == (obstacle and f"gpu: could not remove what was built: {obstacle}; {remedy}")
+
+
+def test_a_switch_that_only_others_use_is_not_left() -> None:
+    planned = plan(fabric(hosts={"esx01": host(built=False)}, removal={**KEPT, "shared_with": ["esx21"]}))
+
+    assert not planned["any"] and planned["left"] == ""
 
 
 def test_an_unconfirmed_teardown_names_its_steps_and_how_to_confirm_them() -> None:
