@@ -13,7 +13,7 @@ import pytest
 
 from lab.simulator import Simulator
 from tests.integration.ansible import Ansible, Outcome
-from tests.integration.fabrics import datacentre, desired
+from tests.integration.fabrics import datacentre, desired, with_switch
 from tests.integration.releases import NEWEST
 from tests.integration.rolling import LAB, recap
 
@@ -42,6 +42,27 @@ def settings(vcenter: Simulator, ansible: Ansible) -> tuple[Any, Any]:
     # HA stays on throughout.
     assert read["ha"]["enabled"] and read["ha"]["admission_control"]
     return read["options"], vcenter.ask("GET", "/clusters/gpu")["drs_options"]
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (
+            lambda: datacentre("name: esx01.lab", "name: esx02.lab"),
+            "esx03.lab, which has an address on rdma-vmk, is not",
+        ),
+        (lambda: with_switch(count=3), "switch rdma exists and was not built by this collection"),
+    ],
+)
+def test_a_refused_network_leaves_the_shared_settings(
+    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], make: Callable[[], str], reason: str
+) -> None:
+    vcenter = start(text=make())
+
+    refused = run(ansible_for(vcenter), **SHARED, fabric_allow_shared_settings=True)
+
+    assert refused.rc != 0 and reason in " ".join(refused.out.split()), refused.out
+    assert vcenter.writes() == []
 
 
 @pytest.mark.every_release

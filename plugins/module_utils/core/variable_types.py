@@ -10,7 +10,14 @@ from typing import Any
 
 Spec = Mapping[str, Any]
 
-_WORDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "list": "a list", "dict": "a mapping"}
+_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "list": "a list",
+    "dict": "a mapping",
+    "path": "a path",
+}
 _BOOLEANS = frozenset({"y", "yes", "on", "1", "true", "t", "n", "no", "off", "0", "false", "f"})
 _WHOLE = re.compile(r"\s*[+-]?\d+\s*")
 LONGEST = 40
@@ -39,7 +46,8 @@ def _problems(name: str, spec: Spec, value: Any) -> Iterator[str]:
     kind = spec.get("type", "str")
     if kind == "raw" or _is_template(value):
         return
-    if value is None:
+    # An empty path would be the current folder.
+    if value is None or (kind == "path" and value == "" and spec.get("required")):
         if spec.get("default") is not None or spec.get("required"):
             yield f"{name} has no value, but must be {_type_name(spec)}"
     elif not _fits(kind, value):

@@ -19,6 +19,8 @@ GROUPS = {
 SPECS: dict[str, Any] = {
     "text": {"type": "str", "default": ""},
     "free": {"type": "str"},
+    "file": {"type": "path", "required": True},
+    "folder": {"type": "path", "default": ""},
     "count": {"type": "int", "default": 1},
     "rate": {"type": "float", "default": 1.0},
     "flag": {"type": "bool", "default": False},
@@ -36,6 +38,7 @@ SPECS: dict[str, Any] = {
     [
         ("text", None, "the variable text has no value, but must be a text"),
         ("text", ["x"], "the variable text must be a text, not a list"),
+        ("file", "", "the variable file has no value, but must be a path"),
         ("count", "seven", "the variable count must be a whole number, not 'seven'"),
         ("count", 1.5, "the variable count must be a whole number, not 1.5"),
         ("count", True, "the variable count must be a whole number, not true"),
@@ -68,7 +71,16 @@ def test_a_wrong_type(name: str, value: Any, sentence: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *[("text", "x"), ("text", 7), ("text", True), ("free", None), ("count", "7"), ("count", 7.0), ("rate", "0.5")],
+        *[
+            ("text", "x"),
+            ("text", 7),
+            ("text", True),
+            ("free", None),
+            ("folder", ""),
+            ("count", "7"),
+            ("count", 7.0),
+            ("rate", "0.5"),
+        ],
         *[("flag", "yes"), ("flag", 0), ("flag", "False"), ("names", []), ("names", ("a", 1)), ("any", {"x": None})],
         *[("groups", [{"name": "a", "vlan": None}]), ("groups", "{{ mine }}"), ("groups", ["{{ mine }}"])],
         *[("table", {}), ("state", "absent"), ("tools", ["b"]), ("unknown", 1), ("rate", 2), ("text", "{% if x %}")],
