@@ -40,8 +40,8 @@ options:
       - V(absent) deletes workers that this collection built, and removes the mark of adopted ones (O(adopt)).
         A foreign disk is detached and its file stays. A disk is foreign if this collection did not clone or create it,
         if it is a first class disk such as a volume of Kubernetes, or if several virtual machines share it. Workers
-        record their disks in the advanced setting C(dml.vsphere.disks). Version 1.0 recorded none. For a worker
-        that it built, V(absent) deletes only the disk with the name of the virtual machine. Run the module with
+        record their disks in the advanced setting C(dml.vsphere.disks). Earlier versions recorded none. For a worker
+        that they built, V(absent) deletes only the disk with the name of the virtual machine. Run the module with
         V(present) and O(workers[].disks_gb) first, which records the disks of these sizes.
         Machines without the mark are not changed. With V(absent), only O(workers[].name) of each worker is used.
     type: str
