@@ -20,6 +20,7 @@ from pyVmomi import vim
 from plugins.module_utils.vsphere import properties, session, tasks
 from plugins.module_utils.workers import worker_power
 from plugins.modules import worker_vm
+from tests import recorded
 from tests.fakes.calling import CONNECTION
 from tests.fakes.worker_cluster import disk
 
@@ -93,6 +94,7 @@ class FakeVcenter:
             "network": [] if self.bare else [self.group],
             "datastore": [self.store],
             "resourcePool": self.pool,
+            "environmentBrowser": SimpleNamespace(QueryConfigOptionEx=_config_option),
         }
 
     def _host(self, ref: Any) -> dict[str, Any]:
@@ -114,6 +116,11 @@ class FakeVcenter:
             "config.graphicsInfo": [info],
             "config.sharedPassthruGpuTypes": [] if self.bare else list(OFFERED),
         }
+
+
+def _config_option(spec: Any) -> Any:
+    options = recorded.value("vm_operator/config_options.xml")
+    return next(option for option in options if option.version == spec.key)
 
 
 class FakeFields:
