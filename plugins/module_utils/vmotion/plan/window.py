@@ -34,8 +34,11 @@ def plan_window(
     fleet are the hosts that it may use once they are in service.
     """
     window, start = window_of(fleet, at, set(hosts), open_hosts)
-    search = WindowSearch(window)
+    search = WindowSearch(window, empty_first=True)
     found = search.run(start, HASTE)
+    if found is None and not search.is_exhausted:
+        search = WindowSearch(window)
+        found = search.run(start, HASTE)
     if found is None:
         raise _infeasible(search, window, start)
     fewest = sum(place in set(hosts) for place in at.values())

@@ -131,8 +131,10 @@ class Window:
 class WindowSearch:
     """States in the order of the shortest plan that they still allow, those nearest to the end first among equals."""
 
-    def __init__(self, window: Window) -> None:
-        self.window = window
+    def __init__(self, window: Window, *, empty_first: bool = False) -> None:
+        # An empty host that goes first is lost as a stopover: a worker that moves there stays. This search has far
+        # fewer states, and finds no plan in which a worker must leave such a host again.
+        self.window, self.empty_first = window, empty_first
         self.tried = 0
         self.is_exhausted = False
         # By the number of waiting hosts: the workers for which no host was found, with the reasons.
@@ -171,8 +173,7 @@ class WindowSearch:
         state = node.state
         if state.current is None:
             counts = {host: state.at.count(host) for host in state.waiting}
-            # An empty host goes first: afterwards it can take workers that stay there, and nothing is lost.
-            empty = [host for host, count in counts.items() if not count][:1]
+            empty = [host for host, count in counts.items() if not count][:1] if self.empty_first else []
             for host in empty or sorted(state.waiting, key=lambda one: (counts[one], one)):
                 waiting = state.waiting - {host}
                 yield SearchNode(State(state.at, waiting, host if counts[host] else None), node.moves, None, node)

@@ -65,6 +65,17 @@ def test_no_host_is_emptied_if_none_is_to_be_changed() -> None:
     assert plan({"w1": "esx1"}, []) == []
 
 
+def test_an_empty_host_is_emptied_again_if_no_other_order_exists() -> None:
+    """Worker a leaves esx3 free for b only if it returns home before esx3 is changed."""
+    at = {"a": "esx1", "b": "esx2"}
+    fleet = fleet_of({"esx1": 1, "esx2": 1, "esx3": 1}, at, {"a": ["esx1", "esx3"], "b": ["esx2", "esx3"]})
+
+    found = plan_window(fleet, at, sorted(fleet.hosts), fleet.hosts)
+
+    check(fleet, at, found)
+    assert sum(len(change.moves) for change in found) == oracle(fleet, at, sorted(fleet.hosts), list(fleet.hosts)) == 3
+
+
 def test_without_room_the_workers_that_cannot_leave_are_named() -> None:
     at = {f"w{number}": f"esx{number}" for number in range(1, 6)}
     with pytest.raises(Infeasible, match=r"no other host has room for w1 on esx1, w2 on esx2, .* \(GPU slots\); free"):
