@@ -37,9 +37,7 @@ PURE = (
     *(
         "site/conformance/*",
         "site/discovery/*",
-        "site/recording/guard",
         "site/recording/free_text",
-        "site/recording/home_made",
         "site/recording/pseudonyms",
         "training/*",
         "training/programs/*",
@@ -61,7 +59,6 @@ IMPURE = (
         "pages/written_report",
         "site/discovery/site_reader",
         "usage/gpu_usage",
-        "usage/usage_period",
     ),
 )
 # The standard library's input and output.

@@ -21,14 +21,14 @@ from plugins.module_utils.durable import program_journal
 from plugins.module_utils.fabric import fabric_marks
 from plugins.module_utils.guests import (
     dcgm,
+    gpu_health,
     gpu_report,
     kernel_packages,
+    node_checks,
     nvidia,
-    rdma_checks,
     repositories,
     stun_timers,
     task_failure,
-    xid,
 )
 from plugins.module_utils.hosts import driver_options, roce_settings
 from plugins.module_utils.hosts.pci_address import pci_address
@@ -254,7 +254,7 @@ READERS = (
     of("guests/nvidia.py", nvidia.report, text(SMI), dict),
     of("guests/gpu_report.py", gpu_report.report, text(SMI_XML), gpu_report.GpuReport, gpu_report.ReportError),
     of("guests/dcgm.py", dcgm.failed_tests, text(DCGM), (list, NONE)),
-    of("guests/xid.py", lambda one: list(xid.xids(one.splitlines())), text(XID), list),
+    of("guests/gpu_health.py", lambda one: list(gpu_health.xids(one.splitlines())), text(XID), list),
     of(
         "training/recorders.py",
         lambda one: hangs.of_nodes({"n": {"dumps": {"0": one, "1": FLIGHT}}}),
@@ -270,7 +270,7 @@ READERS = (
         dict,
     ),
     of("guests/repositories.py", repositories.update_faults, text("E: The repository is not signed."), list),
-    of("guests/rdma_checks.py", rdma_checks.average_gbits, text(IB), (float, NONE)),
+    of("guests/node_checks.py", node_checks.average_gbits, text(IB), (float, NONE)),
     of("guests/stun_timers.py", stun_timers.settings, text("serveraliveinterval 0\ntcpkeepalive no"), dict),
     of("guests/task_failure.py", task_failure.message_of, mangled(FAILED).filter(own), str),
     of("workers/placement/gpu_models.py", lambda one: fits_profile(one, "a100"), text("NVIDIA A100 80GB"), bool),

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from plugins.module_utils.guests import mpi_checks, rdma_checks
+from plugins.module_utils.guests import mpi_checks, node_checks
 from plugins.module_utils.hosts.rollback import evidence
 from plugins.module_utils.vmotion.checks import guest_checks
 from plugins.module_utils.workers.capacity import machines
@@ -26,9 +26,9 @@ LENGTH = 200_000
         (mmio._IN_NAME, "search", "0" * LENGTH),
         (machines.OWNER_LINE, "search", "\n" * LENGTH),
         (machines.OWNER_LINE, "search", "owner: a" + " " * LENGTH + "\x01"),
-        (rdma_checks.ROW, "search", "BW average[Gb/sec]" + "\n" * LENGTH),
+        (node_checks.ROW, "search", "BW average[Gb/sec]" + "\n" * LENGTH),
         (mpi_checks.NUMBER, "search", "0" * LENGTH),
-        (rdma_checks.UNMEASURED, "search", "\n" * LENGTH),
+        (node_checks.UNMEASURED, "search", "\n" * LENGTH),
     ],
 )
 def test_a_long_text_takes_a_linear_time(pattern: re.Pattern[str], method: str, text: str) -> None:

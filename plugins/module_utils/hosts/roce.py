@@ -12,10 +12,11 @@ from ..errors import Refused
 from ..plan import REBOOT, Plan
 from ..vsphere import properties
 from ..vsphere.escaped_names import plain
+from ..vsphere.esxcli import CommandFailed
 from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
-from . import dcb, kernel_module, network, rdma_users, roce_settings
+from . import kernel_module, network, rdma_users, roce_settings
 from .kernel_module import KernelModule
 from .network import HostNetwork, RdmaDevice
 from .part import Part, ProfileContext, one_subject
@@ -23,6 +24,73 @@ from .pci_address import with_domain
 from .reading import NUMA, Entry, Group, Reading
 from .roce_settings import LosslessRoce
 from .rollback import restoring
+
+CALL = "esxcli network nic dcb status get"
+
+
+def flow_control(host: Host, card: str) -> dict[str, Any]:
+    """Return a card's current priorities with flow control, and its DCBX; None if its driver does not report them.
+
+    A driver without DCB answers with an error; the other cards of the host are still read.
+    """
+    try:
+        rows = host.esxcli.rows(CALL.removeprefix("esxcli "), nicname=card)
+    except CommandFailed as error:
+        return _unknown(error.reason)
+    if not rows:
+        return _unknown("esxcli returned no row")
+    return {"pfc": roce_settings.pfc_of(rows[0]), "dcbx": roce_settings.dcbx_of(rows[0]), "pfc_unknown": ""}
+
+
+def missing_priority(flow_control_by_card: Mapping[str, Mapping[str, Any]], priority: int) -> str:
+    """Return the cards that have no flow control on a priority although it is set, and the cause; empty if none."""
+    lacking = {
+        card: flow
+        for card, flow in flow_control_by_card.items()
+        if flow["pfc"] is not None and priority not in flow["pfc"]
+    }
+    if not lacking:
+        return ""
+    why = "; ".join(f"{card}: {_decided_by(flow['dcbx'])}" for card, flow in lacking.items())
+    return (
+        f"{', '.join(lacking)} shows no flow control on priority {priority} although the options are set: "
+        f"reboot the host if it has not booted since, otherwise check DCBX ({why})"
+    )
+
+
+def further_priorities(flow_control_by_card: Mapping[str, Mapping[str, Any]], priority: int) -> str:
+    """Return the cards that have flow control on priorities that the options do not set; empty if none."""
+    more = {
+        card: extra for card, flow in flow_control_by_card.items() if (extra := set(flow["pfc"] or []) - {priority})
+    }
+    return "; ".join(
+        f"{card} does flow control on priority {', '.join(map(str, sorted(extra)))} too, which its options do not set: "
+        f"{_decided_by(flow_control_by_card[card]['dcbx'])}"
+        for card, extra in more.items()
+    )
+
+
+def unknown_cards(flow_control_by_card: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the cards that do not report their flow control; empty if none."""
+    unknown = {card: flow["pfc_unknown"] for card, flow in flow_control_by_card.items() if flow["pfc"] is None}
+    return "; ".join(f"whether {card} does flow control is unknown: {reason}" for card, reason in unknown.items())
+
+
+def _unknown(reason: str) -> dict[str, Any]:
+    return {"pfc": None, "dcbx": roce_settings.dcbx_of({}), "pfc_unknown": reason}
+
+
+def _decided_by(dcbx: Mapping[str, Any]) -> str:
+    """Return the possible origin: from ESXi 7 on, settings announced with DCBX can replace the options."""
+    mode, willing = dcbx["mode"], dcbx["willing"]
+    if mode is None and willing is None:
+        return "the card does not report its DCBX; if it takes part, the switch decides"
+    in_mode = f"DCBX in mode {mode.upper()}" if mode else "DCBX"
+    if willing is None:
+        return f"{in_mode}, the card does not report whether it adopts the settings that the switch announces"
+    adopts = "adopts" if willing else "does not adopt"
+    return f"{in_mode}, the card {adopts} the settings that the switch announces"
+
 
 PATHS = (*kernel_module.PATHS, *network.PATHS, *rdma_users.PATHS, "network")
 OPTIONS: dict[str, Any] = {
@@ -84,7 +152,7 @@ class Roce:
             for driver in drivers
             for name in roce_settings.DRIVER_OPTIONS[driver]
         }
-        flow = {card: dcb.flow_control(self.host, card) for card, driver in cards.items() if driver in drivers}
+        flow = {card: flow_control(self.host, card) for card, driver in cards.items() if driver in drivers}
         needs_tag = self.desired.lossless is not None and self.desired.lossless.trust == roce_settings.PCP
         return {
             "drivers": drivers,
@@ -205,8 +273,8 @@ def _warnings(
     settled = not changed and not waiting
     if settled:
         priority = lossless.priority
-        yield from filter(None, (dcb.missing_priority(flow, priority), dcb.further_priorities(flow, priority)))
-    yield from filter(None, (dcb.unknown_cards(flow),))
+        yield from filter(None, (missing_priority(flow, priority), further_priorities(flow, priority)))
+    yield from filter(None, (unknown_cards(flow),))
 
 
 def _before_the_boot(current: Mapping[str, Any], lossless: LosslessRoce | None) -> Iterator[str]:
@@ -272,7 +340,7 @@ def _traffic(reading: Reading, name: str, device: RdmaDevice) -> Entry:
     card = reading.net["uplinks"].get(uplink)
     has_dcb = card is not None and card["driver"] in roce_settings.DRIVER_OPTIONS
     return {
-        **(dcb.flow_control(reading.host, uplink) if has_dcb else dict.fromkeys(FLOW_CONTROL)),
+        **(flow_control(reading.host, uplink) if has_dcb else dict.fromkeys(FLOW_CONTROL)),
         "counters": network.rdma_counters(reading.host, name),
         "uplink_counters": network.uplink_counters(reading.host, uplink) if card else {},
     }
@@ -290,7 +358,7 @@ GROUP = Group(
     "RDMA devices, their traffic, flow control and other users",
     (*network.PATHS, *rdma_users.PATHS, NUMA),
     _read,
-    (dcb.CALL, network.RDMA_COUNTERS, network.UPLINK_COUNTERS),
+    (CALL, network.RDMA_COUNTERS, network.UPLINK_COUNTERS),
 )
 PART = Part(
     key="roce",
@@ -301,7 +369,7 @@ PART = Part(
     kept=("kernel_modules",),
     restore=restoring.roce,
     restores="all options of the driver's modules; options added since then are removed",
-    calls=(*kernel_module.CALLS, dcb.CALL),
+    calls=(*kernel_module.CALLS, CALL),
     paths=PATHS,
     after=("kernel_modules",),
     result=_advice,

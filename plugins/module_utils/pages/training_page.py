@@ -6,15 +6,103 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..training.scaling import ScalingError, table
-from . import escaping, pairs_section, training_runs, vmotion_page
+from . import escaping, pairs_section, vmotion_page
 from .escaping import html as escape
-from .scaling_plot import FIGURE_STYLE, PlotLine, plot
+from .scaling_plot import FIGURE_STYLE, STEPS, PlotLine, plot
 from .style import PORTRAIT, STYLE, site_banner
 from .workload import caution, sentences
+
+BUILT_HEADS = ("Node", "Part", "Found", "Proven")
+_PREFIX = "dml_"
+_GPU_PARTS = {"dml_cuda", "dml_gpu_driver"}
+Run = Mapping[str, Any]
+
+
+def unit(runs: Sequence[Run]) -> str:
+    """Return what trains: ranks if the software of the nodes is known and contains no GPU driver, otherwise GPUs."""
+    parts = {str(part) for run in runs for node in (run.get("built") or {}).values() for part in node}
+    return "ranks" if parts and not parts & _GPU_PARTS else "GPUs"
+
+
+def figures(runs: Iterable[Run], unit_: str = "GPUs") -> list[str]:
+    """Return figures of throughput and loss over the steps, for each number of GPUs and transport."""
+    points: dict[tuple[int, str], list[Run]] = {}
+    for run in runs:
+        if run.get("curve"):
+            points.setdefault((int(run["gpus"]), str(run["transport"])), []).append(run)
+    drawn = []
+    for (gpus, transport), group in sorted(points.items()):
+        for quantity, unit, key in (("images per second", "images/s", "images_per_sec"), ("loss", "", "loss")):
+            lines = list(_lines(group, key))
+            if lines:
+                title = f"{gpus} {unit_ if gpus > 1 else unit_[:-1]}, {transport}: {quantity}"
+                drawn.append(plot(title, unit, lines, STEPS))
+    return drawn
+
+
+def built(runs: Sequence[Run]) -> list[list[str]]:
+    """Return rows about the software of the nodes; if runs differ for a node, the latest run counts."""
+    parts: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for run in sorted(runs, key=lambda run: float((run.get("job") or {}).get("started") or 0)):
+        for node, built_parts in (run.get("built") or {}).items():
+            parts.update({(str(node), str(part).removeprefix(_PREFIX)): facts for part, facts in built_parts.items()})
+    return [
+        [
+            node,
+            part,
+            _words(facts),
+            "yes" if facts.get("proven") else f"no: {facts.get('why') or 'no reason is known'}",
+        ]
+        for (node, part), facts in sorted(parts.items())
+    ]
+
+
+def missing(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield a sentence for each value that the runs lack."""
+    if not runs:
+        return
+    if not built(runs):
+        yield "The software of the nodes is unknown: no role stored a proof on them."
+    without = [
+        str(run["name"]) for run in runs if not any(point["loss"] is not None for point in run.get("curve") or ())
+    ]
+    if without:
+        yield f"No loss was recorded in {', '.join(without)}."
+    for run in runs:
+        if ", the first of" in str(run.get("steps_by")):
+            yield f"The steps of {run['name']} are those of {run['steps_by']}; steps of the others were not counted."
+    if len({str(sorted((run.get("asked") or {}).items())) for run in runs}) > 1:
+        yield "The runs did different work: their rates cannot be compared."
+    if len({(run["nodes"], run["gpus"], run["transport"]) for run in runs}) == len(runs):
+        yield "No point was measured twice: the spread is unknown."
+
+
+def _lines(group: Sequence[Run], key: str) -> Iterator[PlotLine]:
+    for number, run in enumerate(group):
+        points = tuple((point["step"], point[key]) for point in run["curve"] if point[key] is not None)
+        if points:
+            yield PlotLine(str(run["name"]), points, number)
+
+
+def _words(facts: Mapping[str, Any]) -> str:
+    """Return facts as text, such as ``version 4.1.4, nodes 4``; lists are written out."""
+    words = [
+        f"{key.replace('_', ' ')} {_value(value)}"
+        for key, value in sorted(facts.items())
+        if key not in ("proven", "why") and value not in (None, "", [], {})
+    ]
+    return ", ".join(words) or "-"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "; ".join(f"{key} {_value(part)}" for key, part in sorted(value.items()))
+    return " ".join(map(_value, value)) if isinstance(value, (list, tuple)) else str(value)
+
 
 COLUMNS = ("nodes", "gpus", "transport", "images_per_sec", "spread", "speedup", "efficiency", "ratio_to_tcp")
 HEADS = ("Nodes", "GPUs", "Transport", "Images/s", "Spread", "Speed-up", "Efficiency", "Ratio to TCP", "Epoch")
@@ -22,7 +110,7 @@ RUN_HEADS = (
     *("Run", "Nodes", "GPUs", "Transport", "Proven transport", "Card", "Gbit/s", "Images/s", "Epoch", "Steps"),
     "Last loss",
 )
-WORDS = ("Transport", "Run", "Proven transport", "Card", *training_runs.BUILT_HEADS)
+WORDS = ("Transport", "Run", "Proven transport", "Card", *BUILT_HEADS)
 # "Distributed Machine Learning with A100 passthrough and PVRDMA": Figure 9, whose numbers are not in the text.
 EPOCHS = """Epoch: the measured time of the runs; a time with "about" is calculated from the rate.
 The A100 whitepaper measured it too (Figure 9: ImageNet-21K, about 11 million images in an epoch, 48 epochs, on 1, 2 and
@@ -38,26 +126,26 @@ def report(
 ) -> dict[str, Any]:
     """Return the content of a report; ``published`` have ``name``, ``source`` and ``runs``; ``site`` is a caution."""
     runs = [dict(result) for result in results]
-    missing = [] if runs else ["No training run was measured."]
+    unmeasured = [] if runs else ["No training run was measured."]
     measured = [run for run in runs if run.get("proof", {}).get("ok") or int(run["nodes"]) == 1]
     for run in runs:
         if run not in measured:
             proof = run.get("proof", {})
-            missing.append(
+            unmeasured.append(
                 f"{run['name']} does not count as {run['transport']}: {proof.get('why', 'it has no proof')}."
             )
     rows: list[dict[str, Any]] = []
     try:
         rows = table(measured, images_per_epoch)
     except ScalingError as error:
-        missing.append(f"There is no scaling table: {error}")
+        unmeasured.append(f"There is no scaling table: {error}")
     transports = {run["transport"] for run in measured}
-    missing += [f"Nothing was measured with {name}." for name in ("tcp", "rdma") if runs and name not in transports]
-    missing += training_runs.missing(runs)
+    unmeasured += [f"Nothing was measured with {name}." for name in ("tcp", "rdma") if runs and name not in transports]
+    unmeasured += missing(runs)
     others = [{**paper, "rows": table([dict(run) for run in paper["runs"]])} for paper in published]
     workloads = {"trained": sentences(runs), "caution": caution(measured) if others else ""}
-    kind = {"title": title, "site": site, "unit": training_runs.unit(runs)}
-    return {**kind, **workloads, "runs": runs, "rows": rows, "published": others, "not_measured": missing}
+    kind = {"title": title, "site": site, "unit": unit(runs)}
+    return {**kind, **workloads, "runs": runs, "rows": rows, "published": others, "not_measured": unmeasured}
 
 
 def lines_of(report_: Mapping[str, Any], key: str) -> list[PlotLine]:
@@ -93,9 +181,7 @@ def page(report_: Mapping[str, Any]) -> str:
         _section("Runs", _html_table(_heads(report_, RUN_HEADS), [_run_cells(run) for run in report_["runs"]]))
         if report_["runs"]
         else "",
-        _drawn(
-            "Throughput and loss of each run", training_runs.figures(report_["runs"], report_["unit"]), "figures pairs"
-        ),
+        _drawn("Throughput and loss of each run", figures(report_["runs"], report_["unit"]), "figures pairs"),
         _built(report_),
         _list(
             "Proofs of the transport", [f"{run['name']}: {run.get('proof', {}).get('why')}." for run in report_["runs"]]
@@ -152,8 +238,8 @@ def markdown(report_: Mapping[str, Any]) -> str:
         parts.append(_markdown_table(HEADS, [_cells(row) for row in paper["rows"]]))
     if report_["runs"]:
         parts += ["## Runs", _markdown_table(_heads(report_, RUN_HEADS), [_run_cells(run) for run in report_["runs"]])]
-    if rows := training_runs.built(report_["runs"]):
-        parts += ["## Software of the nodes", _markdown_table(training_runs.BUILT_HEADS, rows)]
+    if rows := built(report_["runs"]):
+        parts += ["## Software of the nodes", _markdown_table(BUILT_HEADS, rows)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -195,8 +281,8 @@ def _drawn(title: str, figures: Sequence[str], kind: str = "figures") -> str:
 
 
 def _built(report_: Mapping[str, Any]) -> str:
-    rows = training_runs.built(report_["runs"])
-    return _section("Software of the nodes", _html_table(training_runs.BUILT_HEADS, rows)) if rows else ""
+    rows = built(report_["runs"])
+    return _section("Software of the nodes", _html_table(BUILT_HEADS, rows)) if rows else ""
 
 
 def _published(paper: Mapping[str, Any]) -> str:

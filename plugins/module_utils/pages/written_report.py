@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from .. import runner
@@ -15,7 +16,7 @@ from ..errors import Refused
 from ..training.reports import saved_results
 from ..training.reports.report_files import PRIVATE, ReportFiles
 from ..training.scaling import ScalingError
-from . import pairs_section, training_page, training_screen
+from . import pairs_section, training_page
 
 
 def write_report(gate: runner.Gate, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -27,7 +28,7 @@ def write_report(gate: runner.Gate, options: Mapping[str, Any]) -> dict[str, Any
     report = _report_of(options)
     masked.refuse(report, options["folder"], "write the report")
     files = ReportFiles(Path(options["folder"]), _texts_of(report), PRIVATE)
-    shown = {"lines": training_screen.lines(report), "rows": report["rows"], "not_measured": report["not_measured"]}
+    shown = {"lines": lines(report), "rows": report["rows"], "not_measured": report["not_measured"]}
     return {**runner.converge_one(gate, files), **shown, "files": files.paths}
 
 
@@ -57,3 +58,34 @@ def _texts_of(report: dict[str, Any]) -> dict[str, str]:
         "training.csv": training_page.comma_separated(report),
         "training.json": json.dumps(report, indent=4, sort_keys=True) + "\n",
     }
+
+
+WIDTH = 79
+# Ansible folds longer lines.
+HEAD = "Nodes GPUs  By        Images/s  Spread Speed-up Effic. | Images/s Speed-up"
+SAME = {"pvrdma": "rdma"}
+
+
+def lines(report: Mapping[str, Any]) -> list[str]:
+    """Return a row for each measured point, next to the published rates for it, and the missing measurements."""
+    texts = (report["site"], *report["trained"], report["caution"])
+    text_lines = [line for text in texts for line in wrap(text, WIDTH)]
+    if not report["rows"]:
+        return text_lines + [f"Not measured: {text}" for text in report["not_measured"]]
+    for published in report["published"] or [{"name": "", "rows": []}]:
+        beside = {_point(row): row for row in published["rows"]}
+        text_lines.append(HEAD if report["unit"] == "GPUs" else HEAD.replace("GPUs ", "Ranks"))
+        text_lines += [_line(row, beside.get(_point(row))) for row in report["rows"]]
+        text_lines += [f"Right of the bar: published results of {published['name']}"] if beside else []
+    return text_lines + [f"Not measured: {text}" for text in report["not_measured"]]
+
+
+def _point(row: Mapping[str, Any]) -> tuple[int, int, str]:
+    return row["nodes"], row["gpus"], SAME.get(row["transport"], row["transport"])
+
+
+def _line(row: Mapping[str, Any], beside: Mapping[str, Any] | None) -> str:
+    rate, spread = f"{row['images_per_sec']:.1f}", "-" if row["spread"] is None else f"{row['spread']:.1f}"
+    own = f"{row['nodes']:<5} {row['gpus']:<5} {row['transport']:<6} {rate:>11} {spread:>7}"
+    own += f" {row['speedup']:>8.2f} {100 * row['efficiency']:>5.0f}% |"
+    return own + (f" {beside['images_per_sec']:>8.0f} {beside['speedup']:>8.2f}" if beside else f" {'-':>8} {'-':>8}")

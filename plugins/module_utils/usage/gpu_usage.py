@@ -4,20 +4,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from ..errors import Refused
 from ..hosts import pci_devices
 from ..maintenance.lock.lock_rules import stamp
-from ..vsphere import custom_fields, host_clocks, inventory, rest, tags
+from ..vsphere import counters, custom_fields, host_clocks, inventory, rest, tags
+from ..vsphere.inventory import Host
 from ..vsphere.properties import Values, id_of, read_many
 from ..vsphere.session import Session
 from ..workers.capacity import host_capacity as capacity
 from ..workers.capacity import machines
-from . import gpu_users, usage_period
+from . import gpu_load, gpu_users
+from .gpu_load import MEMORY, UTILISATION, Samples
 from .gpu_users import PASSTHROUGH, VGPU, GpuCard, GpuVm
 
 FOLDER, POOL, OWNER, ATTRIBUTE, TAG = "folder", "resource_pool", "owner", "attribute", "tag"
@@ -65,7 +67,7 @@ class GpuUsage:
 
     def read(self) -> dict[str, Any]:
         """Return the use of the GPUs as plain data."""
-        measured = usage_period.read(self.session, self.hosts, self.desired.hours, self.now)
+        measured = read(self.session, self.hosts, self.desired.hours, self.now)
         gpus, waiting, lost = list[dict[str, Any]](), list[dict[str, Any]](), list[dict[str, Any]]()
         for host in self.hosts:
             room = gpu_users.HostGpus(_cards(host), capacity.offered(host.properties), self._machines(host))
@@ -143,3 +145,49 @@ def _whole(one: Values, addresses: list[str], *, running: bool) -> tuple[tuple[s
     fixed = tuple(device.address for device in found if running or not device.any_of_kind)
     any_whole = sum(device.nvidia for device in found if device.any_of_kind and not running)
     return tuple(address for address in fixed if address in addresses), any_whole
+
+
+GROUP = "gpu"
+
+
+@dataclass(frozen=True)
+class MeasuredLoad:
+    """The measured samples by host id and PCI address, and their period."""
+
+    period: Mapping[str, Any]
+    cards: Mapping[str, Mapping[str, Mapping[str, Samples]]] = field(default_factory=dict)
+
+    def utilisation(self, host: Host, address: str) -> dict[str, Any] | None:
+        """Return the utilisation of a card; None if it was not measured."""
+        found = self.cards.get(host.ref._moId, {}).get(address, {})
+        return gpu_load.summary(found, int(self.period["sample_seconds"]))
+
+
+def read(session: Session, hosts: Sequence[Host], hours: float, now: datetime) -> MeasuredLoad:
+    """Return the samples of all hosts that vCenter reaches, in few calls."""
+    known = counters.catalogue(session, GROUP)
+    desired = {name: known.counters[name] for name in (UTILISATION, MEMORY) if name in known.counters}
+    if UTILISATION not in desired:
+        why = "this vCenter has no counter gpu.utilization"
+        return MeasuredLoad(_period(hours, hours, counters.REALTIME_SECONDS, now, why))
+    seconds, covered, why = counters.choose(known, desired[UTILISATION], hours)
+    sizes = {host.ref: len(pci_devices.gpus(host)) for host in hosts if host.reachable}
+    found = counters.series(session, sizes, desired, seconds, counters.ago(now, covered))
+    cards, strangers = dict[str, Mapping[str, Mapping[str, Samples]]](), list[str]()
+    for host in hosts:
+        mine = [Samples(one.counter, one.instance, one.values) for one in found if one.object_id == host.ref._moId]
+        cards[host.ref._moId], others = gpu_load.by_card(list(pci_devices.gpus(host)), mine)
+        strangers += [f"{host.name}: {one}" for one in others]
+    return MeasuredLoad({**_period(hours, covered, seconds, now, why), "unknown_instances": strangers}, cards)
+
+
+def _period(requested: float, hours: float, seconds: int, now: datetime, why: str) -> dict[str, Any]:
+    return {
+        "asked_hours": requested,
+        "hours": hours,
+        "since": stamp(counters.ago(now, hours)),
+        "until": stamp(now),
+        "sample_seconds": seconds,
+        "why": why,
+        "unknown_instances": [],
+    }

@@ -78,7 +78,7 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
     Assumption(
         "flow control in the DCB status",
         "`esxcli network nic dcb status get` returns whether priority flow control is enabled, and its priorities.",
-        (f"{_HERE}/hosts/dcb.py", "network nic dcb status get"),
+        (f"{_HERE}/hosts/roce.py", "network nic dcb status get"),
         _WITH_RDMA,
         assumption_checks.fields_of("network nic dcb status get"),
     ),
@@ -92,7 +92,7 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
     Assumption(
         "no waiting image",
         "`esxcli software vib list --rebooting-image` returns an empty list if no image waits for the boot.",
-        (f"{_HERE}/hosts/installed_vibs.py", "rebootingimage"),
+        (f"{_HERE}/hosts/vib.py", "rebootingimage"),
         _ON_A_SITE,
         assumption_checks.no_waiting_image,
     ),

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 from xml.sax.saxutils import escape, unescape
 
 from ...vsphere.typed import TypedField, clear_numbers, fields, replace_texts
-from . import home_made
 from .free_text import SENTENCES
 from .pseudonyms import Pseudonyms
 from .recording import EsxcliCommand, Recording, RestRequest
@@ -131,7 +130,7 @@ def _names(recording: Recording) -> Iterator[tuple[str, str]]:
     for request in recording.requests:
         yield from _in_request(request)
     for command in recording.commands:
-        yield from home_made.names(command.response or "")
+        yield from names(command.response or "")
 
 
 def _in_property(path: str, value: object) -> Iterator[tuple[str, str]]:
@@ -232,8 +231,8 @@ def _command(command: EsxcliCommand, text: Callable[..., str], packages: dict[st
     answers = (command.response, command.fault, command.detail)
     if command.command.startswith(_SOFTWARE):
         sentence = partial(text, is_sentence=True)
-        replaced = (answer and home_made.replaced(answer, packages, sentence) for answer in answers)
-        return EsxcliCommand(command.host, command.command, command.arguments, *replaced)
+        renamed = (answer and replaced(answer, packages, sentence) for answer in answers)
+        return EsxcliCommand(command.host, command.command, command.arguments, *renamed)
     arguments = {key: _in_xml(value, text) or "" for key, value in command.arguments.items()}
     return EsxcliCommand(command.host, command.command, arguments, *(_in_xml(answer, text) for answer in answers))
 
@@ -279,3 +278,59 @@ def _parsed(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return None
+
+
+_PACKAGE = re.compile(r"<DataObject\b.*?</DataObject>", re.DOTALL)
+_FIELD = re.compile(r"<(?P<field>Name|Vendor|Version)>(?P<text>[^<]+)</(?P=field)>")
+_DESCRIPTION = re.compile(r"(<(?!Name|Vendor|ID|Version)\w+>)([^<]+)")
+# A part of a version; VMware and its partners write these three.
+_WORD = re.compile(r"(?!(?:OEM|vmw|vib)(?![A-Za-z]))(?<![A-Za-z])[A-Za-z]+")
+# The vendors of hardware and software, as they call themselves in their packages.
+_VENDORS = frozenset(
+    (
+        *("adaptec", "amd", "aqt", "avago", "bcm", "broadcom", "cisco", "csco", "dec", "del", "dell", "dellemc", "elx"),
+        *("emc", "emu", "emulex", "fujitsu", "ftw", "hitachi", "hp", "hpe", "hpq", "ibm", "int", "intel", "ixg", "lsi"),
+        *("lenovo", "lvo", "mel", "mellanox", "microchip", "mrvl", "nec", "netapp", "nvd", "nvidia", "pure", "qlc"),
+        *("purestorage", "qlogic", "quanta", "samsung", "smc", "supermicro", "vmw", "vmware"),
+    )
+)
+
+
+def names(answer: str) -> Iterator[tuple[str, str]]:
+    """Yield the names of home-made packages and of their vendors, each with the word of its pseudonyms."""
+    for package in _PACKAGE.findall(answer):
+        values = _values(package)
+        if _is_home_made(values):
+            yield "vendor", values["Vendor"].strip()
+            yield "package", values.get("Name", "")
+
+
+def _values(package: str) -> dict[str, str]:
+    return {match["field"]: unescape(match["text"]) for match in _FIELD.finditer(package)}
+
+
+def _is_home_made(values: Mapping[str, str]) -> bool:
+    vendor = values.get("Vendor", "").split()
+    return bool(vendor) and vendor[0].strip(",.").lower() not in _VENDORS
+
+
+def _without_words(package: str, version: str) -> str:
+    """Return a package without the words in its version, which its ID repeats; numbers do not identify a site."""
+    plain = _WORD.sub("x", version)
+    return package.replace(escape(version), plain) if version else package
+
+
+def replaced(text: str, pseudonyms: Mapping[str, str], reason: Callable[[str], str]) -> str:
+    """Return the text with pseudonyms instead of these names; ``reason`` replaces the words in a description."""
+
+    def described(match: re.Match[str]) -> str:
+        values = _values(match[0])
+        if not _is_home_made(values):
+            return match[0]
+        package = _without_words(match[0], values.get("Version", ""))
+        return _DESCRIPTION.sub(lambda one: one[1] + escape(reason(unescape(one[2]))), package)
+
+    text = _PACKAGE.sub(described, text)
+    ordered = sorted(pseudonyms, key=lambda name: -len(name))
+    pattern = "|".join(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])" for name in ordered)
+    return re.sub(pattern, lambda match: pseudonyms[match[0]], text) if pattern else text

@@ -4,15 +4,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
+from ...errors import Refused
 from ...vsphere.sdk import vmodl
 from ...vsphere.typed import is_object
 from ...vsphere.wire import ApiCall
-from . import guard
 from .recording import CallAnswer, EsxcliCommand, RecordedObject, Recording, RestRequest, key_of_call, key_of_link
 
 # A property that may contain guest passwords, and of which the API cannot read only a part.
@@ -53,7 +54,7 @@ class Recorder:
 
     def soap(self, call: ApiCall, carry: Callable[[], Any]) -> Any:
         """Send one call, and record its answer."""
-        guard.must_read(call.method, call.arguments)
+        must_read(call.method, call.arguments)
         if call.method == "RetrievePropertiesEx":
             return self._properties(call, carry)
         if call.method == "ContinueRetrievePropertiesEx":
@@ -70,7 +71,7 @@ class Recorder:
 
     def rest(self, verb: str, path: str, body: str | None, carry: Callable[[], tuple[int, str]]) -> tuple[int, str]:
         """Send one request, and record its answer without session tokens."""
-        guard.must_request(verb, path)
+        must_request(verb, path)
         status, text = carry()
         if path != _SESSION:
             with self._lock:
@@ -142,3 +143,35 @@ class Recorder:
         with self._lock:
             self.recording.calls[key] = CallAnswer(self._scope.limited(answer))
         return self.recording.calls[key].value
+
+
+# Views, collectors and sessions exist only for the reader and end with its session.
+_READS = re.compile(
+    r"(Query|Retrieve|ContinueRetrieve|Fetch|Find|HasPrivilege)\w*"
+    r"|DirectPathProfileManagerQueryCapacity|CurrentTime|ExecuteSoap|CreateContainerView|DestroyView"
+)
+_COMMANDS = re.compile(r"vim\.EsxCLI\.[\w.]+\.(get|list)|vim\.CLIInfo\.FetchCLIInfo")
+_REQUESTS = re.compile(
+    r"GET /.*|(POST|DELETE) /api/session"
+    r"|POST /api/cis/tagging/[\w-]+\?action=list-[a-z-]+"
+)
+
+
+def must_read(method: str, arguments: tuple[object, ...] = ()) -> None:
+    """Refuse a method that is not a read, and an esxcli command that is neither a get nor a list."""
+    words = [argument for argument in arguments if isinstance(argument, str)]
+    is_command = any(_COMMANDS.fullmatch(word) for word in words)
+    if not _READS.fullmatch(method) or (method == "ExecuteSoap" and not is_command):
+        raise _refused(" ".join((method, *words)))
+
+
+def must_request(verb: str, path: str) -> None:
+    """Refuse a request of the REST API that is not a read."""
+    if not _REQUESTS.fullmatch(f"{verb} {path}"):
+        raise _refused(f"{verb} {path}")
+
+
+def _refused(call: str) -> Refused:
+    return Refused(
+        "this run", f"call {call}", "the run is read-only, and this is not a known read", "report this error"
+    )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.core.findings import NOTE, STOP, WARN, Finding
-from plugins.module_utils.guests import gpu_health, xid
+from plugins.module_utils.guests import gpu_health
 
 from .test_gpu_report import DUMPS, dump
 
@@ -113,7 +113,7 @@ def test_a_node_without_gpus_has_no_findings() -> None:
 
 
 def test_errors_in_the_kernel_log_have_the_remedy_of_their_number() -> None:
-    events = list(xid.xids(LINES))
+    events = list(gpu_health.xids(LINES))
 
     assert [(event.number, event.address) for event in events] == [
         *((32, "0000:01:00"), (31, "0000:01:00"), (13, "0000:cb:00"), (109, "0000:cb:00"), (45, "0000:dc:00")),

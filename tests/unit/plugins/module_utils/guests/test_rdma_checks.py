@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.guests import rdma_checks
+from plugins.module_utils.guests import node_checks
 
 LINK = {"index": 0, "gid": "fe80:0000:0000:0000:0250:56ff:fe01:0203", "type": "RoCE v2", "state": "4: ACTIVE"}
 OLD = {"index": 2, "gid": "0000:0000:0000:0000:0000:ffff:0ad8:0128", "type": "IB/RoCE v1", "state": "4: ACTIVE"}
@@ -31,7 +31,7 @@ ROWS = [LINK, OLD, NEW, OTHER, DOWN]
     ],
 )
 def test_the_index_is_found(rows: list[dict[str, Any]], kind: str, addresses: list[str], indexes: list[int]) -> None:
-    chosen = rdma_checks.usable_gids(rows, kind, addresses)
+    chosen = node_checks.usable_gids(rows, kind, addresses)
     assert [row["index"] for row in chosen] == indexes
     assert all(row["address"].startswith("10.216.1.") for row in chosen)
 
@@ -56,7 +56,7 @@ OTHER_UNITS = GOOD.replace("Gb/sec", "MB/sec")
     ],
 )
 def test_the_average_is_read(output: str, gigabits: float | None) -> None:
-    assert rdma_checks.average_gbits(output) == gigabits
+    assert node_checks.average_gbits(output) == gigabits
 
 
 def test_each_bad_pair_is_named() -> None:
@@ -66,7 +66,7 @@ def test_each_bad_pair_is_named() -> None:
         {"from": "n3", "to": "n1", "output": "", "error": "Couldn't connect to n1:10999"},
         {"from": "n4", "to": "n1", "output": ""},
     ]
-    assert rdma_checks.bandwidth_misfits(pairs, 20) == [
+    assert node_checks.bandwidth_misfits(pairs, 20) == [
         "ib_write_bw from n2 to n3 measured 9 Gbit/s, less than 20.",
         "ib_write_bw from n3 to n1 measured nothing: Couldn't connect to n1:10999",
         "ib_write_bw from n4 to n1 measured nothing: it printed nothing",
@@ -75,15 +75,15 @@ def test_each_bad_pair_is_named() -> None:
 
 def test_zero_is_too_little_even_without_a_minimum() -> None:
     pair = {"from": "n1", "to": "n2", "output": GOOD.replace("92.55", " 0.00")}
-    assert rdma_checks.bandwidth_misfits([pair], 0) == ["ib_write_bw from n1 to n2 measured 0 Gbit/s, less than 0."]
+    assert node_checks.bandwidth_misfits([pair], 0) == ["ib_write_bw from n1 to n2 measured 0 Gbit/s, less than 0."]
 
 
 def test_a_missing_measurement_is_not_zero() -> None:
     pair = {"from": "n1", "to": "n2", "output": BLIND, "error": BLINDNESS}
-    assert rdma_checks.bandwidth_misfits([pair], 0) == []
-    (sentence,) = rdma_checks.bandwidth_misfits([pair], 20)
+    assert node_checks.bandwidth_misfits([pair], 0) == []
+    (sentence,) = node_checks.bandwidth_misfits([pair], 20)
     assert sentence == (
         "ib_write_bw from n1 to n2 wrote all data but could not measure the bandwidth with the processor's clock "
         "(Correlation coefficient r^2: 0.826522 < 0.9): run it again."
     )
-    assert "no reason was printed" in rdma_checks.bandwidth_misfits([{**pair, "error": ""}], 20)[0]
+    assert "no reason was printed" in node_checks.bandwidth_misfits([{**pair, "error": ""}], 20)[0]

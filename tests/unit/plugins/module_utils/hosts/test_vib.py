@@ -12,9 +12,8 @@ import pytest
 
 from plugins.module_utils import runner
 from plugins.module_utils.errors import Refused, Unreachable
-from plugins.module_utils.hosts import installed_vibs
-from plugins.module_utils.hosts.installed_vibs import InstalledVibs
-from plugins.module_utils.hosts.vib import Vib, VibSpec, option_of, plan_vib
+from plugins.module_utils.hosts import vib
+from plugins.module_utils.hosts.vib import InstalledVibs, Vib, VibSpec, option_of, plan_vib
 from tests.fakes import esxi
 from tests.fakes.esxi import FakeHost
 from tests.fakes.gpus import T4, FakeGpus, Gpu
@@ -252,6 +251,6 @@ def test_many_subjects_of_a_host_read_its_vibs_once_between_refreshes() -> None:
         Vib(host, PRESENT, {}, images).read()
         Vib(host, ABSENT, {"domain-c1": "gpu"}, images).read()
     assert len(requested) == 4
-    assert installed_vibs.facts(images)["running"] == [
+    assert vib.facts(images)["running"] == [
         {"name": DRIVER, "version": NEW, "vendor": "NVIDIA", "acceptance_level": ""}
     ]

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from plugins.module_utils.pages.training_page import markdown, page, report
-from plugins.module_utils.pages.training_runs import built, figures, missing
-from plugins.module_utils.pages.training_screen import HEAD, lines
+from plugins.module_utils.pages.training_page import built, figures, markdown, missing, page, report
+from plugins.module_utils.pages.written_report import HEAD, lines
 from tests.page import Page
 
 OPENMPI = {"proven": True, "why": "", "version": "4.1.4", "nodes": ["n1", "n2"]}

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.pages.training_page import RUN_HEADS, markdown, page, report
-from plugins.module_utils.pages.training_screen import lines
 from plugins.module_utils.pages.workload import caution, sentences, workload
+from plugins.module_utils.pages.written_report import lines
 from tests.page import Page
 
 LAB = ["--cpu", "--model", "small", "--image-size", "32", "--batch-size", "16", "--step-seconds", "0.5"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.site.recording import guard
+from plugins.module_utils.site.recording import recorder
 
 HANDLER, URN = "ha-cli-handler-software-vib", "urn:vim25/5.0"
 
@@ -29,7 +29,7 @@ HANDLER, URN = "ha-cli-handler-software-vib", "urn:vim25/5.0"
     ],
 )
 def test_reads_pass(method: str) -> None:
-    guard.must_read(method)
+    recorder.must_read(method)
 
 
 @pytest.mark.parametrize(
@@ -51,25 +51,25 @@ def test_reads_pass(method: str) -> None:
 )
 def test_everything_else_is_refused(method: str) -> None:
     with pytest.raises(Refused, match=method):
-        guard.must_read(method)
+        recorder.must_read(method)
 
 
 def test_only_esxcli_commands_that_get_or_list_pass() -> None:
-    guard.must_read("ExecuteSoap", (HANDLER, URN, "vim.EsxCLI.software.vib.list", []))
-    guard.must_read("ExecuteSoap", (HANDLER, URN, "vim.CLIInfo.FetchCLIInfo", []))
+    recorder.must_read("ExecuteSoap", (HANDLER, URN, "vim.EsxCLI.software.vib.list", []))
+    recorder.must_read("ExecuteSoap", (HANDLER, URN, "vim.CLIInfo.FetchCLIInfo", []))
     for method in ("vim.EsxCLI.software.vib.install", "vim.EsxCLI.system.module.parameters.set", "vim.Other.list"):
         with pytest.raises(Refused, match=method):
-            guard.must_read("ExecuteSoap", (HANDLER, URN, method, []))
+            recorder.must_read("ExecuteSoap", (HANDLER, URN, method, []))
 
 
 def test_requests() -> None:
-    guard.must_request("GET", "/api/esx/settings/clusters/domain-c9/software")
-    guard.must_request("POST", "/api/session")
-    guard.must_request("POST", "/api/cis/tagging/tag-association?action=list-attached-tags-on-objects")
+    recorder.must_request("GET", "/api/esx/settings/clusters/domain-c9/software")
+    recorder.must_request("POST", "/api/session")
+    recorder.must_request("POST", "/api/cis/tagging/tag-association?action=list-attached-tags-on-objects")
     for verb, path in (
         ("POST", "/api/esx/settings/clusters/domain-c9/software/drafts"),
         ("DELETE", "/api/cis/tagging/tag/1"),
         ("POST", "/api/cis/tagging/tag-association/1?action=attach"),
     ):
         with pytest.raises(Refused, match=verb):
-            guard.must_request(verb, path)
+            recorder.must_request(verb, path)
