@@ -19,7 +19,7 @@ ELSEWHERE: dict[str, str] = {
     **{f"plugin_utils/{one}.py": OURS for one in ("check_plans", "controller", "modules", "node_modules", "trial")},
     **{f"vmotion/folder/{one}.py": OURS for one in ("facts_file", "trial_folder")},
     **dict.fromkeys(("vmotion/trial/window_end.py", "kubernetes/mpijob.py"), USER),
-    "lookup/run_request.py": USER,
+    **dict.fromkeys(("lookup/run_request.py", "plugin_utils/packed_folder.py"), USER),
     **{f"{one}.py": OURS for one in ("site/recording/recorder", "vmotion/move/move_watch", "hosts/privileges/needs")},
     **{f"{one}.py": OURS for one in _LOCAL},
     "site/acceptance/assumption_checks.py": f"{_UNIT}/site/acceptance/test_acceptance.py",
