@@ -20,9 +20,9 @@ def moving(window: Mapping[str, Any], planned: Mapping[str, Any]) -> list[dict[s
     """
     jobs = window.get("other_jobs") or []
     movers, workers = ({short_name(name) for name in names} for names in (_movers(planned), planned["places"]))
-    is_named_alike = any(short_name(node) in workers for job in jobs for node in job["nodes"])
     found = []
     for job in jobs:
+        is_named_alike = any(short_name(node) in workers for node in job["nodes"])
         there = [node for node in job["nodes"] if short_name(node) in movers or (movers and not is_named_alike)]
         found += [{**job, "moving": there}] if there else []
     return found

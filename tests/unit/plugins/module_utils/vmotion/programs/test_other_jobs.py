@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import permutations
 from typing import Any
 
 import pytest
 
 from plugins.module_utils.continuity.verdict import verdict
 from plugins.module_utils.vmotion.evidence.verdict_input import with_left
+from plugins.module_utils.vmotion.trial.other_jobs import moving
 from tests.fakes.deaths import histories
 from tests.unit.plugins.module_utils.vmotion.programs.test_maintenance_window import HOSTS, WINDOW, Window
 
@@ -141,6 +143,25 @@ def test_another_job_that_died_after_the_last_host_fails_the_window() -> None:
 
     assert world.boots == dict.fromkeys(HOSTS, 1) and f"the other job {BERT['title']}: broken, " in world.outcome
     assert world.outcome.endswith("the job died: the launcher lost the node w1.")
+
+
+JOBS = [["w1", "x"], ["w2", "x"], ["w2"], ["x", "y"]]
+
+
+@pytest.mark.parametrize("jobs", [list(some) for count in (1, 2, 3) for some in permutations(JOBS, count)])
+@pytest.mark.parametrize("movers", [[], ["w1"], ["w1", "w2"]])
+def test_the_names_of_another_job_excuse_no_job(jobs: list[list[str]], movers: list[str]) -> None:
+    """Each job is judged as if it were the only one."""
+    planned = {"stages": [{"moves": [{"worker": name} for name in movers]}], "places": {"w1": "esx1", "w2": "esx2"}}
+
+    found = moving({"other_jobs": [{"nodes": nodes} for nodes in jobs]}, planned)
+
+    alone = [
+        {"nodes": nodes, "moving": there}
+        for nodes in jobs
+        if (there := [node for node in nodes if node in movers or (movers and not {"w1", "w2"} & set(nodes))])
+    ]
+    assert found == alone
 
 
 @pytest.mark.parametrize("state", ["finished", "stopped"])
