@@ -184,11 +184,9 @@ def carry_out(modules: Modules, given: Mapping[str, Any]) -> dict[str, Any]:
                 continued_settings.refuse_other(folder, start, settings)
             if start is None or not continued_settings.is_replaced(start, settings):
                 done = _carried_out(modules, journal, settings, given["ending"])
-                # A window that was asked to end has done so, unless something is left or its job broke.
-                is_ended = given["ending"] and END in journal.values and done.get("verdict") != "broken"
-                return {"folder": str(folder), "changed": True, **done, **({"failed": False} if is_ended else {})}
+                return {"folder": str(folder), "changed": True, **done}
             ended = _carried_out(modules, journal, settings, ending=REPLACED)
-            if END not in journal.values or ended.get("verdict") == "broken":
+            if ended["failed"]:
                 return {"folder": str(folder), "changed": True, **ended}
         return carry_out(modules, {**given, "folder": ""})
     except CollectionError as error:
@@ -209,15 +207,19 @@ def _carried_out(
     started = observer_clock.now()
     job = job_from(site.here, site.there, kept)
     trial = Trial(site, job, Facts(kept), requested=settings["window"], started=started)
+    trial.is_replaced = ending == REPLACED
     program = Program(journal, site, ending)
     run = observe if is_observation else window if kept["window"] else test
     with ended_by_signal(site.ask_for_end, is_observation), _as_window(trial, folder):
         reason = _reason(run, program, trial, journal)
     judged = trial.facts.judged or {}
+    # A test that was asked to end has done so, unless something is left, or its job broke.
+    is_left = END not in journal.values or (bool(trial.facts.at_hand) and not trial.is_replaced)
+    is_failed = bool(reason) and (not ending or is_left or judged.get("verdict") == "broken")
     result: dict[str, Any] = {key: judged[key] for key in ("verdict", "moved") if key in judged}
     result["warnings"] = list(site.warnings.values())
     result.update({"other_jobs": results(trial.facts.other_jobs)} if trial.facts.other_jobs else {})
-    return {**result, **({"failed": True, "msg": reason} if reason else {"msg": passed(trial.facts, str(folder))})}
+    return {**result, "failed": is_failed, "msg": reason or passed(trial.facts, str(folder))}
 
 
 @contextmanager

@@ -71,7 +71,7 @@ class World(MortalWorld):
         self.controllers = 0
         self.left: dict[str, str] = {}
         self.requested: dict[str, Any] = {}
-        self.ending = ""
+        self.ending, self.is_replaced = "", False
 
     def carry_out(self) -> Facts:
         """Run the program with one controller; ``outcome`` has its value."""
@@ -80,7 +80,7 @@ class World(MortalWorld):
         facts = Facts(self.settings)
         job = job_from(self.here, self.there, self.settings)
         self.trial = Trial(self, job, facts, self.requested)  # type: ignore[arg-type]
-        self.trial.started = self.clock
+        self.trial.started, self.trial.is_replaced = self.clock, self.is_replaced
         program = Program(MortalJournal(self, self.values), self, self.ending)
         run = observe if self.settings["observe"] else window if self.settings["window"] else test_program
         self.outcome = run(program, self.trial)

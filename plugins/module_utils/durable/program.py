@@ -213,6 +213,13 @@ class Program:
             self._attempt, self._end = outer
             outcome.failure = self._journal.values.get(key, "")
 
+    @contextmanager
+    def whole(self, is_begun: bool) -> Iterator[None]:
+        """Carry out a block that an earlier controller began before the user ends the attempt."""
+        ending, self._ending = self._ending, "" if is_begun else self._ending
+        yield
+        self._ending = ending
+
     def wait(self, condition: Callable[[], T], seconds: float) -> T:
         """Return the first true answer, or the last one when the time is over."""
         until = self._world.now() + seconds

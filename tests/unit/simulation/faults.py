@@ -20,6 +20,19 @@ def kill(calls: SimulatedCalls, _host: str) -> None:
     raise Killed
 
 
+class Interrupted(BaseException):
+    """The user ended the run with Ctrl-C: what it holds is released."""
+
+
+def interrupt(_calls: SimulatedCalls, _host: str) -> None:
+    raise Interrupted
+
+
+def lost_release(calls: SimulatedCalls, _host: str) -> None:
+    """The next release of something that the run holds fails."""
+    calls.lost_releases += 1
+
+
 def lost_answer(calls: SimulatedCalls, _host: str) -> None:
     calls.lost_answers += 1
 
@@ -38,7 +51,7 @@ def doubled_event(calls: SimulatedCalls, _host: str) -> None:
 
 
 def alarm(calls: SimulatedCalls, host: str) -> None:
-    calls.site.alarms.add(host)
+    calls.site.alarms.setdefault(host, calls.site.clock)
 
 
 def resync(calls: SimulatedCalls, _host: str) -> None:
@@ -152,6 +165,8 @@ ACTS: dict[str, Callable[[SimulatedCalls, str], None]] = {
     act.__name__: act
     for act in (
         kill,
+        interrupt,
+        lost_release,
         lost_answer,
         late_answer,
         stale_read,

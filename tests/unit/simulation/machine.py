@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from .faults import ACTS, finishes
 from .job import Job
 from .modules import SimulatedCalls
-from .operations import Outcome, Team
+from .operations import End, Outcome, Team
 from .rollbacks import Evidence
 from .site import Host, Profile, Site
 
@@ -34,6 +34,9 @@ STUNS = st.lists(st.sampled_from([1.0, 30.0, 60.0, 90.0, 200.0]), max_size=4)
 # Faults between two effects. Controllers die more often than all else.
 PEOPLE = ["kill", "kill", "kill", *sorted(ACTS)]
 # A rollout has some 60 points without a job, and 250 around one.
+# The clock is set an hour forward, or back, soon after the first run begins.
+ZONES = ["", "", "STD0DST-1,J1/0:50,J300", "STD0DST-1,J300,J1/1:50"]
+ENDS = st.tuples(st.sampled_from([0.0, 2400.0, 3600.0, 14400.0]), st.booleans())
 POINTS = st.one_of(st.integers(0, 60), st.integers(0, 250))
 SOME_FAULTS = st.dictionaries(
     POINTS, st.tuples(st.sampled_from(PEOPLE), st.sampled_from(HOSTS)), min_size=1, max_size=3
@@ -94,8 +97,18 @@ BETWEEN_RUNS = (
     "asks_to_pause",
     "asks_to_end",
 )
+
+
+def waits(machine: SiteMachine, _host: str) -> None:
+    """Nobody runs a playbook for two hours."""
+    for _minutes in range(4):
+        machine.site.pass_time(1800.0)
+        machine.site.act_alone()
+
+
 CHANGES: dict[str, Callable[[SiteMachine, str], None]] = {
     "locks": locks,
+    "waits": waits,
     "replaces": replaces,
     **{name: between_runs(ACTS[name]) for name in BETWEEN_RUNS},
 }
@@ -111,10 +124,13 @@ class SiteMachine(RuleBasedStateMachine):
         self.team = Team(self.site, where=Path(self.folder.name))
 
     @initialize(
-        boots=st.integers(0, 2), is_training=st.booleans(), drs_seconds=st.sampled_from([0.0, 0.0, 40.0, 200.0])
+        boots=st.integers(0, 2),
+        is_training=st.booleans(),
+        drs_seconds=st.sampled_from([0.0, 0.0, 40.0, 200.0]),
+        zone=st.sampled_from(ZONES),
     )
-    def begin(self, boots: int, is_training: bool, drs_seconds: float) -> None:
-        self.site.drs_seconds = drs_seconds
+    def begin(self, boots: int, is_training: bool, drs_seconds: float, zone: str = "") -> None:
+        self.site.drs_seconds, self.site.zone = drs_seconds, zone
         self.request_profile(boots, leaves=True)
         if is_training:
             self.start_job()
@@ -152,22 +168,39 @@ class SiteMachine(RuleBasedStateMachine):
             if host.by == "bob":
                 host.is_out, host.by, host.remediated_at = False, "", 0.0
 
-    @rule(under_training=st.booleans(), most=st.integers(1, 2), stuns=STUNS, faults=FAULTS, only=CHOICES, ack=RARELY)
+    @rule(
+        under_training=st.booleans(),
+        most=st.integers(1, 2),
+        stuns=STUNS,
+        faults=FAULTS,
+        only=CHOICES,
+        ack=RARELY,
+        end=ENDS,
+    )
     def run_hosts(
         self,
+        *,
         under_training: bool,
         most: int,
         stuns: list[float],
         faults: dict[int, tuple[str, str]],
-        only: list[str],
-        ack: bool,
+        only: Sequence[str] = (),
+        ack: bool = False,
+        end: tuple[float, bool] = (0.0, True),
+    ) -> None:
+        seconds, is_date = end
+        ends = End.after(self.site, seconds, is_date=is_date) if seconds else End()
+        given: dict[str, Any] = {"most": most, "only": only, "window": {"requires_ack": ack}}
+        self.change_hosts(faults, ends, stuns, under_training=under_training, **given)
+
+    def change_hosts(
+        self, faults: dict[int, tuple[str, str]], end: End, stuns: Sequence[float] = (), **given: Any
     ) -> None:
         self.site.stuns, left = list(stuns), self.left_out()
-        given: dict[str, Any] = {"most": most, "faults": acts(faults), "only": only, "window": {"requires_ack": ack}}
-        outcome = self.team.hosts(under_training=under_training, **given)
+        outcome = self.team.hosts(faults=acts(faults), end=end, **given)
         self.check(outcome, left)
         if outcome.is_success:
-            self.check_profile(only)
+            self.check_profile(given.get("only", ()))
 
     @rule(number=st.integers(0, 3), replaced=st.sampled_from(["", "", "esx4"]), faults=FAULTS)
     @precondition(lambda self: self.team.evidence)
@@ -218,6 +251,30 @@ class SiteMachine(RuleBasedStateMachine):
             self.request_image(is_dropped=False)
         self.run_hosts(**{**first, "only": [host] if change == "fewer hosts" else []}, faults={})
 
+    @rule(
+        point=st.integers(20, 250),
+        seconds=st.sampled_from([0.0, 3600.0, 14400.0]),
+        events=st.lists(st.sampled_from(["waits", "waits", "alarm", "dies"]), max_size=2),
+        host=st.sampled_from(HOSTS),
+    )
+    def kill_a_window_and_go_on_later(self, point: int, seconds: float, events: list[str], host: str) -> None:
+        """A window with an end is killed, much happens, and it runs again with the same end."""
+        self.start_job_if_none()
+        self.request_profile(1, leaves=True)
+        end = End.after(self.site, seconds, is_date=True) if seconds else End()
+        self.change_hosts({point: ("kill", "")}, end, under_training=True)
+        for act in events:
+            self.another_user(act, host)
+        self.change_hosts({}, end, under_training=True)
+
+    @rule(point=st.integers(20, 250), act=st.sampled_from(["alarm", "dies"]), host=st.sampled_from(HOSTS))
+    def fail_a_window_and_its_release(self, point: int, act: str, host: str) -> None:
+        """A window fails, and so does the release of something that it holds: it runs again."""
+        self.start_job_if_none()
+        self.request_profile(1, leaves=True)
+        self.change_hosts({point: (act, host), point + 1: ("lost_release", "")}, End(), under_training=True)
+        self.change_hosts({}, End(), under_training=True)
+
     @rule(point=st.integers(15, 30), is_dropped=st.booleans())
     def kill_a_rollout_of_an_image_and_go_on(self, point: int, is_dropped: bool) -> None:
         """A rollout is killed, which may leave a remediation under way, and the users may change their mind."""
@@ -251,14 +308,15 @@ class SiteMachine(RuleBasedStateMachine):
         # A history that was pasted into a test runs without Hypothesis.
         if currently_in_test_context():
             event(f"{outcome.play} ended: {outcome.kind}")
-        if outcome.is_killed:
+        if outcome.is_killed or outcome.is_interrupted:
             self.next_controller()
             return
         for name in self.left_out() - left:
             assert name in message, f"{name} was left out of service without a word: {message}"
         is_open = any(folder.is_open for folder in self.team.folders)
         is_held = site.holder.startswith(f"run {self.team.runs} ")
-        assert not is_held or is_open or "lock" in message, f"the lock was left: {message}"
+        shown = " ".join([message, *self.team.shown])
+        assert not is_held or is_open or "lock" in shown, f"the lock was left: {message}"
         assert not site.overridden or is_open, f"an override was left: {message}"
         assert not site.is_watched or is_open, f"the watch was left: {message}"
         assert message or outcome.verdict in ("", "continuous"), "a run around a broken job succeeded"

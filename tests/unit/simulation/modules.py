@@ -37,6 +37,8 @@ class SimulatedCalls(MortalWorld):
         super().__init__(())
         self.site, self.run, self.faults = site, run, dict(faults)
         self.lost_answers, self.late_answers, self.stale_reads, self.doubled_events = 0, 0, 0, 0
+        # Releases that fail; and the last call of a module, with the state that it requests.
+        self.lost_releases, self.last_call = 0, ("", "")
         self.story: list[str] = []
         self.polls = 0
 
@@ -69,7 +71,11 @@ class SimulatedCalls(MortalWorld):
         return self._called(module, options, is_planned=True)
 
     def _called(self, module: str, options: Options, *, is_planned: bool) -> Result:
-        name = module.rpartition(".")[2]
+        name, state = module.rpartition(".")[2], str(options.get("state") or "")
+        self.last_call = name, state
+        if self.lost_releases and not is_planned and state in ("absent", "free"):
+            self.lost_releases -= 1
+            return failed(f"{name}: could not begin: {BROKEN_CONNECTION}")
         if self.late_answers:
             self.late_answers -= 1
             self.site.pass_time(LATE_SECONDS)

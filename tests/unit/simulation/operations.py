@@ -7,7 +7,11 @@ The parts of a playbook that are not programs are short here: which job runs, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -30,6 +34,7 @@ from plugins.plugin_utils.trial import _reason
 from tests.fakes.deaths import Killed
 from tests.fakes.trial import SETTINGS
 
+from .faults import Interrupted
 from .job import LAUNCHER, STEP_SECONDS, Job
 from .modules import SimulatedCalls
 from .role_tasks import RoleTasks
@@ -39,6 +44,8 @@ from .trial_calls import Folder, TrialCalls
 
 Faults = Mapping[int, Callable[[SimulatedCalls], None]]
 # The verdict measures silences by the records; a step more or less is accepted.
+# No host needs more, by the defaults or as measured.
+LONGEST_HOST_SECONDS = 2700.0
 TOLERANCE_SECONDS, MAX_GAP_S = 2 * STEP_SECONDS, 120.0
 OPTIONS: dict[str, Any] = {
     **SETTINGS,
@@ -49,6 +56,48 @@ OPTIONS: dict[str, Any] = {
     "limits": {"max_gap_s": MAX_GAP_S},
 }
 OBSERVATION = {"observe": {"seconds": 60, "keep": 150}, "duration": 600, "drs_override": "", "guest_checks": False}
+
+
+@dataclass(frozen=True)
+class End:
+    """The end of a window: as the user writes it, and when that is."""
+
+    text: str = ""
+    at: float = math.inf
+
+    @property
+    def is_date(self) -> bool:
+        return "-" in self.text
+
+    @classmethod
+    def after(cls, site: Site, seconds: float, *, is_date: bool) -> End:
+        """Return an end after some seconds, as a date or as the time of day that clocks then show."""
+        at = site.clock + seconds - site.clock % 60.0
+        if is_date:
+            return cls(time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at)), at)
+        with in_zone(site.zone):
+            return cls(time.strftime("%H:%M", time.localtime(at)), at)
+
+
+@contextmanager
+def in_zone(zone: str) -> Iterator[None]:
+    """Give the controller a time zone during the block."""
+    before = os.environ.get("TZ")
+    try:
+        _set_zone(zone or before)
+        yield
+    finally:
+        _set_zone(before)
+
+
+def _set_zone(zone: str | None) -> None:
+    if os.environ.get("TZ") == zone:
+        return
+    if zone is None:
+        del os.environ["TZ"]
+    else:
+        os.environ["TZ"] = zone
+    time.tzset()
 
 
 class FolderJournal(MemoryJournal):
@@ -71,6 +120,7 @@ class Outcome:
 
     message: str = ""
     is_killed: bool = False
+    is_interrupted: bool = False
     verdict: str = ""
     play: str = ""
 
@@ -79,12 +129,14 @@ class Outcome:
         """Return the kind of this end, for statistics."""
         if self.is_killed:
             return "killed"
+        if self.is_interrupted:
+            return "interrupted"
         ended = "success" if not self.message else "failure"
         return f"{ended}, {self.verdict}" if self.verdict else ended
 
     @property
     def is_success(self) -> bool:
-        return not self.message and not self.is_killed
+        return not self.message and not self.is_killed and not self.is_interrupted
 
 
 @dataclass
@@ -99,6 +151,8 @@ class Team:
     # The folder of the evidence that each change of hosts saves; without one, none is saved.
     where: Path | None = None
     evidence: list[Evidence] = field(default_factory=list)
+    # The end of the present window.
+    end: End = field(default_factory=End)
     # The lines that the last run showed.
     shown: list[str] = field(default_factory=list)
 
@@ -110,10 +164,12 @@ class Team:
         faults: Faults | None = None,
         only: Sequence[str] = (),
         window: Mapping[str, Any] | None = None,
+        end: End | None = None,
     ) -> Outcome:
         """Run the playbook hosts, as its role does: plan, then roll out, then open a window for the rest."""
-        self.site.most, self.site.chosen = most, tuple(only)
-        limits = dict(window or {}) if under_training else {}
+        self.site.most, self.site.chosen, self.end = most, tuple(only), end or End()
+        own: dict[str, Any] = {"not_after": self.end.text, "notify": [{"command": ["tell"]}]}
+        limits = {**own, **(window or {})} if under_training else {}
         self.site.requires_ack = bool(limits.get("requires_ack"))
         version = self.site.requested_image
         image = {"components": {"manager": str(version)}} if version else {}
@@ -143,11 +199,15 @@ class Team:
         self.runs += 1
         calls = SimulatedCalls(self.site, self.run, faults or {})
         self.site.rules_read.clear()
-        self.site.run_began, self.site.is_window = self.site.clock, False
+        self.site.run_began, self.site.is_window, self.site.ends_at = self.site.clock, False, math.inf
         self.shown = calls.lines
         try:
-            with patch.object(observer_clock, "time", SiteTime(self.site)):
+            with patch.object(observer_clock, "time", SiteTime(self.site)), in_zone(self.site.zone):
                 outcome = play(calls)
+        except Interrupted:
+            is_free = calls.last_call == ("cluster_lock", "free") or self.site.holder != calls.run
+            assert is_free, f"Ctrl-C left the lock, after {calls.last_call[0]}"
+            outcome = Outcome(is_interrupted=True)
         except (Killed, ControllerGone):
             outcome = Outcome(is_killed=True)
         except CollectionError as error:
@@ -214,6 +274,7 @@ class Team:
         """Begin or continue a vMotion test, a window or an observation in its folder, as the action does."""
         settings = {**OPTIONS, "window": dict(requested), **(more or {})}
         folder = self._folder(settings)
+        self.site.ends_at = self.end.at
         site = TrialCalls(calls.site, calls.run, calls.faults, folder)
         site.points = calls.points
         journal = FolderJournal(site, folder)
@@ -232,6 +293,8 @@ class Team:
         if site.is_same(str(LAUNCHER["host"])):
             self._check_verdict(verdict, trial.facts, folder.job)
         self._check_moves(trial.facts, folder.job)
+        folder.keep_done((change["host"] for change in trial.facts.finished_changes), "the window")
+        self._check_end(message)
         return Outcome(message, verdict=verdict)
 
     def _folder(self, settings: Mapping[str, Any]) -> Folder:
@@ -245,8 +308,17 @@ class Team:
             continued_settings.refuse_other(folder.path, folder.values[START], settings)
         return folder
 
+    def _check_end(self, message: str) -> None:
+        """A window ends for lack of time only if a host needs more, and names the end as the user gave it."""
+        if "(window_not_after)" in message:
+            left = self.end.at - self.site.clock
+            assert left < LONGEST_HOST_SECONDS, f"{left:.0f} s were left: {message}"
+            assert self.end.is_date or f" {self.end.text} " in message, f"{self.end.text} was meant: {message}"
+
     def _check_moves(self, facts: Facts, job: Job | None) -> None:
-        """Each move has all ranks that ran on its worker."""
+        """Each move has all ranks that ran on its worker, and no own move counts as one of others."""
+        own = [move["worker"] for move in facts.others if move.get("by") == "us"]
+        assert not own, f"the moves of {', '.join(own)} count as those of others"
         for move in facts.moves:
             ranks = job.ranks_by_worker.get(move["worker"], []) if job else []
             assert move["ranks"] == ranks, (

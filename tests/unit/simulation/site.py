@@ -23,6 +23,8 @@ MOVE_SECONDS, RESTART_SECONDS = 10.0, 60.0
 REMEDIATION_SECONDS = 600.0
 # An acknowledgement of a window counts for a day; a run takes less than the rest.
 ACK_SECONDS = 90_000.0
+# A host that a window started in time leaves service within this time.
+LATE_SECONDS = 1800.0
 
 
 class Violation(AssertionError):
@@ -131,9 +133,8 @@ class Site:
     chosen: tuple[str, ...] = ()
     # The run directory of the job of the present window.
     around: str = ""
-    run_began: float = 0.0
-    is_window: bool = False
-    alarms: set[str] = field(default_factory=set)
+    # The hosts with a red alarm, and since when.
+    alarms: dict[str, float] = field(default_factory=dict)
     resync: int = 0
     # The run that holds the lock, and the time at which it expires.
     holder: str = ""
@@ -157,6 +158,11 @@ class Site:
     seen_out: set[str] = field(default_factory=set)
     most: int = 1
     writes: int = 0
+    # The start of the present run, and the time at which its window must end; the time zone of the controller.
+    run_began: float = 0.0
+    ends_at: float = math.inf
+    is_window: bool = False
+    zone: str = ""
 
     def __post_init__(self) -> None:
         self.machines = {name: f"{name}, built at first" for name in self.workers}
@@ -229,6 +235,23 @@ class Site:
         if self.request and self.requested_at < self.run_began:
             raise Violation(f"{what}, although {self.request} was requested at {self.requested_at:.0f}")
 
+    def must_be_in_time(self, what: str) -> None:
+        """Refuse what a window starts after its end."""
+        late = self.clock - self.ends_at if self.is_window else 0.0
+        if late > LATE_SECONDS or (late > 0 and self.run_began > self.ends_at):
+            raise Violation(f"{what}, {late:.0f} s after the end of the window")
+
+    def must_be_calm(self, what: str) -> None:
+        """Refuse what a window starts under a red alarm that was there when its run began."""
+        shown = self.hosts, self.earlier or self.hosts
+        known = [
+            name
+            for name, at in self.alarms.items()
+            if self.is_window and at <= self.run_began and not any(hosts[name].by == "us" for hosts in shown)
+        ]
+        if known:
+            raise Violation(f"{what}, under a red alarm on {known[0]} that was there when the run began")
+
     @contextmanager
     def as_before(self) -> Iterator[None]:
         """Show the hosts as they were before the last write."""
@@ -257,6 +280,7 @@ class Site:
         self.must_be_permitted(f"maintenance mode of {name}")
         if self.chosen and name not in self.chosen:
             raise Violation(f"{name} leaves service, and only {', '.join(self.chosen)} may")
+        self.must_be_in_time(f"maintenance mode of {name}")
         if name in self.ranks_on and not any(map(self.came_back, self.on(name))):
             raise Violation(f"{name} leaves service with ranks {self.ranks_on[name]}")
         if self.rules_read.pop(name, ["not read"]):
@@ -346,6 +370,8 @@ class Site:
         if by == "us":
             self.write(run, f"move of {worker}")
             self.must_be_permitted(f"move of {worker}", worker)
+            self.must_be_in_time(f"move of {worker}")
+            self.must_be_calm(f"move of {worker}")
         self.pass_time(1.0)
         move = {
             "worker": worker,

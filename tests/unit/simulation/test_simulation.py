@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -18,11 +19,12 @@ from plugins.module_utils.hosts import change_hosts
 from plugins.module_utils.hosts.programs import rollout
 from plugins.module_utils.hosts.rollback import restoring, rollback
 from plugins.module_utils.maintenance import rolling_change, stop_rules
-from plugins.module_utils.vmotion.evidence import facts
+from plugins.module_utils.vmotion.evidence import facts, prediction
 from plugins.module_utils.vmotion.evidence.facts import ranks_by_worker
 from plugins.module_utils.vmotion.folder import continued_settings
 from plugins.module_utils.vmotion.programs import maintenance_window
 from plugins.module_utils.vmotion.programs import test as vmotion_test
+from plugins.module_utils.vmotion.trial import window_end
 from plugins.plugin_utils import controller
 from tests.fakes import options_check, trial
 
@@ -72,6 +74,23 @@ def test_a_clock_that_is_set_at_any_point_of_a_rollout_changes_neither_its_waits
     assert [point for point in range(80) if rolled_out(point) != undisturbed] == []
 
 
+@pytest.mark.parametrize(
+    ("seconds", "events"), [(3600.0, ["waits"]), (14400.0, ["waits"]), (0.0, ["alarm"])], ids=["late", "hours", "alarm"]
+)
+def test_a_killed_window_goes_on_within_its_limits(seconds: float, events: list[str]) -> None:
+    for point in range(90, 200, 5):
+        machine = SiteMachine()
+        machine.begin(1, True, 0.0)
+        machine.kill_a_window_and_go_on_later(point, seconds, events, "esx4")
+
+
+def test_a_failed_window_forgets_nothing_when_a_release_fails_too() -> None:
+    for point in range(125, 250, 11):
+        machine = SiteMachine()
+        machine.begin(1, True, 0.0)
+        machine.fail_a_window_and_its_release(point, "alarm", "esx4")
+
+
 def nothing(*_arguments: Any, **_options: Any) -> None:
     """Do nothing in the place of a mend."""
 
@@ -97,6 +116,25 @@ def first_rank_only(hosts: dict[str, list[int]], workers: Any) -> dict[str, list
 def as_requested(before: Any, _names: Any) -> dict[str, Any]:
     """Return the profile of the change in the place of that before it."""
     return dict(before.desired)
+
+
+def always_in_time(_p: Program, trial: Any, stage: dict[str, Any]) -> str:
+    """Continue a host whatever the time is."""
+    trial.host_in_time = stage["host"]
+    return ""
+
+
+def stopped_at_ensure(p: Program, effect: Callable[[], Any]) -> Any:
+    """End a failed attempt of an earlier controller at its first repeated effect."""
+    p._must_go_on()
+    return effect()
+
+
+def on_the_same_clock(hour: int, minute: int, started: float) -> float:
+    """Return a time of day as if no clock were set at night."""
+    begin = datetime.fromtimestamp(started).astimezone()
+    at = begin.replace(hour=hour, minute=minute, second=0, microsecond=0)
+    return (at if at > begin else at + timedelta(days=1)).timestamp()
 
 
 def without_silence(result: dict[str, Any]) -> dict[str, Any]:
@@ -136,6 +174,13 @@ MENDS: dict[str, list[tuple[Any, str, Any]]] = {
         (maintenance_window, "start_round", nothing),
         (maintenance_window, "wave", nothing),
     ],
+    "a later controller starts nothing after the end of its window": [
+        (maintenance_window, "no_time", always_in_time),
+    ],
+    "a later controller reads the stop rules before it moves": [(maintenance_window, "why_not", lambda *_given: "")],
+    "hours without a controller are not the time of a host": [(prediction, "attended", list)],
+    "a failed attempt keeps all that it has written": [(Program, "ensure", stopped_at_ensure)],
+    "a time of day is that of clocks which are set at night": [(window_end, "_next_time", on_the_same_clock)],
     "a silence breaks the verdict": [(trial_calls, "judged", without_silence)],
 }
 

@@ -29,6 +29,14 @@ class Folder:
     machines: dict[str, str]
     values: dict[str, Any] = field(default_factory=dict)
     files: dict[str, Any] = field(default_factory=dict)
+    # The hosts that the window has changed, as its facts and its notices say.
+    done: set[str] = field(default_factory=set)
+
+    def keep_done(self, hosts: Iterable[str], source: str) -> None:
+        """Keep the changed hosts; none is forgotten."""
+        lacking = self.done - set(hosts)
+        assert not lacking, f"{source} has forgotten the changes of {', '.join(sorted(lacking))}"
+        self.done |= set(hosts)
 
     @property
     def is_open(self) -> bool:
@@ -47,7 +55,7 @@ class TrialCalls(SimulatedCalls):
     ) -> None:
         super().__init__(site, run, faults)
         self.folder, self.files, self.controller = str(folder.path), folder.files, run
-        self.job, self._machines = folder.job, folder.machines
+        self.job, self._machines, self._place = folder.job, folder.machines, folder
         self.drivers: Mapping[str, Any] = {}
         self.versions: Mapping[str, str] = {"ansible": "2.20"}
 
@@ -94,8 +102,10 @@ class TrialCalls(SimulatedCalls):
     def earlier_changes(self) -> list[dict[str, Any]]:
         return []
 
-    def notify(self, hook: Options, _text: str) -> Result:
-        raise AssertionError(f"no hook is given, but {hook}")
+    def notify(self, _hook: Options, text: str) -> Result:
+        content = json.loads(text)
+        self.effect("notify", lambda: self._place.keep_done(content["done"], f"the notice {content['event']}"))
+        return {}
 
     def write(self, name: str, content: Any) -> None:
         self.must_be_attended()

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...core.findings import listed
 from ...durable.calls import required
-from ...durable.program import Program
+from ...durable.program import EndRequested, Program
 from ...errors import CollectionError
 from ...hosts.change_hosts import HostChangeOptions, change_hosts, check_stop_rules, return_to_service
 from ...hosts.image_plan import commit_image, plan_image, with_image
@@ -25,7 +25,7 @@ from ..trial.opening import planned
 from ..trial.permission import heed, permission, require_possible
 from ..trial.trial import Trial
 from ..trial.wave_of_moves import start_round, wave
-from ..trial.window_end import attend, ended, reason_to_end
+from ..trial.window_end import attend, ended, no_time, reason_to_end
 from ..trial.window_notices import notify
 from .test import around_job
 
@@ -121,7 +121,7 @@ def change_each(p: Program, trial: Trial) -> None:
             heed(trial, p.once(("permission", number), partial(permission, p, trial, stage)))
         if not facts.stopped:
             notify(p, trial, "host", stage["host"])
-            empty_and_change(p, trial, plan, stage["host"])
+            empty_and_change(p, trial, plan, stage)
 
 
 def keep_unfinished(p: Program, facts: Facts) -> None:
@@ -134,27 +134,25 @@ def keep_unfinished(p: Program, facts: Facts) -> None:
         facts.host_changes.append({"host": host, **known, "began": p.written(("begin of", host)), "back_at": None})
 
 
-def empty_and_change(p: Program, trial: Trial, plan: Mapping[str, Any], host: str) -> None:
+def empty_and_change(p: Program, trial: Trial, plan: Mapping[str, Any], stage: Mapping[str, Any]) -> None:
     """Move the workers of a host away, change it, and judge the job: a breach ends the window before the next host."""
-    facts, options = trial.facts, options_of(trial)
+    facts, host = trial.facts, stage["host"]
     began = p.once(("begin of", host), partial(begin, p, trial, host))
-    start_round(p, trial, plan, plan["stages"][0]["moves"])
+    start_round(p, trial, plan, stage["moves"])
     while facts.left and not facts.stopped:
-        p.say("reads the stop rules of the cluster")
-        p.once(("stop rules", host, len(facts.moves)), lambda: check_stop_rules(trial.site, [host], options))
-        wave(p, trial)
-    review(p, trial, f"review before {host}")
-    if facts.stopped:
-        # An earlier controller may have taken it out of service before it died.
-        p.ensure(partial(return_to_service, trial.site, [host]))
+        wave(p, trial, partial(why_not, p, trial, stage))
+    if not may_change(p, trial, stage):
         return
     facts.at_hand = host
-    # People read the facts while the host is out of service.
-    p.ensure(partial(trial.site.write_facts, facts))
-    changes = change_hosts(p, trial.site, [host], options)
-    attended = p.once(("attended", host), lambda: trial.started_host == host)
-    facts.host_changes += [{**change, "began": began, "attended": attended} for change in changes]
-    facts.at_hand = ""
+    # It is finished and returned even if an earlier controller left it for this one, which was asked to end the window.
+    is_out = p.written(("out of service", host)) is not None
+    with p.whole(is_out and not trial.is_replaced):
+        # People read the facts while the host is out of service.
+        p.ensure(partial(trial.site.write_facts, facts))
+        changes = change_hosts(p, trial.site, [host], options_of(trial))
+        attended = p.once(("attended", host), lambda: trial.started_host == host)
+        facts.host_changes += [{**change, "began": began, "attended": attended} for change in changes]
+        facts.at_hand = ""
     judge(p, trial)
     judge_others(p, trial, host)
     # Without a breach too, a stop rule that matches after the change of this host keeps the others in service.
@@ -162,6 +160,36 @@ def empty_and_change(p: Program, trial: Trial, plan: Mapping[str, Any], host: st
     p.say(f"after {host} returned: {stops}" if stops else "")
     if stops and facts.waiting_hosts and not facts.stopped:
         facts.stopped = ended(facts, stops)
+
+
+def why_not(p: Program, trial: Trial, stage: Mapping[str, Any]) -> str:
+    """Return why the workers of a host do not move now; raise Refused if a stop rule applies."""
+    p.say("reads the stop rules of the cluster")
+    check_stop_rules(trial.site, [stage["host"]], options_of(trial))
+    return too_late(p, trial, stage)
+
+
+def too_late(p: Program, trial: Trial, stage: Mapping[str, Any]) -> str:
+    """Return why a controller does not continue a host that another one started; empty for its own."""
+    if trial.host_in_time == stage["host"]:
+        return ""
+    return permission(p, trial, stage)["ends"] or no_time(p, trial, stage)
+
+
+def may_change(p: Program, trial: Trial, stage: Mapping[str, Any]) -> bool:
+    """Return whether an emptied host may leave service; if not, return it to service.
+
+    An earlier controller may have taken it out of service before it died.
+    """
+    back = partial(return_to_service, trial.site, [stage["host"]])
+    try:
+        review(p, trial, stage["host"], partial(too_late, p, trial, stage))
+    except EndRequested:
+        back()
+        raise
+    if trial.facts.stopped:
+        p.ensure(back)
+    return not trial.facts.stopped
 
 
 def begin(p: Program, trial: Trial, host: str) -> float:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...core.findings import WARN, stops
@@ -19,7 +19,7 @@ from .trial import Trial
 Move = Mapping[str, Any]
 
 
-def checked_request(p: Program, trial: Trial) -> dict[str, Any]:
+def checked_request(p: Program, trial: Trial, why_not: Callable[[], str]) -> dict[str, Any]:
     """Return the request of the next wave, or why its first move is not made, or that the job must be judged first.
 
     The job may have changed while no controller was at work: a new one judges it before it moves anything.
@@ -27,6 +27,9 @@ def checked_request(p: Program, trial: Trial) -> dict[str, Any]:
     if not trial.is_current:
         return {"is_stale": True}
     renew_lock(p, trial)
+    ends = why_not()
+    if ends:
+        return {"ends": ends}
     findings = [] if trial.facts.outlives_job else [*_of_nodes(p, trial), *_of_kubernetes(p, trial)]
     checked = {"findings": findings, "accepted": list(trial.settings["accept"])}
     reasons = stops(findings, trial.settings["accept"])

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -29,17 +30,26 @@ def judge(p: Program, trial: Trial, of_wave: bool = False) -> None:
     trial.facts.keep_verdict(p.once(("judged", number), lambda: verdict(trial)["verdict"]), of_wave)
 
 
-def review(p: Program, trial: Trial, key: str) -> None:
-    """Judge the job if an earlier controller judged it last: it may have changed while no controller was at work."""
+def review(p: Program, trial: Trial, host: str, why_not: Callable[[], str]) -> None:
+    """Judge the job before a host leaves service, and read the time, if only an earlier controller did.
+
+    Both may have changed while no controller was at work. ``why_not`` returns why it is too late for the host.
+    """
+    key = f"review before {host}"
+
+    def is_reviewed() -> bool:
+        return trial.is_current and trial.host_in_time == host
+
     for attempt in count(1):
         if trial.facts.stopped:
             return
-        is_over = p.once((key, attempt), lambda: trial.is_current)
+        is_over = p.once((key, attempt), is_reviewed)
         # An earlier controller may have reviewed the job and died before the next effect.
-        if is_over and (trial.is_current or p.is_replaying) and p.written((key, attempt + 1)) is None:
+        if is_over and (is_reviewed() or p.is_replaying) and p.written((key, attempt + 1)) is None:
             return
         if not is_over:
             judge(p, trial)
+            trial.facts.stopped = trial.facts.stopped or p.once((key, attempt, "time"), why_not)
 
 
 def changed_job(p: Program, trial: Trial) -> dict[str, Any]:

@@ -82,6 +82,8 @@ class Trial:
     # The time at which this controller started, from which the limits of a window count.
     started: float = 0.0
     earlier: list[dict[str, Any]] = field(default_factory=list)
+    # Whether the window ends because one with other settings takes its place, which continues with the host at hand.
+    is_replaced: bool = False
     polls: int = 0
     # The end of the last pause.
     resumed: float = 0.0
@@ -89,6 +91,10 @@ class Trial:
     watch_too: Callable[[Sequence[Mapping[str, Any]]], None] = _watch_none
     # The last host of a maintenance window that this controller began.
     started_host: str = ""
+    # The last host that this controller found to be in time.
+    host_in_time: str = ""
+    # The requests whose moves did not start, because another controller continued.
+    unmade: int = 0
     # Whether this controller has judged the job, or has seen it become warm.
     is_current: bool = False
     judgements: int = 0

@@ -7,7 +7,8 @@ These are the moves of one wave of the plan; without ``max_moves``, a single mov
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -23,27 +24,36 @@ from .trial import Trial
 
 # How often a move is looked up and requested again if its call ended without an answer.
 MOST_LOST = 3
-COMPLETED, UNDER_WAY, UNKNOWN = (
+COMPLETED, UNDER_WAY, UNKNOWN, AGED = (
     "the server has completed the move",
     "the move is in progress: the test follows it",
     "the server has no such move: it starts now",
+    "the server has no such move: its checks are repeated first",
 )
 
 Value = Mapping[str, Any]
 
 
-def wave(p: Program, trial: Trial) -> None:
-    """Check and make the next moves of the round, and judge the job, unless it is broken already."""
-    facts, number = trial.facts, len(trial.facts.moves) + 1
-    requested = _request(p, trial, number)
-    if facts.must_stop:
+def wave(p: Program, trial: Trial, why_not: Callable[[], str] = str) -> None:
+    """Check and make the next moves of the round, and judge the job, unless it is broken already.
+
+    ``why_not`` returns why the test ends before the moves. Each controller asks before it requests moves.
+    """
+    facts, number = trial.facts, len(trial.facts.moves) + trial.unmade + 1
+    requested = _request(p, trial, number, why_not)
+    facts.stopped = facts.stopped or requested.get("ends", "")
+    if facts.must_stop or "ends" in requested:
         return
     if "refused" in requested:
         facts.keep_moves([requested["refused"]])
         p.say(_failure(requested["refused"]))
     else:
         facts.keep_request(requested)
-        facts.keep_moves(p.once(("moves", number), lambda: make(p, trial, requested["controller"])))
+        made = p.once(("moves", number), lambda: make(p, trial, requested["controller"]))
+        facts.keep_moves(made)
+        if not made:
+            trial.unmade += 1
+            return
     if not facts.outlives_job:
         if uses_rdma(facts.looks[-1]["nodes"]):
             look(p, trial)
@@ -60,16 +70,20 @@ def wave(p: Program, trial: Trial) -> None:
 
 def move_alone(p: Program, trial: Trial) -> None:
     """Make the move of a worker without a rank: it cannot harm the job, and it is not judged."""
-    requested = p.once("request of the first worker", lambda: request(p, trial))
-    trial.facts.keep_request(requested)
-    made = p.once("move of the first worker", lambda: make(p, trial, requested["controller"]))
+    made: list[dict[str, Any]] = []
+    for attempt in count(1):
+        requested = p.once(("request of the first worker", attempt), lambda: request(p, trial))
+        trial.facts.keep_request(requested)
+        made = p.once(("move of the first worker", attempt), partial(make, p, trial, requested["controller"]))
+        if made:
+            break
     trial.facts.keep_moves(made, is_canary=True)
 
 
-def _request(p: Program, trial: Trial, number: int) -> dict[str, Any]:
+def _request(p: Program, trial: Trial, number: int, why_not: Callable[[], str]) -> dict[str, Any]:
     """Return the checked request of the next moves; judge the job first if an earlier controller judged it last."""
     for attempt in count(1):
-        requested: dict[str, Any] = p.once(("request", number, attempt), lambda: checked_request(p, trial))
+        requested: dict[str, Any] = p.once(("request", number, attempt), lambda: checked_request(p, trial, why_not))
         if not requested.get("is_stale"):
             break
         judge(p, trial)
@@ -90,7 +104,7 @@ def make(p: Program, trial: Trial, controller: str) -> list[dict[str, Any]]:
     """Make the requested moves, and return their results, or the refusals of the server.
 
     If another controller may have started them, or if a call had no answer, the server is asked first whether they
-    happened. No move starts twice.
+    happened. No move starts twice, and none starts that only another controller has checked: it has no result.
     """
     trial.site.write_facts(trial.facts)
     open_moves = [{**one, "lost": 0, "is_unknown": controller != trial.site.controller} for one in trial.facts.pending]
@@ -98,11 +112,12 @@ def make(p: Program, trial: Trial, controller: str) -> list[dict[str, Any]]:
     while open_moves:
         if any(one["is_unknown"] for one in open_moves):
             made.update(_looked_up(p, trial, open_moves))
-            open_moves = [one for one in open_moves if one["move"]["worker"] not in made]
+            open_moves = [one for one in open_moves if one["move"]["worker"] not in made and not one.get("is_aged")]
         if open_moves:
             made.update(_moved(p, trial, open_moves))
             open_moves = [one for one in open_moves if one["move"]["worker"] not in made]
-    return [made[one["move"]["worker"]] for one in trial.facts.pending]
+    workers = [one["move"]["worker"] for one in trial.facts.pending]
+    return [made[worker] for worker in workers if worker in made]
 
 
 def _looked_up(p: Program, trial: Trial, open_moves: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -115,9 +130,9 @@ def _looked_up(p: Program, trial: Trial, open_moves: Sequence[dict[str, Any]]) -
     for one in unknown:
         worker, candidates = one["move"]["worker"], requested_moves(result, one, trial.facts)
         is_over = bool(candidates) and candidates[-1]["completed"] is not None
-        found = COMPLETED if is_over else UNDER_WAY if candidates else UNKNOWN
+        found = COMPLETED if is_over else UNDER_WAY if candidates else UNKNOWN if one["lost"] else AGED
         p.say(f"{worker}: {found}" if len(open_moves) > 1 else found)
-        one.update(is_unknown=False, is_under_way=found == UNDER_WAY)
+        one.update(is_unknown=False, is_under_way=found == UNDER_WAY, is_aged=found == AGED)
         if is_over:
             completed[worker] = move_on_server(result, candidates[-1], one["place"], trial.facts)
     return completed

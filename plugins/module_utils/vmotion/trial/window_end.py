@@ -67,9 +67,21 @@ def _next_time(hour: int, minute: int, started: float) -> float:
 
 def reason_to_end(p: Program, trial: Trial, stage: Value) -> str:
     """Return why the next host is not started, and which hosts remain for the next window; empty if it may start."""
-    facts, window = trial.facts, trial.settings["window"]
-    why = _no_time(trial, stage, p.now()) or _no_stall(facts, stage, float(window.get("max_stall_s") or 0.0))
-    return ended(facts, why) if why else ""
+    most = float(trial.settings["window"].get("max_stall_s") or 0.0)
+    why = no_time(p, trial, stage)
+    if why:
+        return why
+    why = _no_stall(trial.facts, stage, most)
+    return ended(trial.facts, why) if why else ""
+
+
+def no_time(p: Program, trial: Trial, stage: Value) -> str:
+    """Return why a host is not started, or not continued by a later controller before it leaves service."""
+    if trial.host_in_time == stage["host"]:
+        return ""
+    why = _no_time(trial, stage, p.now())
+    trial.host_in_time = "" if why else stage["host"]
+    return ended(trial.facts, why) if why else ""
 
 
 def ended(facts: Facts, why: str) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -111,6 +112,20 @@ def test_each_single_death_and_many_pairs_lead_to_the_same_end() -> None:
         assert world.boots == dict.fromkeys(HOSTS, 1), "each host was booted once"
         assert [one["worker"] for one in world.chains] == ["w1", "w2"], "each worker was moved once"
         assert world.cluster.most_out == 1
+
+
+def test_an_end_after_a_kill_leaves_no_host_out_of_service() -> None:
+    for point in range(20, 150, 3):
+        world = Window([point])
+        with suppress(Killed):
+            world.carry_out()
+        begun = world.boots
+        world.ending = "The window was ended, as requested."
+
+        world.carry_out()
+
+        assert world.is_in_service and world.is_clean, point
+        assert len(world.boots) <= len(begun) + 1 and max(world.boots.values(), default=1) == 1, point
 
 
 def test_a_host_that_others_changed_meanwhile_stays_in_service_and_its_workers_do_not_move() -> None:
@@ -286,7 +301,7 @@ def test_the_verdict_gets_the_hosts_that_were_out_of_service_the_checkpoints_and
     assert (without["checkpoint_s"], without["site"]) == (None, None)
 
 
-def test_a_window_that_is_ended_where_its_controller_died_changes_no_further_host_and_leaves_nothing() -> None:
+def test_a_replaced_window_leaves_its_host_to_the_next_one() -> None:
     def make(deaths: Iterable[int]) -> Window:
         return Window(deaths)
 
@@ -298,7 +313,7 @@ def test_a_window_that_is_ended_where_its_controller_died_changes_no_further_hos
             return world.carry_out()
         except Killed:
             before, moves = progress_of(world), len(world.chains)
-            world.ending = "The window ends here."
+            world.ending, world.is_replaced = "The window ends here.", True
             facts = world.carry_out()
             assert progress_of(world) == before and len(world.chains) == moves, "an ended window writes to no host"
             return facts
