@@ -46,10 +46,6 @@ options:
   ignored:
     description: A regular expression; jobs whose names match it from their beginning are not returned.
     type: str
-  reach:
-    description: The words of the command with which the controller reaches the node. They are returned with the jobs.
-    type: list
-    elements: str
   node:
     description: The name of the node in Kubernetes, returned with the jobs; by default the host name in lower case.
     type: str
@@ -153,11 +149,6 @@ node:
   description: The name of the node in Kubernetes, if the node is a node of Kubernetes.
   returned: with V(jobs) in O(gather)
   type: str
-reach:
-  description: The option O(reach).
-  returned: with V(jobs) in O(gather)
-  type: list
-  elements: str
 manifest:
   description: The text of the manifest; empty if it is missing or too large.
   returned: if O(manifest)
@@ -199,7 +190,6 @@ ARGUMENTS = {
     "output_bytes": {"type": "int", "default": 0},
     "name": {"type": "str"},
     "ignored": {"type": "str"},
-    "reach": {"type": "list", "elements": "str"},
     "node": {"type": "str"},
     "port": {"type": "int"},
     "manifest": {"type": "path"},
@@ -265,7 +255,6 @@ def jobs_of(params: dict[str, Any]) -> dict[str, Any]:
     return {
         "jobs": jobs,
         "node": node,
-        "reach": params["reach"] or [],
         **free_port(params["port"]),
         **manifest_in(params["manifest"]),
     }

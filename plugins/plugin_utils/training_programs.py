@@ -59,12 +59,13 @@ def _start(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
 
 def _find(_p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
     del is_check
-    jobs = job_search.jobs_on(setup.calls, setup.all_nodes())
-    found = job_search.only_job(setup.options, jobs)
+    nodes = setup.all_nodes()
+    jobs = job_search.jobs_on(setup.calls, nodes)
+    found = job_search.only_job(setup.options, jobs, nodes, setup.known(str(setup.options["name"])))
     if found["runs"] and setup.options["backend"] == KUBERNETES:
         run = setup.named(str(found["runs"][0]["name"]))
         found.update(job_search.run_of_job(run, setup.site.job_of(run).found()))
-    others = busy.others(str(found.get("run_dir", "")), jobs, setup.continued_runs)
+    others = busy.others(str(found.get("run_dir", "")), jobs, nodes, setup.continued_runs)
     return {**found, "asked": jobs, "others": others, "changed": False}
 
 

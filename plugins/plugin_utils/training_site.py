@@ -30,14 +30,14 @@ from ..module_utils.training.transport import node_transport
 from ..module_utils.training.variations import Variation, variations
 from . import packed_folder, running_jobs
 from .modules import ROOT, Modules
-from .node_modules import NodeModules
+from .node_modules import NodeModules, require_user
 from .role_options import role_options
 from .world import NodeWorld
 
 ROLE = "training"
 LIBRARY = ROOT / "roles" / ROLE / "files"
 # The options that differ between nodes, which the task ``describe`` has read on each of them.
-OF_NODES = ("address", "interface", "reach", "kubernetes")
+OF_NODES = ("address", "interface", "reach", "kubernetes", "user")
 OF_ONE_NODE = "training_node"
 # Folders of the controller: a relative path is relative to where the user stands.
 PATHS = ("fabric_results", "folder", "metrics", "results", "vmotion_tests")
@@ -136,7 +136,7 @@ class TrainingSetup:
     def named(self, name: str = "") -> TrainingRun:
         """Return the run with the given name, such as one to stop, on all nodes of the play."""
         o = {**self.options, "nodes": list(self.all_nodes()), "name": name or self.options["name"]}
-        return self._made(o, known=self._own(o["name"]))
+        return self._made(o, known=self._own(o["name"]), any_user=True)
 
     def all_nodes(self) -> dict[str, dict[str, Any]]:
         """Return every node of the play that was described."""
@@ -180,6 +180,8 @@ class TrainingSetup:
 
     def _made(self, o: Mapping[str, Any], **more: Any) -> TrainingRun:
         nodes = {name: self._node(name, o) for name in o["nodes"]}
+        if not more.pop("any_user", False):
+            training_run.require_one_user(nodes)
         source, known_job = more.get("source") or {}, more.pop("known_job", {})
         name = training_run.name_of_run(o, self._moment)
         by = str((more.get("known") or known_job).get("asked_by") or self.requested_by)
@@ -236,6 +238,8 @@ def describe(action: ActionBase, task_vars: dict[str, Any]) -> dict[str, Any]:
     facts = task_vars.get("ansible_facts") or {}
     default = str(facts.get("nodename") or task_vars["inventory_hostname"]).lower()
     name = str(options.pop("kubernetes").get("node") or default)
+    if options["user"]:
+        require_user(options["user"])
     return {**options, "kubernetes": name, "changed": False}
 
 

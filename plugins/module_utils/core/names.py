@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 
 # A name with which Ansible connects; ssh treats a leading dash as an option.
 MACHINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+# A portable user name of POSIX; Ansible writes it into a command of a shell without quotes.
+USER = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,63}")
 # Ansible evaluates text with these as a template, unless the text is marked unsafe.
 _TEMPLATE = ("{{", "{%", "{#")
 
@@ -24,6 +26,11 @@ def short_name(name: object) -> str:
 def is_machine(name: str) -> bool:
     """Return whether a name is a valid worker name."""
     return MACHINE.fullmatch(name) is not None
+
+
+def is_user(name: object) -> bool:
+    """Return whether a text is the name of a user."""
+    return isinstance(name, str) and USER.fullmatch(name) is not None
 
 
 def address(text: object) -> str | None:

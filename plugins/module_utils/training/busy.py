@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
 from ..core.names import printable
+from ..errors import Refused
 
 RUN_DIR, RUN_ID, REQUESTED_BY = b"DML_RECORDS", b"DML_RUN_ID", b"DML_RUN_BY"
 MOST_OF_A_NAME = 200
@@ -100,28 +101,41 @@ def second(seconds: float) -> str:
         return "an unknown time"
 
 
-def running(nodes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the runs with their nodes and launchers; a node that did not answer has no ``jobs``."""
+def running(answers: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the runs with their nodes and launchers; a node that did not answer has no ``jobs``.
+
+    A node can report any directory. The name of a run is that of its directory, and only its launcher is believed.
+    """
     found: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
-    for node, answer in nodes.items():
+    for node, answer in answers.items():
         for job in answer.get("jobs", []):
+            _require_own_name(node, job)
             found.setdefault(str(job["run_dir"]), []).append((node, job))
     return [_run(each) for _run_dir, each in sorted(found.items())]
 
 
-def others(run_dir: str, nodes: Mapping[str, Mapping[str, Any]], ignored: str = "") -> list[dict[str, Any]]:
+def others(
+    run_dir: str, answers: Mapping[str, Mapping[str, Any]], nodes: Mapping[str, Mapping[str, Any]], ignored: str = ""
+) -> list[dict[str, Any]]:
     """Return the runs in directories other than this one, each with its title and the way to its records.
 
-    A run whose name matches ``ignored`` from its beginning is left out.
+    A run whose name matches ``ignored`` from its beginning is left out. ``nodes`` says how the controller reaches each.
     """
-    runs = [run for run in running(nodes) if run["run_dir"] != run_dir]
+    runs = [run for run in running(answers) if run["run_dir"] != run_dir]
     return [_other(run, nodes) for run in runs if not ignored or not re.match(ignored, run["name"])]
 
 
 def _other(run: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     where = {key: run[key] for key in ("nodes", "launcher", "user", "run_dir")}
-    watched = [{"name": name, "reach": nodes[name].get("reach") or []} for name in run["nodes"]]
+    watched = [{"name": name, "reach": nodes[name]["reach"]} for name in run["nodes"]]
     return {"title": title(run), **where, "watched": watched}
+
+
+def _require_own_name(node: str, job: Mapping[str, Any]) -> None:
+    """Refuse a job under the name of another one."""
+    if job["name"] != name_of(str(job["run_dir"])):
+        cause = f"it reports the run {job['name']} in the directory {job['run_dir']}, which is that of another run"
+        raise Refused(node, "read its training jobs", cause, f"check {node}, or leave it out with --limit '!{node}'")
 
 
 def why_no_run(name: str, nodes: Mapping[str, Mapping[str, Any]]) -> str:
@@ -141,13 +155,30 @@ def short_error(answer: Mapping[str, Any]) -> str:
 
 
 def _run(parts: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
-    # Processes of other users may have the run directory in their environment; they do not name the requester of a run.
-    first = min((job for _node, job in parts), key=lambda job: (not job["asked_by"], float(job["started"])))
+    launchers = list(dict.fromkeys(node for node, job in parts if job.get("launched_here")))
+    name = name_of(str(parts[0][1]["run_dir"]))
+    if len(launchers) > 1:
+        cause = f"{' and '.join(launchers)} both report that they launched it"
+        remedy = "find out which of them lies, and leave that one out with --limit"
+        raise Refused(f"the training run {name}", "find its launcher", cause, remedy)
     steps = [job["step"] for _node, job in parts if job.get("step") is not None]
-    kept = {key: first[key] for key in ("name", "run_dir", "run_id", "user", "asked_by", "started")}
     return {
-        **kept,
-        "nodes": [node for node, _job in parts],
-        "launcher": next((node for node, job in parts if job.get("launched_here")), ""),
+        "name": name,
+        "run_dir": str(parts[0][1]["run_dir"]),
+        **_identity(parts, launchers),
+        "nodes": list(dict.fromkeys(node for node, _job in parts)),
+        "launcher": next(iter(launchers), ""),
         "step": max(steps, default=None),
     }
+
+
+def _identity(parts: Sequence[tuple[str, Mapping[str, Any]]], launchers: Sequence[str]) -> dict[str, Any]:
+    """Return who runs a job since when: what its launcher reports, or without one, what all nodes agree on."""
+    firsts: dict[str, Mapping[str, Any]] = {}
+    # Processes of other users may have the run directory in their environment; they do not name the requester of a run.
+    for node, job in sorted(parts, key=lambda part: (not part[1]["asked_by"], float(part[1]["started"]))):
+        if node in launchers or not launchers:
+            firsts.setdefault(node, job)
+    words = {key: {str(job[key]) for job in firsts.values()} for key in ("run_id", "user", "asked_by")}
+    agreed = {key: next(iter(each)) if len(each) == 1 else "" for key, each in words.items()}
+    return {**agreed, "started": min(float(job["started"]) for job in firsts.values())}

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
+import socket
 import stat
 from collections.abc import Iterator
 from typing import Any
@@ -23,7 +25,7 @@ def node_jobs() -> list[dict[str, Any]]:
     """Return the jobs with their step; users other than root see only their own jobs."""
     found = busy.jobs(_processes(boot_time()))
     for job in found:
-        job["launched_here"] = _is_file(os.path.join(job["run_dir"], supervisor.RUN))
+        job["launched_here"] = _is_launched_here(os.path.join(job["run_dir"], supervisor.RUN))
         job["step"] = _step(job["run_dir"])
         job["title"] = busy.title(job)
     return found
@@ -69,6 +71,15 @@ def _user_name(number: int) -> str:
         return pwd.getpwuid(number).pw_name
     except KeyError:
         return str(number)
+
+
+def _is_launched_here(path: str) -> bool:
+    """Return whether the file of a launcher is that of this node: several nodes may share the folder of runs."""
+    try:
+        launcher = dict(json.loads(end_of(path)))["launcher"]["host"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        launcher = socket.gethostname()
+    return _is_file(path) and launcher == socket.gethostname()
 
 
 def _is_file(path: str) -> bool:

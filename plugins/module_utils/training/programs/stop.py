@@ -24,7 +24,7 @@ def stop(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
             _keep_end(p, site, run, str(run.known["rank_0_on"]), {"ended": p.now(), "step": None, "by": by})
         return {"changed": bool(deleted.get("changed"))}
     jobs = p.ensure(lambda: job_search.jobs_on(site.calls, run.nodes))
-    found = job_search.only_job(run.o, jobs)
+    found = job_search.only_job(run.o, jobs, run.nodes, run.known)
     if "run_dir" in found:
         return _stop_found(p, site, run, found, by)
     left = p.ensure(lambda: _stopped_before(site, run))

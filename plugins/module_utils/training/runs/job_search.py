@@ -16,12 +16,16 @@ from .training_run import KUBERNETES, TrainingRun
 
 def jobs_on(calls: NodeCalls, nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the jobs on each node; a node that did not answer has no ``jobs``."""
-    options = {name: {"reach": node["reach"], "node": node["kubernetes"]} for name, node in nodes.items()}
-    return calls.on_each(INFO, options)
+    return calls.on_each(INFO, {name: {"node": node["kubernetes"]} for name, node in nodes.items()})
 
 
-def only_job(o: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return where the only job runs; without one, ``why`` says why. Only Kubernetes knows the pods of a job there."""
+def only_job(
+    o: Mapping[str, Any], found: Mapping[str, Any], nodes: Mapping[str, Any], own: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return where the only job runs; without one, ``why`` says why. Only Kubernetes knows the pods of a job there.
+
+    ``own`` is the manifest of the named run that this controller keeps.
+    """
     runs = [run for run in busy.running(found) if o["name"] in ("", run["name"])]
     if len(runs) > 1:
         names = ", ".join(run["name"] for run in runs)
@@ -32,9 +36,13 @@ def only_job(o: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
     if not is_kubernetes and not runs[0]["launcher"]:
         remedy = "include all its nodes; for a job on Kubernetes, set training_backend to kubernetes"
         raise Refused("the workers", f"find the launcher of {runs[0]['name']}", "no node has its run file", remedy)
-    watched = [{"name": name, "reach": found[name].get("reach", [])} for name in o["watched"] or found if name in found]
-    where = {key: runs[0][key] for key in ("launcher", "run_dir")}
-    return {**where, "runs": runs, "nodes": watched, "user": o["user"], "kubernetes": {}, "found": True}
+    launcher, known = str(runs[0]["launcher"]), str((own or {}).get("launcher") or "")
+    if launcher and known not in ("", launcher):
+        cause = f"{launcher} reports that it launched it, and the manifest of this controller names {known}"
+        raise Refused(f"the training run {runs[0]['name']}", "find its launcher", cause, f"check {launcher}")
+    watched = [{"name": name, "reach": nodes[name]["reach"]} for name in o["watched"] or found if name in nodes]
+    where = {"launcher": launcher, "run_dir": runs[0]["run_dir"], "user": (nodes.get(launcher) or o)["user"]}
+    return {**where, "runs": runs, "nodes": watched, "kubernetes": {}, "found": True}
 
 
 def listed(calls: NodeCalls, o: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:

@@ -176,3 +176,12 @@ def require_nodes(o: Options, hosts: Sequence[str]) -> None:
         cause = f"the hosts of this play are {', '.join(hosts)}"
         remedy = f"""name at least one of them, in YAML or JSON: -e '{{"training_nodes": ["{hosts[0]}"]}}'"""
         raise Refused(f"training_nodes is {nodes}", "train", cause, remedy)
+
+
+def require_one_user(nodes: Mapping[str, Node]) -> None:
+    """Refuse nodes with different users: one of them would choose as whom programs run on the others."""
+    users = {name: str(node["user"]) for name, node in nodes.items()}
+    if len(set(users.values())) > 1:
+        cause = ", ".join(f"{name} has {user or 'the login user'}" for name, user in users.items())
+        remedy = "prepare all nodes with the same node_user, or set training_user"
+        raise Refused("the users who train on the nodes", "train", cause, remedy)

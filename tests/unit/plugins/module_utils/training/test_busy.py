@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from plugins.module_utils.errors import Refused
 from plugins.module_utils.training import busy
 
 BEGAN = 1_764_043_000.0  # 2025-11-25 03:56:40 UTC
@@ -97,12 +98,44 @@ def test_the_jobs_of_nodes_are_runs_with_their_launcher_and_the_newest_step() ->
     assert (two["nodes"], two["launcher"], two["step"]) == (["w1"], "", None)
 
 
+def test_only_the_launcher_says_whose_run_it_is() -> None:
+    lie = job("one", BEGAN - 9, user="eve", asked_by="eve@w1", run_id="other")
+    nodes = {"w1": {"jobs": [lie]}, "w2": {"jobs": [job("one", asked_by="anna@desk", launched_here=True)]}}
+
+    (run,) = busy.running(nodes)
+
+    assert (run["user"], run["asked_by"], run["run_id"], run["started"]) == ("train", "anna@desk", "id", BEGAN)
+    # Without an answer of the launcher, nobody is believed alone.
+    (run,) = busy.running({**nodes, "w2": {"jobs": [job("one", asked_by="anna@desk")]}})
+    assert (run["user"], run["asked_by"], run["run_id"]) == ("", "", "")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "cause"),
+    [
+        (
+            {name: {"jobs": [job("one", launched_here=True)]} for name in ("w1", "w2")},
+            "w1 and w2 both report that they launched it",
+        ),
+        (
+            {"w1": {"jobs": [{**job("eve"), "name": "one", "launched_here": True}]}},
+            "w1: could not read its training jobs: it reports the run one in the directory /runs/eve",
+        ),
+    ],
+    ids=["two launchers", "the name of another run"],
+)
+def test_contradicting_reports_of_a_run_are_refused(nodes: dict[str, Any], cause: str) -> None:
+    with pytest.raises(Refused, match=cause):
+        busy.running(nodes)
+
+
 def test_other_jobs_have_the_way_to_their_records_unless_a_pattern_ignores_their_names() -> None:
-    nodes = {
-        "w1": {"jobs": [job("one"), job("two", step=None)], "reach": ["ssh", "w1"]},
+    answers = {
+        "w1": {"jobs": [job("one"), job("two", step=None)], "reach": ["sh", "-c", "evil"]},
         "w2": {"jobs": [job("two", launched_here=True), job("three")]},
     }
-    (two,) = busy.others("/runs/one", nodes, "thr")
+    nodes = {name: {"reach": ["ssh", name]} for name in answers}
+    (two,) = busy.others("/runs/one", answers, nodes, "thr")
     assert (two["run_dir"], two["launcher"], two["user"], two["nodes"]) == ("/runs/two", "w2", "train", ["w1", "w2"])
-    assert two["watched"] == [{"name": "w1", "reach": ["ssh", "w1"]}, {"name": "w2", "reach": []}]
-    assert [each["run_dir"] for each in busy.others("/runs/one", nodes)] == ["/runs/three", "/runs/two"]
+    assert two["watched"] == [{"name": name, "reach": ["ssh", name]} for name in ("w1", "w2")]
+    assert [each["run_dir"] for each in busy.others("/runs/one", answers, nodes)] == ["/runs/three", "/runs/two"]

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -70,6 +72,14 @@ def test_the_run_directory_has_the_step_and_the_launcher(tmp_path: Path) -> None
     (tmp_path / "run.json").touch()
     (job,) = jobs_in(tmp_path)
     assert (job["step"], job["launched_here"]) == (5, True)
+
+
+@pytest.mark.usefixtures("rank")
+@pytest.mark.parametrize(("host", "is_here"), [(socket.gethostname(), True), ("w9", False)])
+def test_a_shared_folder_of_runs_has_one_launcher(tmp_path: Path, host: str, is_here: bool) -> None:
+    (tmp_path / "run.json").write_text(json.dumps({"launcher": {**supervisor.identity(os.getpid()), "host": host}}))
+    (job,) = jobs_in(tmp_path)
+    assert job["launched_here"] is is_here
 
 
 @pytest.mark.usefixtures("rank")

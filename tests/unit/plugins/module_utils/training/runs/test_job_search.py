@@ -15,30 +15,38 @@ from ..test_busy import job
 
 ANY: dict[str, Any] = {"name": "", "backend": "mpi", "kubernetes": {}, "watched": [], "user": ""}
 NODES: dict[str, Any] = {
-    "w1": {"jobs": [job("one", launched_here=True)], "reach": ["sh"]},
-    "w2": {"jobs": [job("one")], "reach": ["sh"]},
+    "w1": {"jobs": [job("one", launched_here=True)], "reach": ["sh", "-c", "evil"]},
+    "w2": {"jobs": [job("one", user="eve")], "reach": ["sh", "-c", "evil"]},
     "w3": {"unreachable": True},
 }
+INVENTORY: dict[str, Any] = {name: {"reach": ["ssh", name], "user": f"user of {name}"} for name in NODES}
 
 
 def test_the_only_run_has_its_launcher_and_the_connections() -> None:
-    found = only_job({**ANY, "watched": ["w2", "w3", "w9"], "user": "anna"}, NODES)
-    assert (found["launcher"], found["run_dir"], found["user"], found["found"]) == ("w1", "/runs/one", "anna", True)
-    assert found["nodes"] == [{"name": "w2", "reach": ["sh"]}, {"name": "w3", "reach": []}]
+    found = only_job({**ANY, "watched": ["w2", "w3", "w9"]}, NODES, INVENTORY)
+    assert (found["launcher"], found["run_dir"], found["found"]) == ("w1", "/runs/one", True)
+    assert found["user"] == "user of w1", "only the launcher of a job chooses the user who asks for its state"
+    assert found["nodes"] == [{"name": "w2", "reach": ["ssh", "w2"]}, {"name": "w3", "reach": ["ssh", "w3"]}]
     assert [(run["name"], run["nodes"]) for run in found["runs"]] == [("one", ["w1", "w2"])]
 
 
+def test_a_launcher_other_than_that_of_the_manifest_is_refused() -> None:
+    assert only_job(ANY, NODES, INVENTORY, {"launcher": "w1"})["launcher"] == "w1"
+    with pytest.raises(Refused, match="w1 reports that it launched it, and the manifest of this controller names w2"):
+        only_job(ANY, NODES, INVENTORY, {"launcher": "w2"})
+
+
 def test_a_node_without_a_run_has_no_connections() -> None:
-    found = only_job(ANY, {"w1": {"jobs": []}, "w2": {"unreachable": True}})
+    found = only_job(ANY, {"w1": {"jobs": []}, "w2": {"unreachable": True}}, INVENTORY)
     assert (found["runs"], "run_dir" in found) == ([], False)
 
 
 def test_a_named_run_is_the_only_one_in_the_result_beside_others() -> None:
     """The user, the step and the pods of the run are read from the first of the returned runs."""
     two = {"w1": {"jobs": [job("one", launched_here=True)]}, "w2": {"jobs": [job("two", launched_here=True)]}}
-    found = only_job({**ANY, "name": "two"}, two)
+    found = only_job({**ANY, "name": "two"}, two, INVENTORY)
     assert (found["run_dir"], found["launcher"], [run["name"] for run in found["runs"]]) == ("/runs/two", "w2", ["two"])
-    lost = only_job({**ANY, "name": "three"}, {**two, "w3": {"msg": "no route"}})
+    lost = only_job({**ANY, "name": "three"}, {**two, "w3": {"msg": "no route"}}, INVENTORY)
     reason = "no worker that could be read runs a training job with the name three; running jobs: one, two"
     assert (lost["runs"], lost["why"]) == ([], f"{reason}; unreadable workers: w3 (no route)")
 
@@ -46,10 +54,10 @@ def test_a_named_run_is_the_only_one_in_the_result_beside_others() -> None:
 def test_several_runs_and_a_run_without_its_launcher_are_refused() -> None:
     two = {"w1": {"jobs": [job("one"), job("two")]}}
     with pytest.raises(Refused, match="one, two run there; choose one by its name"):
-        only_job(ANY, two)
+        only_job(ANY, two, INVENTORY)
     lost = {"w2": {"jobs": [job("one")]}}
     with pytest.raises(Refused, match="no node has its run file"):
-        only_job(ANY, lost)
+        only_job(ANY, lost, INVENTORY)
 
 
 def test_the_launcher_of_a_run_on_kubernetes_is_not_a_node() -> None:
@@ -58,5 +66,5 @@ def test_the_launcher_of_a_run_on_kubernetes_is_not_a_node() -> None:
         "w2": {"jobs": [job("one")], "node": "n2"},
         "w3": {"unreachable": True},
     }
-    found = only_job({**ANY, "backend": "kubernetes"}, nodes)
+    found = only_job({**ANY, "backend": "kubernetes"}, nodes, INVENTORY)
     assert (found["kubernetes"], found["launcher"], found["run_dir"]) == ({}, "", "/runs/one")
