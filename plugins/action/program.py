@@ -9,13 +9,18 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from ..plugin_utils import running_jobs, training_programs
+from ..module_utils.errors import CollectionError
+from ..plugin_utils import facts, running_jobs, training_programs
 from ..plugin_utils.modules import CONNECTION, Modules
 from ..plugin_utils.role_programs import PROGRAMS, run
 
-RUNNING_JOBS = "running_jobs"
+RUNNING_JOBS, NODE_FACTS = "running_jobs", "node_facts"
 ARGUMENTS: dict[str, Any] = {
-    "name": {"type": "str", "required": True, "choices": sorted((RUNNING_JOBS, *PROGRAMS, *training_programs.NAMES))},
+    "name": {
+        "type": "str",
+        "required": True,
+        "choices": sorted((RUNNING_JOBS, NODE_FACTS, *PROGRAMS, *training_programs.NAMES)),
+    },
     "options": {"type": "dict", "default": {}},
 }
 
@@ -40,9 +45,23 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
         connection = {name: {"type": "raw", "no_log": name in ("password", "proxy")} for name in CONNECTION}
         _validation, given = self.validate_argument_spec({**ARGUMENTS, **connection})
         is_check, known = self._task.check_mode, task_vars or {}
+        try:
+            _require_facts(given["name"], known)
+        except CollectionError as error:
+            return {**result, "failed": True, "msg": str(error)}
+        if given["name"] == NODE_FACTS:
+            return {**result, "changed": False}
         if given["name"] == RUNNING_JOBS:
             return {**result, **running_jobs.run(self, known, given["options"], is_check=is_check)}
         if given["name"] in training_programs.NAMES:
             return {**result, **training_programs.run(self, known, given["name"], is_check=is_check)}
         calls, gate = Modules(self, known), Planned(is_check)
         return {**result, "changed": False, **run(given["name"], given["options"], calls, gate)}
+
+
+def _require_facts(program: str, task_vars: dict[str, Any]) -> None:
+    """Refuse planted facts: of the host of the task, or of all workers if the program reads their variables."""
+    if program == RUNNING_JOBS or program in training_programs.PROGRAMS:
+        facts.require_none_on_workers(task_vars)
+    else:
+        facts.require_no_variables(str(task_vars.get("inventory_hostname")), task_vars.get("ansible_facts"))

@@ -12,7 +12,9 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils.errors import CollectionError
 from ..module_utils.vmotion.trial.settings import OPTIONS, check_limits
+from ..plugin_utils import facts
 from ..plugin_utils.modules import CONNECTION, Modules
+from ..plugin_utils.node_modules import require_user
 from ..plugin_utils.role_options import role_options
 from ..plugin_utils.trial import carry_out, show_plan
 
@@ -38,6 +40,9 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
         given = {name: options[name] for name in OPTIONS}
         run = show_plan if self._task.check_mode else carry_out
         try:
+            facts.require_none_on_workers(task_vars or {})
+            if self._task.become:
+                require_user(str(self._task.become_user))
             check_limits(given["limits"])
             return {**result, **run(Modules(self, task_vars or {}), given)}
         except CollectionError as error:

@@ -20,7 +20,8 @@ description:
     type.
   - If the command line names only playbooks of this collection, or playbooks that only import them, child processes of
     the run, such as ssh, do not get E(VMWARE_USER) and E(VMWARE_PASSWORD). The modules get both from
-    P(dml.vsphere.login#lookup).
+    P(dml.vsphere.login#lookup). The facts of nodes are then not variables, whatever C(inject_facts_as_vars) says.
+  - A host with a fact that is named like a variable of the collection is rejected.
   - If AWX started the run, an extra variable of this collection with an empty text is an unanswered question of a
     survey, and does not override the inventory.
 options:
@@ -66,7 +67,6 @@ from typing import Any
 
 from ansible import context
 from ansible.errors import AnsibleError
-from ansible.module_utils.common.yaml import yaml_load
 from ansible.plugins.loader import filter_loader
 from ansible.plugins.lookup import LookupBase
 from ansible.utils.vars import load_extra_vars
@@ -75,11 +75,12 @@ from ansible_collections.dml.vsphere.plugins.module_utils.core import (
     run_request,
     variable_types,
 )
-from ansible_collections.dml.vsphere.plugins.module_utils.core.run_request import Known, RunRequest
+from ansible_collections.dml.vsphere.plugins.module_utils.core.run_request import RunRequest
+from ansible_collections.dml.vsphere.plugins.module_utils.errors import CollectionError
+from ansible_collections.dml.vsphere.plugins.plugin_utils import facts
+from ansible_collections.dml.vsphere.plugins.plugin_utils.known_variables import COLLECTION, known, specs
 from ansible_collections.dml.vsphere.plugins.plugin_utils.window_signal import pause_before_the_end
 
-COLLECTION = Path(__file__).resolve().parents[2]
-OPTIONS = COLLECTION / "playbooks" / "vars" / "options.yml"
 # With these options ansible-playbook does not run anything.
 LISTING = ("syntax", "listhosts", "listtasks", "listtags")
 # The line that makes a file the settings of an inventory plugin.
@@ -87,28 +88,6 @@ PLUGIN = re.compile(rb"^['\"]?plugin['\"]?\s*:", re.MULTILINE)
 IMPORT = ("import_playbook", "ansible.builtin.import_playbook")
 # One filter per file: Ansible then loads the imports of that file too.
 OFTEN_USED = ("package_specs", "network_card")
-
-
-@cache
-def known() -> Known:
-    """Return the variables, options and tags of the roles and playbooks of this collection."""
-    roles = {path.name: _variables(path) for path in (COLLECTION / "roles").iterdir() if path.is_dir()}
-    table = _data(OPTIONS)["playbook_options"]
-    return Known(roles, table, table["site"]["parts"])
-
-
-@cache
-def specs() -> dict[str, variable_types.Spec]:
-    """Return the specification of each variable that has one."""
-    entries = [entry for path in (COLLECTION / "roles").iterdir() for entry in _entries(path)]
-    return {**_data(OPTIONS)["playbook_types"], **{name: spec for entry in entries for name, spec in entry.items()}}
-
-
-@cache
-def _data(path: Path) -> dict[str, Any]:
-    """Return the data of a file; empty if it does not exist."""
-    # Ansible's loader is slower, because it marks and copies each value.
-    return (yaml_load(path.read_text(encoding="utf-8")) or {}) if path.is_file() else {}
 
 
 def extra_variables(loader: object) -> dict[str, Any]:
@@ -122,12 +101,6 @@ def extra_variables(loader: object) -> dict[str, Any]:
     return extra
 
 
-def _variables(role: Path) -> set[str]:
-    """Return the options of all entry points of a role, and its variables that are not for users."""
-    names = {name for entry in _entries(role) for name in entry}
-    return names.union(*(_data(role / folder / "main.yml") for folder in ("defaults", "vars")))
-
-
 @cache
 def load_filters() -> None:
     """Load the filters that many tasks use.
@@ -136,12 +109,6 @@ def load_filters() -> None:
     """
     for name in OFTEN_USED:
         filter_loader.get(f"dml.vsphere.{name}")
-
-
-def _entries(role: Path) -> list[dict[str, Any]]:
-    """Return the options of each entry point of a role."""
-    entries = _data(role / "meta" / "argument_specs.yml").get("argument_specs", {}).values()
-    return [entry.get("options", {}) for entry in entries]
 
 
 class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by mypy
@@ -160,6 +127,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
             return [pattern]
         if all(_is_ours(argument, self._loader) for argument in context.CLIARGS.get("args", ())):
             child_environment.hide_login(os.environ)
+            facts.keep_out_of_variables()
         load_filters()
         if playbook == "hosts":
             pause_before_the_end()
@@ -233,6 +201,10 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
     def _of_inventory(self, given: dict[str, Any]) -> list[str]:
         """Return the sentences about the variables of the host from the inventory and about extra variables."""
         host = given["inventory_hostname"]
+        try:
+            facts.require_no_variables(host, given.get("ansible_facts"))
+        except CollectionError as error:
+            raise AnsibleError(str(error)) from error
         names = set(given["hostvars"][host]) - set(given.get("ansible_facts", ()))
         # Templates stay as they are: some can be evaluated only later.
         values = {name: value for name, value in given["hostvars"].raw_get(host).items() if name in names}

@@ -29,6 +29,8 @@ options:
         cluster.
       - V(report) writes the report on training runs.
       - V(vmotion_test) finds an unfinished vMotion test, and V(known_hosts) refuses names of hosts that do not exist.
+      - V(node_facts) refuses facts of the host that are named like variables of this collection or of a connection, as
+        all programs do. With C(inject_facts_as_vars), such facts would take the place of these variables.
       - V(running_jobs) finds the training jobs that run on workers, and fails with their names if the play would stop
         them. It asks each worker with M(dml.vsphere.training_info), and vCenter for running workers that do not answer.
       - V(training_describe) returns how a node is reached, and runs on each node before the other programs of training.
@@ -41,6 +43,7 @@ options:
       - conformance
       - evidence
       - known_hosts
+      - node_facts
       - preflight
       - report
       - rollback

@@ -99,17 +99,15 @@ class Modules:
 
     def there(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
         """Run a module on the host of the task, as the user of the task."""
-        full = name if "." in name else f"{COLLECTION}.{name}"
-        run = self._action._execute_module
-        return self._ended(
-            self._action, name, lambda: run(module_name=full, module_args=dict(options), task_vars=self._task_vars)
-        )
+        host = str(self._action._task.delegate_to or self._task_vars["inventory_hostname"])
+        return self.on(host, "", name, options)
 
     def on(self, host: str, user: str, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Run a module on a host of the inventory, as a user."""
-        full = name if "." in name else f"{COLLECTION}.{name}"
-        done = NodeModules(self._action, self._task_vars, user).on(host, full, options)
-        return dict(json.loads(json.dumps(done, default=as_text)))
+        """Run a module on a host of the inventory, as a user, by default that of the task."""
+        nodes = NodeModules(self._action, self._task_vars)
+        return (nodes.as_user(user) if user else nodes).on(
+            host, name if "." in name else f"{COLLECTION}.{name}", options
+        )
 
     def load(self, path: str) -> Any:
         """Return the content of a YAML file of the collection."""

@@ -88,7 +88,14 @@ class TrainingWorld(MortalWorld):
     def run(self, **more: Any) -> TrainingRun:
         """Return the run of the options; the controller's manifest of the run is that of its files."""
         nodes = {
-            name: {"address": name, "interface": "ens224", "reach": ["ssh", name], "kubernetes": name, "facts": FACTS, "user": ""}
+            name: {
+                "address": name,
+                "interface": "ens224",
+                "reach": ["ssh", name],
+                "kubernetes": name,
+                "facts": FACTS,
+                "user": "",
+            }
             for name in self.o["nodes"]
         }
         return TrainingRun(self.o, nodes, self.o["name"], self.o["name"], "me@here", **more)

@@ -1,0 +1,170 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Whatever a node answers, each reply has its declared form or is a failure, and its readers end with a sentence."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plugins.module_utils.core import replies
+from plugins.module_utils.core.replies import Many, Text, admitted
+from plugins.module_utils.errors import CollectionError
+from plugins.module_utils.jobs.running_job import required_to_run
+from plugins.module_utils.training import busy, interruption
+from plugins.module_utils.training.reports.known_runs import list_runs
+from plugins.module_utils.training.runs import job_search
+from plugins.module_utils.training.runs.any_job import JobOnNodes
+
+INFO, ALL = replies.INFO, {"gather": ["job", "jobs", "printed"], "port": 1, "manifest": "/runs/a"}
+LIES: list[Any] = [
+    *(None, True, 7, -1, 1 << 80, float("nan"), float("inf"), "", "x" * 9999, "\x1b[2J\n\u202e{{ 1 }}", "\ud800"),
+    *([], [[]], [None] * 20_000, {}, {"a": {}}, {"\x1b": 1}, dict.fromkeys(map(str, range(20_000)), 1)),
+]
+SECONDS = 1.0
+OPTIONS = {"name": "", "backend": "mpi", "watched": [], "user": ""}
+
+
+def sample(form: Any) -> Any:
+    """Return a value that has a form."""
+    if isinstance(form, dict) and str in form:
+        return {"a": sample(form[str])}
+    if isinstance(form, dict):
+        return {name.rstrip("?"): sample(each) for name, each in form.items()}
+    if isinstance(form, (list, Many)):
+        return [sample(form.form if isinstance(form, Many) else form[0])] * 2
+    if isinstance(form, frozenset):
+        return sorted(form)[0]
+    return "a" if isinstance(form, Text) or form is str else form(1)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path to each field of a reply, and to the reply itself."""
+    yield path
+    below = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in below:
+        yield from places(each, (*path, key))
+
+
+def with_lie(value: Any, path: tuple[Any, ...], lie: Any) -> Any:
+    """Return a reply with another value in one field."""
+    if not path:
+        return lie
+    copy: Any = value.copy()
+    copy[path[0]] = with_lie(copy[path[0]], path[1:], lie)
+    return copy
+
+
+def honest(module: str) -> dict[str, Any]:
+    return {**sample(replies.REPLIES[module].form), "changed": False}
+
+
+def readers(reply: dict[str, Any]) -> list[Callable[[], Any]]:
+    """Return what the collection does with the reply of a node that reports its jobs and the state of one."""
+    answers = {"w1": reply, "w2": {"jobs": []}}
+    nodes = {name: {"reach": ["ssh", name], "user": "train"} for name in answers}
+    return [
+        lambda: busy.others("/runs/other", answers, nodes),
+        lambda: list_runs(answers, "/none"),
+        lambda: job_search.only_job(OPTIONS, answers, nodes),
+        lambda: interruption.refusal(answers, ["wait"]),
+        lambda: interruption.unread(answers),
+        lambda: required_to_run(JobOnNodes(lambda _module, _options: reply, "w1: the job", "/runs/a")),
+    ]
+
+
+def require_form(value: Any, form: Any) -> None:
+    """Fail unless a value has its form, is printable, and can be written as JSON."""
+    assert replies.read(value, form) == value
+    assert json.loads(json.dumps(value, allow_nan=False)) == value
+
+
+@pytest.mark.parametrize("module", replies.REPLIES)
+def test_an_honest_reply_passes_the_door(module: str) -> None:
+    assert admitted("w1", module, ALL, partial(honest, module)) == honest(module)
+
+
+@pytest.mark.parametrize(
+    ("module", "place"), [(module, place) for module in replies.REPLIES for place in places(honest(module))]
+)
+def test_a_lie_in_any_field_becomes_a_declared_reply_or_a_failure(module: str, place: tuple[Any, ...]) -> None:
+    for lie in LIES:
+        began = time.process_time()
+        told = with_lie(honest(module), place, lie)
+        reply = admitted("w1", module, ALL, lambda told=told: told)
+        if reply.get("failed"):
+            assert set(reply) <= {"failed", "msg", "unreachable", "missing"} and isinstance(reply["msg"], str)
+        else:
+            require_form(reply, {**replies.OF_EACH, **replies.REPLIES[module].form})
+        if module == INFO:
+            read_all(reply)
+        assert time.process_time() - began < SECONDS
+
+
+def read_all(reply: dict[str, Any]) -> None:
+    for read in readers(reply):
+        try:
+            read()
+        except CollectionError as error:
+            assert str(error).isprintable()
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(LIES),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@settings(deadline=None)
+@given(data=st.data())
+def test_lies_in_several_fields_end_in_sentences(data: st.DataObject) -> None:
+    told: Any = honest(INFO)
+    for place in data.draw(st.lists(st.sampled_from(list(places(told))[1:]), min_size=1, max_size=4)):
+        lie = data.draw(VALUES)
+        try:
+            told = with_lie(told, place, lie)
+        except (AttributeError, KeyError, IndexError, TypeError):  # an earlier lie took the field away
+            continue
+    reply = admitted("w1", INFO, ALL, lambda: told)
+    read_all(reply)
+
+
+def test_no_reply_says_how_a_node_is_reached() -> None:
+    """The way to a node, its address and its user come from the inventory; a reply has no such field."""
+    reached = {"reach", "become_user", "become", "host", "address", "url", "ansible_facts", "invocation"}
+    for module, reply in replies.REPLIES.items():
+        found = {str(step) for place in places(sample(reply.form)) for step in place if len(place) <= 3}
+        # The launcher of a job is shown and compared, never connected to.
+        assert found & reached <= ({"host"} if "job" in found else set()), module
+
+
+def test_a_reply_without_a_declaration_is_a_fault_of_the_collection() -> None:
+    with pytest.raises(KeyError):
+        admitted("w1", "ansible.builtin.unknown", {}, dict)
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"), [(MemoryError(), "it needs more than"), (RecursionError(), "it is nested too deeply")]
+)
+def test_a_reply_that_cannot_be_held_is_a_failure(error: BaseException, cause: str) -> None:
+    def raising() -> Any:
+        raise error
+
+    assert cause in admitted("w1", INFO, ALL, raising)["msg"]
+
+
+def test_each_module_that_programs_run_on_nodes_is_declared() -> None:
+    root = Path(__file__).parents[5] / "plugins" / "module_utils"
+    sources = "".join(path.read_text() for path in root.rglob("*.py") if path.parent.name in ("runs", "programs"))
+    for module in replies.REPLIES:
+        short = module.rpartition(".")[2]
+        assert module in sources or short in sources, module
