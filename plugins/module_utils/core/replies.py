@@ -43,6 +43,13 @@ class Many:
     most: int
 
 
+@dataclass(frozen=True)
+class Maybe:
+    """A form, or null."""
+
+    form: Any
+
+
 class Reply(NamedTuple):
     """The keys of a successful reply, the seconds until it counts as missing, and the memory for reading it."""
 
@@ -60,6 +67,8 @@ def read(value: Any, form: Any, where: str = "the reply") -> Any:
         many = form if isinstance(form, Many) else Many(form[0], MOST_ITEMS)
         _require(isinstance(value, (list, tuple)) and len(value) <= many.most, where, f"a list of up to {many.most}")
         return [read(each, many.form, f"{where}[{index}]") for index, each in enumerate(value)]
+    if isinstance(form, Maybe):
+        return None if value is None else read(value, form.form, where)
     if isinstance(form, frozenset):
         _require(isinstance(value, str) and value in form, where, f"one of {', '.join(sorted(form))}")
         return str(value)
@@ -174,6 +183,15 @@ OF_FOLDER = {
     "bytes?": int,
     "git?": {str: str},
 }
+# What gpu_program prints on a node.
+OF_GPUS = {
+    **dict.fromkeys(("smi?", "diagnostic?"), Text(4 * MIB)),
+    "failure?": Text(MOST_OF_A_MESSAGE),
+    "log?": [str],
+    "modules?": Many(str, 100),
+    "nccl?": int,
+    **dict.fromkeys(("pools?", "gpudirect?", "dma_buf?"), Many(Maybe(int), 1000)),
+}
 FILE = {"path": str, "size": int}
 STAT = {"exists": bool, "isreg?": bool, "size?": int, "mtime?": float, "checksum?": str}
 NOTHING: Mapping[str, Any] = {}
@@ -220,6 +238,17 @@ def _requested(module: str, options: Mapping[str, Any]) -> list[str]:
         more = {"port": "free_port", "manifest": "manifest"}
         return [*(options.get("gather") or ["jobs"]), *(key for option, key in more.items() if options.get(option))]
     return ["job"] if module == JOB_MODULE else []
+
+
+def printed(answer: Mapping[str, Any], form: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a program printed on a node in its form, or the ``error``."""
+    if "error" in answer:
+        return {"error": lines(str(answer["error"])[:MOST_OF_A_MESSAGE])}
+    try:
+        found: dict[str, Any] = read(answer, form, "its answer")
+    except Misfit as error:
+        return {"error": str(error)}
+    return found
 
 
 def unread(node: str, module: str, cause: str) -> dict[str, Any]:

@@ -28,6 +28,8 @@ QUIET_SECONDS = 8.0
 CHUNK = 1 << 16
 # The other end reads 1 MiB at once, and JSON may write a byte as six.
 LONGEST_MESSAGE = 8 << 20
+# A node can name any number of files, and the next connection sends their names in one argument of a command.
+MOST_OF_NAMES, LARGEST = 100_000, 1 << 63
 ERROR_BYTES, ERROR_CHUNKS = 500, 64
 
 
@@ -182,6 +184,10 @@ class Link:
         if not _has_lines(message):
             self.view.update({key: (time.time(), content) for key, content in message.items()})
             return []
+        offsets = {**self.offsets, message["file"]: message["offset"]}
+        if message["file"] not in self.offsets and len(json.dumps(offsets)) > MOST_OF_NAMES:
+            self._count_noise(output)
+            return []
         self.offsets[message["file"]] = message["offset"]
         lines: list[str] = message["lines"]
         if self.is_resumed and message.get("old") and self.breaks == self._breaks_at_resumption:
@@ -222,7 +228,7 @@ def _is_view(message: dict[str, Any]) -> bool:
 def _has_lines(message: dict[str, Any]) -> bool:
     name, offset, lines = (message.get(key) for key in ("file", "offset", "lines"))
     # pylint: disable-next=unidiomatic-typecheck # True is not a valid number of bytes
-    is_named = isinstance(name, str) and type(offset) is int and offset >= 0
+    is_named = isinstance(name, str) and type(offset) is int and 0 <= offset < LARGEST
     return is_named and isinstance(lines, list) and all(isinstance(line, str) for line in lines)
 
 

@@ -9,6 +9,7 @@ import contextlib
 import inspect
 import json
 import os
+import selectors
 import shlex
 import signal
 import subprocess
@@ -17,11 +18,14 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, TypedDict
 
+from ...core import replies
 from ...core.child_environment import without_account
 from ...core.findings import as_dicts
 from ...guests import gpu_health
 from ...training import hangs, other_runs, rank_stacks
 from . import gpu_program, guest_program, hang_program, runs_program, stack_program, transport_program
+
+MOST_BYTES, CHUNK = 16 << 20, 1 << 16
 
 
 class ReachedNode(TypedDict):
@@ -64,7 +68,8 @@ def read_gpus(
     the GPUs, and ``xid_seconds`` is the age up to which errors in the log of the kernel count. ``gdr`` is the
     use of GPUDirect RDMA in the job; empty for a job without it.
     """
-    found = run_on_nodes(nodes, gpu_program, [python, *(["idle"] if idle else [])], timeout)
+    answers = run_on_nodes(nodes, gpu_program, [python, *(["idle"] if idle else [])], timeout)
+    found = {node: replies.printed(answer, replies.OF_GPUS) for node, answer in answers.items()}
     findings = gpu_health.all_findings(found, time.time() - xid_seconds, idle=idle, gdr=gdr)
     versions = {node: gpu_health.versions(answer) for node, answer in found.items()}
     return {"findings": as_dicts(findings), "nodes": versions}
@@ -103,31 +108,49 @@ def run_on_nodes(nodes: Nodes, program: ModuleType, words: Sequence[str], second
     return {name: _answer(process, max(0.1, deadline - time.monotonic())) for name, process in running}
 
 
-def _start(command: list[str]) -> subprocess.Popen[str]:
+def _start(command: list[str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(  # noqa: S603 - the inventory names the command
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
         env=without_account(os.environ),
         start_new_session=True,
     )
 
 
-def _answer(process: subprocess.Popen[str], seconds: float) -> dict[str, Any]:
-    try:
-        output, errors = process.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired:
+def _answer(process: subprocess.Popen[bytes], seconds: float) -> dict[str, Any]:
+    texts: dict[Any, bytearray] = {process.stdout: bytearray(), process.stderr: bytearray()}
+    fault = _fault(texts, time.monotonic() + seconds)
+    if fault:
         _kill(process)
-        return {"error": "it did not answer in time"}
-    if process.returncode:
+        return {"error": fault}
+    output, errors = (replies.lines(text.decode("utf-8", "replace")) for text in texts.values())
+    if process.wait():
         return {"error": (errors.strip().splitlines() or [f"it ended with {process.returncode}"])[-1]}
     return _last_object(output) or {"error": f"the answer is not a JSON object: {output.strip()[-200:] or 'nothing'}"}
 
 
-def _kill(process: subprocess.Popen[str]) -> None:
+def _fault(texts: dict[Any, bytearray], deadline: float) -> str:
+    """Read streams to their ends; return why that is impossible: a node can answer nothing, or without end."""
+    with selectors.DefaultSelector() as selector:
+        for stream in texts:
+            selector.register(stream, selectors.EVENT_READ)
+        while selector.get_map():
+            ready = selector.select(max(0.0, deadline - time.monotonic()))
+            if not ready:
+                return "it did not answer in time"
+            for key, _events in ready:
+                data = os.read(key.fd, CHUNK)
+                texts[key.fileobj] += data
+                if len(texts[key.fileobj]) > MOST_BYTES:
+                    return f"its answer has more than {MOST_BYTES >> 20} MiB"
+                if not data:
+                    selector.unregister(key.fileobj)
+    return ""
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
     """End the process without waiting for the end of its output, which its child processes may hold open."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -184,6 +184,20 @@ def test_noise_is_counted_and_skipped_and_the_next_message_is_read(noise: bytes)
     assert (reader.noise, reader.last_error, reader.offsets) == (1, noise.decode(), {"rank0.jsonl": 9})
 
 
+def test_a_node_with_any_number_of_files_can_be_reached_again() -> None:
+    reader = a_link()
+    for number in range(6000):
+        one = {"file": f"rank{number}.jsonl", "offset": 1 << 40, "lines": [], "old": False}
+        reader._lines_in(json.dumps(one).encode())
+
+    reader.reach = ["true"]
+    reader._connect()
+
+    assert reader._process and reader._process.wait() == 0
+    assert 1000 < len(reader.offsets) < 6000 and reader.noise == 6000 - len(reader.offsets)
+    reader.close()
+
+
 def test_a_message_behind_a_word_without_a_line_end_is_read() -> None:
     reader = a_link()
     assert reader._lines_in(b"Welcome! " + message('{"step": 1}')) == ['{"step": 1}']

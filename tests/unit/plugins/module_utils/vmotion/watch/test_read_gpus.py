@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.vmotion.watch import gpu_program
+from plugins.module_utils.vmotion.watch import gpu_program, node_programs
 from tests.fakes.calling import here
 from tools.gpu.checks import no_pools_library
 
@@ -167,3 +167,12 @@ def test_the_diagnostic_of_dcgm_runs_on_a_node_whose_gpus_are_whole_and_idle(nod
     for name in ("vgpu-l40s", "a100-mig"):
         program(node, "nvidia-smi", f"cat {DUMPS}/{name}.xml")
         assert failed(idle=True) == [], name
+
+
+@pytest.mark.parametrize(
+    ("program", "why"), [("yes", "its answer has more than 16 MiB"), ("sleep 600", "it did not answer in time")]
+)
+def test_a_program_that_answers_without_end_or_not_is_an_error(program: str, why: str) -> None:
+    nodes: Any = [{"name": "w1", "reach": ["sh", "-c", f"{program}; #"]}]
+    seconds = 60.0 if program == "yes" else 0.5
+    assert node_programs.run_on_nodes(nodes, node_programs.gpu_program, [], seconds) == {"w1": {"error": why}}
