@@ -84,7 +84,7 @@ assert read()["ansible_facts"]["nodename"] == "w1"
 """
 
 
-def test_facts_are_no_variables_of_our_playbooks_whatever_is_configured(tmp_path: Path) -> None:
+def test_facts_never_become_variables_of_the_playbooks(tmp_path: Path) -> None:
     (tmp_path / "ansible.cfg").write_text("[defaults]\ninject_facts_as_vars = true\n")
     environment = {**Ansible({}, tmp_path).environment, "ANSIBLE_CONFIG": str(tmp_path / "ansible.cfg")}
     done = subprocess.run([sys.executable, "-c", READ], env=environment, capture_output=True, text=True, check=False)

@@ -22,6 +22,9 @@ MODULE_ENDS = {"exit_json", "fail_json"}
 LONGEST_FUNCTION, LONGEST_BODY, LONGEST_FILE = 30, 15, 400
 OUR_PYTHON = ("plugins", "tests", "lab", "tools", "bench", "molecule", "roles")
 COPYRIGHT = "# Copyright: (c) 2026, dml.vsphere contributors"
+BECOMES = "plugins/plugin_utils/node_modules.py"
+# The names of what the inventory says about nodes, and of the options of a function that gets it.
+INVENTORY = {"node", "nodes", "run.nodes", "params"}
 LICENCES = ("# GNU General Public License v3.0+ ", "# Simplified BSD License ")
 
 
@@ -260,6 +263,28 @@ def named(checkout: Checkout) -> Iterator[str]:
                 yield f"{source.where(node)}: _ is not allowed, use _NAME"
 
 
+def replies_choose_nothing(checkout: Checkout) -> Iterator[str]:
+    """How a node is reached comes from the inventory, and only one place, which checks the name, sets a user."""
+    for source in checkout.plugins:
+        for node in ast.walk(source.tree):
+            is_user = isinstance(node, ast.Attribute) and node.attr == "become_user"
+            if is_user and isinstance(node.ctx, ast.Store) and source.name != BECOMES:  # type: ignore[attr-defined]
+                yield f"{source.where(node)}: only {BECOMES} sets the user of a module"
+            of = _owner_of_reach(node)
+            if of and of.partition("[")[0] not in INVENTORY:
+                yield f"{source.where(node)}: the way to a node comes from {of}, not from the inventory"
+
+
+def _owner_of_reach(node: ast.AST) -> str:
+    """Return the expression whose key ``reach`` is read; empty for other nodes."""
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+        return ast.unparse(node.value) if ast.unparse(node.slice) == "'reach'" else ""
+    is_get = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get"
+    if is_get and node.args and ast.unparse(node.args[0]) == "'reach'":  # type: ignore[attr-defined]
+        return ast.unparse(node.func.value)  # type: ignore[attr-defined]
+    return ""
+
+
 def licensed(checkout: Checkout) -> Iterator[str]:
     """Every file begins with its copyright and licence."""
     for source in checkout.sources:
@@ -283,5 +308,6 @@ RULES: tuple[Rule, ...] = (
     short_functions,
     short_files,
     named,
+    replies_choose_nothing,
     licensed,
 )

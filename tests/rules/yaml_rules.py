@@ -16,6 +16,13 @@ from jinja2 import Environment
 FOLDERS = ("roles", "playbooks")
 # Keywords whose text is an expression without braces.
 BARE = {"when", "that", "until", "failed_when", "changed_when"}
+# Where and as whom a task runs, and the variables that may say so: a program has checked those of a job.
+PLACES = ("become_user", "delegate_to", "remote_user", "connection", "port")
+CHECKED = frozenset(
+    {"inventory_hostname", "node_user", "training_user", "vmotion_test_user", "vmotion_test_launcher"}
+    | {"__vmotion_test_begun.user", "__vmotion_test_begun.launcher"}
+)
+EXPRESSION, NAME = re.compile(r"\{\{(.*?)\}\}", re.DOTALL), re.compile(r"[A-Za-z_][\w.]*")
 BLOCKS = ("block", "rescue", "always")
 PLAY_PARTS = ("pre_tasks", "tasks", "post_tasks", "handlers")
 LONGEST_EXPRESSION = 200
@@ -233,6 +240,16 @@ def no_file_that_includes_itself(files: Files) -> Iterator[str]:
                 yield f"{file.name}: {task.get('name')!r} includes its own file"
 
 
+def nodes_choose_no_place(files: Files) -> Iterator[str]:
+    """The user and the place of a task come from the inventory or from a program that checks them, not from a node."""
+    for file in files.all:
+        for task in tasks_of(file.document):
+            for key in PLACES:
+                names = set(NAME.findall(re.sub(r"'[^']*'", "", " ".join(EXPRESSION.findall(str(task.get(key, "")))))))
+                for name in sorted(names - CHECKED - {"default", "or"}):
+                    yield f"{file.name}: {task.get('name')!r} has a {key} from {name}"
+
+
 Rule = Callable[[Files], Iterator[str]]
 RULES: tuple[Rule, ...] = (
     short_expressions,
@@ -243,4 +260,5 @@ RULES: tuple[Rule, ...] = (
     no_state_in_facts,
     no_file_that_includes_itself,
     kubernetes_without_account,
+    nodes_choose_no_place,
 )

@@ -106,6 +106,9 @@ BREACHES = [
     ("short_functions", MODULE, THING + "def body():\n" + "    pass\n" * 15, "body has 16 lines, 15"),
     ("short_files", PURE, "x = 1\n" * 399, "sums.py has 401 lines"),
     ("short_files", "lab/up.py", "x = 1\n" * 399, "up.py has 401 lines"),
+    ("replies_choose_nothing", PURE, "x = answer.get('reach')\n", "the way to a node comes from answer"),
+    ("replies_choose_nothing", PURE, "x = found[node]['reach']\n", "the way to a node comes from found"),
+    ("replies_choose_nothing", PURE, "task.become_user = job['user']\n", "sets the user of a module"),
     ("named", PURE, "x = [1 for _ in 'ab']\n", "_ is not allowed"),
     ("named", "lab/up.py", "x, _ = 1, 2\n", "_ is not allowed"),
 ]

@@ -107,6 +107,12 @@ BREACHES = [
         "- name: Go\n  kubernetes.core.k8s: {src: a.yml}\n",
         "'Go' passes the vCenter account",
     ),
+    (
+        "nodes_choose_no_place",
+        TASKS,
+        '- name: Go\n  become_user: "{{ ansible_facts.user_id }}"\n',
+        "'Go' has a become_user from ansible_facts.user_id",
+    ),
     ("names_without_pronouns", TASKS, "- name: Show it\n", "the name 'Show it' has a pronoun"),
     ("names_without_pronouns", TASKS, "- name: Go\n  block:\n    - name: Forget them\n", "the name 'Forget them'"),
     (

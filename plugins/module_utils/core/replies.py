@@ -183,7 +183,7 @@ OF_FOLDER = {
     "bytes?": int,
     "git?": {str: str},
 }
-# What gpu_program prints on a node.
+# The report of gpu_program.
 OF_GPUS = {
     **dict.fromkeys(("smi?", "diagnostic?"), Text(4 * MIB)),
     "failure?": Text(MOST_OF_A_MESSAGE),

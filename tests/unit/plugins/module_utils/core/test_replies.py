@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Whatever a node answers, each reply has its declared form or is a failure, and its readers end with a sentence."""
+"""For any answer of a node, the reply has its declared form or is a failure, and its readers end with a sentence."""
 
 from __future__ import annotations
 
@@ -92,15 +92,19 @@ def gpus(found: dict[str, Any]) -> Any:
 
 RANK = {"rank": 0, "pid": 7, "host": "w1", "sockets": ["10.0.0.1"], "rdma_open": ["uverbs0"], "error": ""}
 DEVICE = {"name": "mlx5_0", "driver": "vmw_pvrdma", "port": 1, "counters": {"port_xmit_data": 7}, "netdevs": ["ens1"]}
-# What the programs print that run on nodes during a job, and what reads it.
+# The reports of the programs that run on nodes during a job, and their readers.
 PRINTED: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
     "transport": (
         {"ranks": [RANK], "devices": [DEVICE], "checksums": {"summary0.json": "ab"}},
-        lambda told: [connections.judge(told, told), connections.uses_rdma(told), connections.checksums(told)],
+        lambda report: [
+            connections.judge(report, report),
+            connections.uses_rdma(report),
+            connections.checksums(report),
+        ],
     ),
     "guest": (
         {**SEEN, "sshd": "clientaliveinterval 0", "mca": {"a": 1}, "rdma": ["mlx5_0"]},
-        lambda told: guest_checks.findings(told, 60.0, 1.0, lasts=1.0, minutes=30.0),
+        lambda report: guest_checks.findings(report, 60.0, 1.0, lasts=1.0, minutes=30.0),
     ),
     "gpu": (
         {
@@ -114,13 +118,13 @@ PRINTED: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
             "gpudirect": [1, None],
             "dma_buf": [0],
         },
-        lambda told: gpus(replies.printed(told["w1"], replies.OF_GPUS)),
+        lambda report: gpus(replies.printed(report["w1"], replies.OF_GPUS)),
     ),
     "hang": ({"ras": RAS, "dumps": [{"rank": 0, "entries": [{"pg_name": "0", "state": "a"}]}]}, hangs.of_nodes),
     "stack": ({"ranks": {"0": {"host": "w1", "stack": 'File "a.py", line 1 in b'}}}, rank_stacks.sentences),
     "runs": (
         {"runs": [{"run_dir": "/a", "user": "a", "since": 1.0, "until": None}], "files": [["a.pt", 1.0]]},
-        lambda told: [other_runs.sentences(told), other_runs.saved(told)],
+        lambda report: [other_runs.sentences(report), other_runs.saved(report)],
     ),
 }
 
@@ -130,9 +134,9 @@ def test_a_lie_in_any_printed_field_is_read_in_time(name: str, place: tuple[Any,
     honest_one, read_it = PRINTED[name]
     for lie in LIES:
         began = time.process_time()
-        told = with_lie(honest_one, place, lie)
+        report = with_lie(honest_one, place, lie)
         # A program that prints no object has printed nothing.
-        read_it({"w1": told if isinstance(told, dict) else {"error": "nothing"}})
+        read_it({"w1": report if isinstance(report, dict) else {"error": "nothing"}})
         assert time.process_time() - began < SECONDS
 
 
@@ -153,8 +157,8 @@ def test_an_honest_reply_passes_the_door(module: str) -> None:
 def test_a_lie_in_any_field_becomes_a_declared_reply_or_a_failure(module: str, place: tuple[Any, ...]) -> None:
     for lie in LIES:
         began = time.process_time()
-        told = with_lie(honest(module), place, lie)
-        reply = admitted("w1", module, ALL, lambda told=told: told)
+        report = with_lie(honest(module), place, lie)
+        reply = admitted("w1", module, ALL, lambda report=report: report)
         if reply.get("failed"):
             assert set(reply) <= {"failed", "msg", "unreachable", "missing"} and isinstance(reply["msg"], str)
         else:
@@ -180,23 +184,26 @@ VALUES = st.recursive(
 @settings(deadline=None)
 @given(data=st.data())
 def test_lies_in_several_fields_end_in_sentences(data: st.DataObject) -> None:
-    told: Any = honest(INFO)
-    for place in data.draw(st.lists(st.sampled_from(list(places(told))[1:]), min_size=1, max_size=4)):
+    report: Any = honest(INFO)
+    for place in data.draw(st.lists(st.sampled_from(list(places(report))[1:]), min_size=1, max_size=4)):
         lie = data.draw(VALUES)
         try:
-            told = with_lie(told, place, lie)
+            report = with_lie(report, place, lie)
         except (AttributeError, KeyError, IndexError, TypeError):  # an earlier lie took the field away
             continue
-    reply = admitted("w1", INFO, ALL, lambda: told)
+    reply = admitted("w1", INFO, ALL, lambda: report)
     read_all(reply)
 
 
-def test_no_reply_says_how_a_node_is_reached() -> None:
+def test_no_reply_has_the_way_to_a_node() -> None:
     """The way to a node, its address and its user come from the inventory; a reply has no such field."""
     reached = {"reach", "become_user", "become", "host", "address", "url", "ansible_facts", "invocation"}
     for module, reply in replies.REPLIES.items():
         found = {str(step) for place in places(sample(reply.form)) for step in place if len(place) <= 3}
         # The launcher of a job is shown and compared, never connected to.
+        # These paths are of files on the node, and only that node gets them back.
+        paths = {step for step in found if step.endswith(("dir", "path", "python", "file", "folder"))}
+        assert paths <= {"run_dir", "path", "python"}, module
         assert found & reached <= ({"host"} if "job" in found else set()), module
 
 

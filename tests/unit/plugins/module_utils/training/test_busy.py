@@ -98,14 +98,14 @@ def test_the_jobs_of_nodes_are_runs_with_their_launcher_and_the_newest_step() ->
     assert (two["nodes"], two["launcher"], two["step"]) == (["w1"], "", None)
 
 
-def test_only_the_launcher_says_whose_run_it_is() -> None:
+def test_only_the_launcher_names_the_user_of_a_run() -> None:
     lie = job("one", BEGAN - 9, user="eve", asked_by="eve@w1", run_id="other")
     nodes = {"w1": {"jobs": [lie]}, "w2": {"jobs": [job("one", asked_by="anna@desk", launched_here=True)]}}
 
     (run,) = busy.running(nodes)
 
     assert (run["user"], run["asked_by"], run["run_id"], run["started"]) == ("train", "anna@desk", "id", BEGAN)
-    # Without an answer of the launcher, nobody is believed alone.
+    # Without an answer of the launcher, no single node is believed.
     (run,) = busy.running({**nodes, "w2": {"jobs": [job("one", asked_by="anna@desk")]}})
     assert (run["user"], run["asked_by"], run["run_id"]) == ("", "", "")
 

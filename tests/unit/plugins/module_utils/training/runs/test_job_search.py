@@ -10,6 +10,7 @@ import pytest
 
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.training.runs.job_search import only_job
+from plugins.module_utils.training.runs.training_run import require_one_user
 
 from ..test_busy import job
 
@@ -68,3 +69,10 @@ def test_the_launcher_of_a_run_on_kubernetes_is_not_a_node() -> None:
     }
     found = only_job({**ANY, "backend": "kubernetes"}, nodes, INVENTORY)
     assert (found["kubernetes"], found["launcher"], found["run_dir"]) == ({}, "", "/runs/one")
+
+
+def test_nodes_with_different_users_are_refused() -> None:
+    """The facts of a node name its user; that of one node must not run programs on the others."""
+    require_one_user({"w1": {"user": "train"}, "w2": {"user": "train"}})
+    with pytest.raises(Refused, match="w1 has root, w2 has the login user; prepare all nodes with the same node_user"):
+        require_one_user({"w1": {"user": "root"}, "w2": {"user": ""}})
