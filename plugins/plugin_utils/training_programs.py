@@ -71,8 +71,9 @@ def _find(_p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
 
 def _list(_p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
     del is_check
-    jobs = job_search.jobs_on(setup.calls, setup.all_nodes())
-    return {**job_search.listed(setup.calls, setup.options, jobs), "changed": False}
+    nodes = setup.all_nodes()
+    jobs = job_search.jobs_on(setup.calls, nodes)
+    return {**job_search.listed(setup.calls, setup.options, jobs, nodes), "changed": False}
 
 
 def _stop(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:

@@ -101,17 +101,20 @@ def second(seconds: float) -> str:
         return "an unknown time"
 
 
-def running(answers: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+def running(
+    answers: Mapping[str, Mapping[str, Any]], nodes: Mapping[str, Mapping[str, Any]] | None = None
+) -> list[dict[str, Any]]:
     """Return the runs with their nodes and launchers; a node that did not answer has no ``jobs``.
 
     A node can report any directory. The name of a run is that of its directory, and only its launcher is believed.
+    Nodes that the inventory reaches in the same way are one machine: ``nodes`` has their ``reach``.
     """
     found: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
     for node, answer in answers.items():
         for job in answer.get("jobs", []):
             _require_own_name(node, job)
             found.setdefault(str(job["run_dir"]), []).append((node, job))
-    return [_run(each) for _run_dir, each in sorted(found.items())]
+    return [_run(each, nodes or {}) for _run_dir, each in sorted(found.items())]
 
 
 def others(
@@ -121,7 +124,7 @@ def others(
 
     A run whose name matches ``ignored`` from its beginning is left out. ``nodes`` says how the controller reaches each.
     """
-    runs = [run for run in running(answers) if run["run_dir"] != run_dir]
+    runs = [run for run in running(answers, nodes) if run["run_dir"] != run_dir]
     return [_other(run, nodes) for run in runs if not ignored or not re.match(ignored, run["name"])]
 
 
@@ -141,7 +144,8 @@ def _require_own_name(node: str, job: Mapping[str, Any]) -> None:
 def why_no_run(name: str, nodes: Mapping[str, Mapping[str, Any]]) -> str:
     """Return why no run was found: the other runs on the nodes, and the nodes that did not answer."""
     named = f" with the name {name}" if name else ""
-    runs = ", ".join(str(run["name"]) for run in running(nodes))
+    dirs = sorted({str(job["run_dir"]) for answer in nodes.values() for job in answer.get("jobs", [])})
+    runs = ", ".join(map(name_of, dirs))
     silent = [f"{node} ({short_error(answer)})" for node, answer in nodes.items() if "jobs" not in answer]
     reasons = [f"no worker that could be read runs a training job{named}"]
     reasons += [f"running jobs: {runs}"] if runs else []
@@ -154,10 +158,10 @@ def short_error(answer: Mapping[str, Any]) -> str:
     return printable(str(answer.get("msg") or "no answer").strip().partition("\n")[0])[:MOST_OF_A_NAME]
 
 
-def _run(parts: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
+def _run(parts: Sequence[tuple[str, Mapping[str, Any]]], nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     launchers = list(dict.fromkeys(node for node, job in parts if job.get("launched_here")))
     name = name_of(str(parts[0][1]["run_dir"]))
-    if len(launchers) > 1:
+    if len({tuple(nodes.get(node, {}).get("reach") or [node]) for node in launchers}) > 1:
         cause = f"{' and '.join(launchers)} both report that they launched it"
         remedy = "find out which of them lies, and leave that one out with --limit"
         raise Refused(f"the training run {name}", "find its launcher", cause, remedy)

@@ -15,12 +15,14 @@ from . import code_differences, last_metrics, saved_manifests
 Answers = Mapping[str, Mapping[str, Any]]
 
 
-def list_runs(nodes: Answers, results: str, compare: Sequence[str] = ()) -> dict[str, Any]:
+def list_runs(
+    nodes: Answers, results: str, compare: Sequence[str] = (), places: Answers | None = None
+) -> dict[str, Any]:
     """Return the runs on nodes and those in the folder of results as a table, or the differences of two of them.
 
-    ``nodes`` has what training_info reported of the jobs on each node.
+    ``nodes`` has what training_info reported of the jobs on each node, ``places`` how the controller reaches them.
     """
-    runs = busy.running(nodes)
+    runs = busy.running(nodes, places)
     manifests, errors = saved_manifests.read_all(Path(results))
     silent = [name for name, answer in nodes.items() if "jobs" not in answer]
     entries = run_list.listed(runs, manifests, silent)

@@ -26,7 +26,7 @@ def only_job(
 
     ``own`` is the manifest of the named run that this controller keeps.
     """
-    runs = [run for run in busy.running(found) if o["name"] in ("", run["name"])]
+    runs = [run for run in busy.running(found, nodes) if o["name"] in ("", run["name"])]
     if len(runs) > 1:
         names = ", ".join(run["name"] for run in runs)
         raise Refused("the workers", "choose the training run", f"{names} run there", "choose one by its name")
@@ -45,19 +45,36 @@ def only_job(
     return {**where, "runs": runs, "nodes": watched, "kubernetes": {}, "found": True}
 
 
-def listed(calls: NodeCalls, o: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+def listed(
+    calls: NodeCalls, o: Mapping[str, Any], found: Mapping[str, Any], nodes: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the runs on the nodes and on the controller, and show them; or the differences of two of them."""
-    options = {"nodes": found, "results": o["results"], "compare": o["compare"]}
+    places = {name: {"reach": list(node["reach"])} for name, node in nodes.items()}
+    options = {"nodes": found, "results": o["results"], "compare": o["compare"], "places": places}
     runs = required(calls.here("list_runs", options))
     for line in runs["lines"]:
         calls.show(str(line))
     return runs
 
 
-def reported_manifest(calls: NodeCalls, o: Mapping[str, Any], nodes: Mapping[str, Any]) -> str:
-    """Return the text of the manifest of the named run on its launcher, which alone has one; empty without one."""
-    answers = calls.on_each(INFO, {key: {"manifest": f"{o['runs']}/{o['name']}"} for key in nodes})
-    return next((str(answer["manifest"]) for answer in answers.values() if answer.get("manifest")), "")
+def reported_manifest(
+    calls: NodeCalls, o: Mapping[str, Any], nodes: Mapping[str, Any], own: Mapping[str, Any] | None = None
+) -> str:
+    """Return the text of the manifest of the named run on its launcher, which alone has one; empty without one.
+
+    ``own`` is the manifest that this controller keeps: only the launcher that it names is asked.
+    """
+    launcher = (own or {}).get("launcher")
+    asked = [launcher] if launcher in nodes else list(nodes)
+    answers = calls.on_each(INFO, {key: {"manifest": f"{o['runs']}/{o['name']}"} for key in asked})
+    texts: dict[str, list[str]] = {}
+    for node, answer in answers.items():
+        if answer.get("manifest"):
+            texts.setdefault(str(answer["manifest"]), []).append(node)
+    if len(texts) > 1:
+        cause = f"{' and '.join(', '.join(each) for each in texts.values())} report different ones"
+        raise Refused(f"the training run {o['name']}", "read its manifest", cause, "leave out all but its launcher")
+    return next(iter(texts), "")
 
 
 def known_manifest(calls: NodeCalls, o: Mapping[str, Any], own: Mapping[str, Any], reported: str) -> dict[str, Any]:

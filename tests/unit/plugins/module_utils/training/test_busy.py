@@ -110,6 +110,12 @@ def test_only_the_launcher_names_the_user_of_a_run() -> None:
     assert (run["user"], run["asked_by"], run["run_id"]) == ("", "", "")
 
 
+def test_one_machine_with_two_names_is_one_launcher() -> None:
+    answers = {name: {"jobs": [job("one", launched_here=True)]} for name in ("w1", "w2")}
+    (run,) = busy.running(answers, {name: {"reach": ["ssh", "10.0.0.1"]} for name in answers})
+    assert (run["launcher"], run["nodes"]) == ("w1", ["w1", "w2"])
+
+
 @pytest.mark.parametrize(
     ("nodes", "cause"),
     [

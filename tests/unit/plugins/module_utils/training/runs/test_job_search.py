@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.training.runs.job_search import only_job
+from plugins.module_utils.training.runs.job_search import only_job, reported_manifest
 from plugins.module_utils.training.runs.training_run import require_one_user
 
 from ..test_busy import job
@@ -69,6 +70,20 @@ def test_the_launcher_of_a_run_on_kubernetes_is_not_a_node() -> None:
     }
     found = only_job({**ANY, "backend": "kubernetes"}, nodes, INVENTORY)
     assert (found["kubernetes"], found["launcher"], found["run_dir"]) == ({}, "", "/runs/one")
+
+
+def test_different_manifests_of_a_run_are_refused() -> None:
+    class Nodes:
+        def on_each(self, _module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+            return {name: {"manifest": texts.get(name, "")} for name in options}
+
+    texts = {"w1": "a", "w2": "a"}
+    named = {"runs": "/runs", "name": "one"}
+    assert reported_manifest(Nodes(), named, INVENTORY) == "a"  # type: ignore[arg-type]
+    texts = {"w1": "a", "w3": "b"}
+    assert reported_manifest(Nodes(), named, INVENTORY, {"launcher": "w3"}) == "b"  # type: ignore[arg-type]
+    with pytest.raises(Refused, match="w1 and w3 report different ones"):
+        reported_manifest(Nodes(), named, INVENTORY)  # type: ignore[arg-type]
 
 
 def test_nodes_with_different_users_are_refused() -> None:
