@@ -234,7 +234,8 @@ def beside(modules: Modules, cluster: str, settings: Mapping[str, Any]) -> Resul
     search = JobSearch(calls, given, task_vars)
     try:
         answers = search.replies()
-        return {"jobs": busy.others(str(settings["run_dir"]), answers), "unread": search.unread(answers)}
+        nodes = {name: task_vars["hostvars"][name].get("training_node") or {} for name in answers}
+        return {"jobs": busy.others(str(settings["run_dir"]), answers, nodes), "unread": search.unread(answers)}
     except CollectionError as error:
         return {"failed": True, "msg": str(error)}
 

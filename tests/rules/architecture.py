@@ -271,7 +271,7 @@ def replies_choose_nothing(checkout: Checkout) -> Iterator[str]:
             if is_user and isinstance(node.ctx, ast.Store) and source.name != BECOMES:  # type: ignore[attr-defined]
                 yield f"{source.where(node)}: only {BECOMES} sets the user of a module"
             of = _owner_of_reach(node)
-            if of and of.partition("[")[0] not in INVENTORY:
+            if of and re.split(r"\[|\.get", of)[0] not in INVENTORY:
                 yield f"{source.where(node)}: the way to a node comes from {of}, not from the inventory"
 
 

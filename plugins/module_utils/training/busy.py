@@ -130,7 +130,7 @@ def others(
 
 def _other(run: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     where = {key: run[key] for key in ("nodes", "launcher", "user", "run_dir")}
-    watched = [{"name": name, "reach": nodes[name]["reach"]} for name in run["nodes"]]
+    watched = [{"name": name, "reach": list(nodes.get(name, {}).get("reach") or [])} for name in run["nodes"]]
     return {"title": title(run), **where, "watched": watched}
 
 

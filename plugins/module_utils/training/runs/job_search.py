@@ -64,7 +64,7 @@ def reported_manifest(
 
     ``own`` is the manifest that this controller keeps: only the launcher that it names is asked.
     """
-    launcher = (own or {}).get("launcher")
+    launcher = str((own or {}).get("launcher") or "")
     asked = [launcher] if launcher in nodes else list(nodes)
     answers = calls.on_each(INFO, {key: {"manifest": f"{o['runs']}/{o['name']}"} for key in asked})
     texts: dict[str, list[str]] = {}

@@ -24,10 +24,9 @@ def test_a_result_of_a_module_is_plain_data_that_a_journal_can_keep() -> None:
         def __str__(self) -> str:
             return "a warning"
 
-    action = mock.Mock()
-    action._execute_module.return_value = {"changed": True, "warnings": [Warned()]}
+    answer = {"changed": True, "warnings": [Warned()]}
 
-    result = modules.Modules(action, {}).there("training_job", {"state": "stopped"})
+    result = modules.Modules(mock.Mock(), {})._ended(mock.Mock(), "vmotion", lambda: answer)
 
     assert result == {"changed": True, "warnings": ["a warning"]}
 
@@ -35,11 +34,11 @@ def test_a_result_of_a_module_is_plain_data_that_a_journal_can_keep() -> None:
 def test_the_error_names_the_module_and_not_the_action_that_runs_it() -> None:
     action = mock.Mock()
     action._task.action = "dml.vsphere.vmotion_test"
-    action._execute_module.return_value = {"failed": True, "rc": 137, "module_stdout": "", "module_stderr": ""}
+    answer = {"failed": True, "rc": 137, "module_stdout": "", "module_stderr": ""}
 
-    result = modules.Modules(action, {}).there("training_job", {"state": "stopped"})
+    result = modules.Modules(action, {})._ended(mock.Mock(), "vmotion", lambda: answer)
 
-    assert "the module training_job was killed" in result["msg"]
+    assert "the module vmotion was killed" in result["msg"]
 
 
 def test_a_kubeconfig_is_relative_to_the_folder_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
