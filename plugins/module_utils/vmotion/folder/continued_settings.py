@@ -48,6 +48,8 @@ EITHER = (
     "hosts are planned again"
 )
 END_FIRST = f"{TO_FINISH}, or end it with dml.vsphere.window and window_action=end, and run again"
+# The job of the earlier test may have ended, and cannot be named then.
+WITHOUT_JOB = "run again without the name of a job to finish it, or move its folder elsewhere to abandon it"
 EARLIER_ONES = "run again with the earlier ones to finish it, or move its folder elsewhere to abandon it"
 
 
@@ -60,7 +62,8 @@ def refuse_other(folder: Path, before: Settings, requested: Settings) -> None:
     decision, job = (requested.get("window") or {}).get("settings"), _another_job(before, requested)
     changed = [*filter(None, [job]), *_changes(before, requested)]
     if changed and decision != OLD and (job or decision != NEW):
-        remedy = EARLIER_ONES if kinds[0] != WINDOW else END_FIRST if job else EITHER
+        of_window, of_other = (END_FIRST, WITHOUT_JOB) if job else (EITHER, EARLIER_ONES)
+        remedy = of_window if kinds[0] == WINDOW else of_other
         raise Refused(str(folder), tried, f"its {kinds[0]} began with other settings: {'; '.join(changed)}", remedy)
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from ...core.vgpu_manager import is_manager
-from ...durable.calls import Result
+from ...durable.calls import Result, required
 from ...durable.program import Program
 from ...errors import Refused, WholeError
 from ...jobs.running_job import placed, required_to_run
@@ -21,6 +21,8 @@ from .trial import Trial, tried
 
 # A job reports its first step within the first of these times; one that has run for longer, within the second.
 FIRST_STEP_SECONDS, SOON_SECONDS = 600.0, 30.0
+# While a test waits for steps, it reads the state of the job this often.
+LOOK_SECONDS = 10.0
 
 
 def prepare(p: Program, trial: Trial) -> None:
@@ -97,7 +99,7 @@ def warm(p: Program, trial: Trial) -> dict[str, Any]:
     number, timeout = max(trial.settings["warmup_steps"], 1), trial.settings["warm_timeout"]
     job = trial.facts.job or {}
     first = first_step_seconds(job.get("started"), p.now())
-    result = trial.here("wait_for_steps", **steps(trial, number, 0.0, timeout), first=first)
+    result = required(_waited(trial, {**steps(trial, number, 0.0, timeout), "first": first}))
     trial.is_current = True
     ranks = {key: result[key] for key in ("ranks", "step")}
     return {**ranks, **placed(result["hosts"], job, trial.job.workers)}
@@ -115,8 +117,22 @@ def steps(trial: Trial, number: int, since: float, timeout: float) -> dict[str, 
 
 def wait_for_steps(trial: Trial, number: int, since: float, timeout: float) -> bool:
     """Wait until every rank has completed a number of steps since a time; raise if they did not."""
-    trial.here("wait_for_steps", **steps(trial, number, since, timeout))
+    required(_waited(trial, steps(trial, number, since, timeout)))
     return True
+
+
+def _waited(trial: Trial, options: Mapping[str, Any]) -> Result:
+    """Wait for steps as long as the job runs: one that has ended makes none. A job that cannot be read may run."""
+    left = dict(options)
+    while True:
+        result = trial.site.here("wait_for_steps", {**left, "at_most": LOOK_SECONDS})
+        if not result.get("late"):
+            return result
+        job = trial.job.look().get("job")
+        if job and job["state"] not in ("running", "waiting"):
+            why = f": {job['why']}" if job.get("why") else ""
+            return {"failed": True, "msg": f"{trial.job.name} does not run any more, it is {job['state']}{why}."}
+        left.update({key: max(left[key] - LOOK_SECONDS, 0.1) for key in ("timeout", "first") if left.get(key)})
 
 
 def resumed(trial: Trial, since: float) -> dict[str, Any]:
@@ -124,7 +140,7 @@ def resumed(trial: Trial, since: float) -> dict[str, Any]:
     # A live page shows the moves while the job resumes.
     trial.site.write_facts(trial.facts)
     options = steps(trial, trial.settings["steps"], since, trial.facts.resume_deadline_s)
-    result = trial.site.here("wait_for_steps", options)
+    result = _waited(trial, options)
     return {"ok": not result.get("failed"), "said": str(result.get("msg") or "")}
 
 

@@ -24,12 +24,16 @@ UNWATCHED = "no watch collects the records of its nodes any more"
 
 
 class WaitLimits(NamedTuple):
-    """The steps that each rank must make, the seconds for them and for the first one, and a file that ends the wait."""
+    """The steps that each rank must make, the seconds for them and for the first one, and a file that ends the wait.
+
+    After ``at_most`` seconds, the caller looks at the job before it waits on; 0 for no limit.
+    """
 
     steps: int
     timeout: float
     first: float = 0.0
     ended_by: str = ""
+    at_most: float = 0.0
 
     @property
     def is_requested(self) -> bool:
@@ -41,10 +45,11 @@ def wait_for_steps(records: str, show: Show, *, since: float = 0.0, **limits: An
     """Wait until every rank has made some steps since a time, and return the ranks and their last steps."""
     counted, file, desired = StepsSince(since), Path(records), WaitLimits(**limits)
     with GrowingFile(file) as growing:
-        _wait(growing, counted, desired, show, file)
+        is_late = _wait(growing, counted, desired, show, file)
     nodes = {short_name(host) for host in counted.hosts.values()}
     return {
         "asked": desired.is_requested,
+        "late": is_late,
         "ranks": counted.size,
         "fewest": counted.fewest(),
         "step": counted.step,
@@ -52,14 +57,14 @@ def wait_for_steps(records: str, show: Show, *, since: float = 0.0, **limits: An
     }
 
 
-def _wait(growing: GrowingFile, counted: StepsSince, limits: WaitLimits, show: Show, records: Path) -> None:
-    """Wait until every rank has advanced, and show the progress."""
-    steps, timeout, first, _ended_by = limits
+def _wait(growing: GrowingFile, counted: StepsSince, limits: WaitLimits, show: Show, records: Path) -> bool:
+    """Wait until every rank has advanced, and show the progress; return whether that is still to come."""
+    steps, timeout, first, _ended_by, at_most = limits
     started = shown = watched = time.monotonic()
-    while True:
+    while not at_most or time.monotonic() - started <= at_most:
         counted.feed(growing.new_records())
         if (counted.size and counted.fewest() >= steps) or limits.is_requested:
-            return
+            return False
         now = time.monotonic()
         if now - started > timeout:
             raise _late(counted, steps, timeout, records)
@@ -75,6 +80,7 @@ def _wait(growing: GrowingFile, counted: StepsSince, limits: WaitLimits, show: S
             for node, why in watcher.troubles(records).items():
                 show("job", f"{node} cannot be read: {why}")
         growing.wait()
+    return True
 
 
 def _late(counted: StepsSince, steps: int, timeout: float, records: Path) -> TimedOut:

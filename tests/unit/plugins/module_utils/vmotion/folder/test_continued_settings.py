@@ -87,17 +87,20 @@ def test_a_decision_continues_a_window_with_other_settings(decision: str) -> Non
         ({"records": "/elsewhere", "user": "anna"}, False),
     ],
 )
-@pytest.mark.parametrize("kind", ["window", "observe"])
+@pytest.mark.parametrize("kind", ["test", "window", "observe"])
 def test_another_job_is_not_taken_for_the_first(kind: str, named: dict[str, Any], is_another: bool) -> None:
-    requested = {**KINDS[kind], **named}
+    before = SETTINGS if kind == "test" else KINDS[kind]
+    requested = {**before, **named}
 
-    refused = reason(KINDS[kind], requested)
+    refused = reason(before, requested)
 
     assert ("its job was /run/one on w1 and is " in refused) == is_another, refused
     if kind == "window":
         assert bool(reason(KINDS[kind], _decided(requested, "new"))) == is_another, "a window has one job"
         assert reason(KINDS[kind], _decided(requested, "old")) == ""
         assert ("window_action=end" in refused) == is_another
+    else:
+        assert (continuing.WITHOUT_JOB in refused) == is_another
 
 
 def test_a_job_on_kubernetes_is_its_name_and_namespace() -> None:

@@ -228,6 +228,32 @@ def test_a_job_that_died_while_no_controller_ran_is_judged_before_the_next_move(
     assert len(facts.moves) == 1 and facts.stopped == "the job died" and world.is_clean
 
 
+def test_a_wait_for_steps_ends_soon_after_the_job() -> None:
+    world = World(warm_timeout=600)
+
+    def wait_for_steps(options: dict[str, Any]) -> dict[str, Any]:
+        world.job, world.clock = "died", world.clock + options["at_most"]
+        return {"late": True}
+
+    began = world.clock
+    changed(world, wait_for_steps=wait_for_steps).carry_out()
+
+    assert "the job in /run/one does not run any more, it is died" in world.outcome
+    assert world.clock - began < 60 and world.is_clean
+
+
+def test_a_wait_for_steps_lasts_as_long_as_the_job_runs() -> None:
+    world, waits = World(warm_timeout=600), list[float]()
+
+    def wait_for_steps(options: dict[str, Any]) -> dict[str, Any]:
+        waits.append(options["timeout"])
+        return {"late": True} if len(waits) < 4 else {"ranks": 2, "hosts": {"w1": [0], "w2": [1]}, "step": 40}
+
+    changed(world, wait_for_steps=wait_for_steps).carry_out()
+
+    assert waits[:4] == [600, 590, 580, 570]
+
+
 def test_a_lock_of_another_run_leaves_the_cluster_unchanged() -> None:
     world = World()
     world.fails = {"cluster_lock": "gpu: it is locked by another run"}

@@ -45,3 +45,11 @@ def test_a_wait_ends_early_on_request(tmp_path: Path) -> None:
         "wait_for_steps", records=str(tmp_path / "records.jsonl"), ended_by=str(tmp_path / "end"), steps=20, timeout=60
     )
     assert result["asked"] is True and "failed" not in result
+
+
+def test_a_wait_lets_its_caller_look_at_the_job(tmp_path: Path) -> None:
+    (tmp_path / "records.jsonl").touch()
+
+    result = here("wait_for_steps", records=str(tmp_path / "records.jsonl"), steps=20, timeout=60, at_most=0.1)
+
+    assert result["late"] is True and "failed" not in result
