@@ -54,8 +54,8 @@ def _status(state: LiveState) -> str:
 
 
 def _links(state: LiveState) -> str:
-    """Return the links to the results of a job that has ended."""
-    if state.is_running:
+    """Return the links to the results of a job that has finished; another one has none."""
+    if state.state != "finished":
         return ""
     result = f'<a href="../{_in_link(state.name)}.json">result of the run</a>'
     return f'<p>See the {result} and the <a href="../../training.html">report</a> of the playbook report.</p>'
@@ -81,7 +81,7 @@ def _tiles(state: LiveState) -> str:
     rate, _blank, unit = _rate(pace).partition(" ")
     of_ranks = "of all ranks" if pace["images_per_sec"] else "of the slowest rank"
     tiles = [(str(pace["step"]), of), (rate, f"{unit} {of_ranks}" if unit else f"rate {of_ranks}")]
-    tiles += [(_number(pace["loss"]), "loss"), (left, "remaining time")]
+    tiles += [(_number(pace["loss"]), "loss"), *([(left, "remaining time")] if state.is_running else [])]
     busy = mean_use(state.gpus)
     tiles += [] if busy is None else [(f"{busy:.0f}%", "mean GPU use")]
     tiles += [(_seconds(state.age), "since the last step")] if state.is_running else []

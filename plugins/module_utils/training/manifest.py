@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from ..core.names import printable
@@ -38,6 +39,8 @@ OF_A_JOB: dict[str, tuple[type, ...]] = {
     "port": (int,),
     "rank_0_on": (str,),
 }
+# Settings that only the benchmarks use, and no run with a command.
+OF_BENCHMARKS = ("framework", "options", "gradient_bytes")
 # Marks a manifest that came from a node, whose user could change it.
 REPORTED = "reported"
 # How the end is compared: the row, the key of the end and the unit.
@@ -136,8 +139,18 @@ def compared(
     rows += code
     measured = [(key, _text(first, ""), _text(second, "")) for key, first, second in metrics]
     ends = [(row, _value(one, key, unit), _value(other, key, unit)) for row, key, unit in MEASURES]
+    ends = [row for row in ends if row[1:] != (ABSENT, ABSENT)]
     duration = ("duration", *(_text(seconds(each), " s") for each in (one, other)))
-    return table([("", str(one["name"]), str(other["name"])), *rows, *same, *ends, duration, *measured])
+    named = ("", str(one["name"]), str(other["name"]))
+    return table([line for row in (named, *rows, *same, *ends, duration, *measured) for line in _folded(row)])
+
+
+def _folded(row: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the lines of a row: a long value has several, because a difference may be at its end."""
+    cells = [
+        [cell[at : at + MOST_OF_A_VALUE] for at in range(0, len(cell), MOST_OF_A_VALUE)] for cell in map(printable, row)
+    ]
+    yield from zip_longest(*cells, fillvalue="")
 
 
 def differing(one: Mapping[str, Any], other: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
@@ -146,7 +159,8 @@ def differing(one: Mapping[str, Any], other: Mapping[str, Any], keys: Iterable[s
 
 
 def _without(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in manifest.items() if key not in OF_ONE_RUN}
+    unused = OF_BENCHMARKS if manifest.get("command") else ()
+    kept = {key: value for key, value in manifest.items() if key not in (*OF_ONE_RUN, *unused)}
     built = kept.pop("built", None)
     return {**kept, **({"built": _of_all_nodes(built)} if isinstance(built, Mapping) else {})}
 

@@ -28,7 +28,7 @@ NAMES = {
     "LOCAL_WORLD_SIZE": "OMPI_COMM_WORLD_LOCAL_SIZE",
 }
 ADDRESS, GLOO = "MASTER_ADDR", "GLOO_SOCKET_IFNAME"
-# The variable that only torchrun sets, in each of its ranks.
+# The variable that torchrun sets in each of its ranks, and mpirun does not.
 OF_TORCHRUN = "TORCHELASTIC_RUN_ID"
 # From linux/sockios.h; the probe sends nothing to the port.
 SIOCGIFADDR, ANY_PORT = 0x8915, 9
@@ -50,6 +50,8 @@ def _set_place() -> None:
     if lacking:
         sys.exit(f"dml_torchrun.py needs a rank of mpirun and {ADDRESS}: {', '.join(lacking)} is missing")
     os.environ.update({name: os.environ[of_mpi] for name, of_mpi in NAMES.items()})
+    # torchrun's default: with it, Lightning compares its number of nodes with that of the ranks.
+    os.environ[OF_TORCHRUN] = "none"
     os.environ.update(groups(*(int(os.environ[name]) for name in NAMES)))
 
 

@@ -23,7 +23,8 @@ SCRIPT = """
 import json, os, sys
 import sibling
 of_ranks = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
-names = (*of_ranks, "GROUP_RANK", "GROUP_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GLOO_SOCKET_IFNAME", "NCCL_DEBUG")
+of_nodes = ("GROUP_RANK", "GROUP_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+names = (*of_ranks, *of_nodes, "GLOO_SOCKET_IFNAME", "NCCL_DEBUG", "TORCHELASTIC_RUN_ID")
 print(json.dumps([__name__, sibling.WORD, sys.argv[1:], {name: os.environ.get(name) for name in names}]))
 """
 MPI = {
@@ -58,6 +59,7 @@ def test_the_script_receives_its_rank_and_the_rendezvous_address(tmp_path: Path)
         "MASTER_PORT": "29500",
         "GLOO_SOCKET_IFNAME": "lo",
         "NCCL_DEBUG": "INFO",
+        "TORCHELASTIC_RUN_ID": "none",
     }
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
+
 from plugins.module_utils.pages.live_page import page
 from plugins.module_utils.training.curve import Curve
 from plugins.module_utils.training.live_pace import LivePace
@@ -61,8 +63,10 @@ def test_a_job_without_steps_and_one_with_many_ranks() -> None:
     assert "6 more ranks have made more steps." in text
 
 
-def test_an_ended_job_links_its_results_and_names_the_cause() -> None:
-    made = page(state_of(host="<n>")._replace(name="a b", state="died", why="no room on <n1>"))
-    assert "refresh" not in made
-    assert 'href="../a%20b.json"' in made and 'href="../../training.html"' in made
+@pytest.mark.parametrize(("state", "links"), [("finished", 2), ("died", 0), ("stopped", 0)])
+def test_a_page_links_only_results_that_exist(state: str, links: int) -> None:
+    made = page(state_of(host="<n>")._replace(name="a b", state=state, why="no room on <n1>"))
+
+    assert made.count("<a href=") == links and ('href="../a%20b.json"' in made) == bool(links)
+    assert "refresh" not in made and "remaining time" not in made
     assert "no room on &lt;n1&gt;" in made and "<n>" not in made

@@ -73,6 +73,31 @@ def test_a_command_that_differs_is_one_line() -> None:
     assert len(lines) == 1 and lines[0].startswith("command ")
 
 
+def test_a_comparison_shows_a_long_value_to_its_end() -> None:
+    one, other = ({**a_manifest(), "command": ["python", "train.py", "x" * 150, end]} for end in ("--a", "--b"))
+
+    lines = manifest.compared(one, other)
+
+    assert any("--a" in line and "--b" in line for line in lines) and not any("..." in line for line in lines)
+
+
+def test_a_comparison_of_own_programs_has_no_row_of_a_benchmark() -> None:
+    one, other = (
+        {
+            **a_manifest(),
+            "command": ["python", "train.py"],
+            "framework": name,
+            "options": [name],
+            "gradient_bytes": size,
+        }
+        for name, size in (("tensorflow", 1), ("pytorch", 2))
+    )
+
+    rows = {line.partition("  ")[0] for line in manifest.compared(one, other)}
+
+    assert rows.isdisjoint({"framework", "options", "gradient_bytes", "rate", "pace", "loss"})
+
+
 def test_a_table_has_no_control_characters_and_short_cells() -> None:
     first, second = manifest.table([("a\x1b[2J", "b"), ("x" * 200, "c")])
     assert first.split() == ["a?[2J", "b"]
