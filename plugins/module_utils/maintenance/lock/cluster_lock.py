@@ -116,7 +116,7 @@ def _holder(record: lock_rules.LockRecord | None) -> tuple[bool, bool, list[int]
     """Return whether the holder has certainly ended, whether it certainly runs, and its modules that still run."""
     process = record.process if record else None
     ended = holder.is_dead(process)
-    working = holder.survivors(process) if ended else []
+    working = holder.survivors(process, record.owner) if record and ended else []
     return ended and not working, holder.is_alive(process), working
 
 

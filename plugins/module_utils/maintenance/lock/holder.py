@@ -70,15 +70,48 @@ def marked() -> Iterator[None]:
         yield
 
 
-def survivors(process: RunProcess | None) -> list[int]:
-    """Return the process IDs of a run's modules that still run; modules outlive a killed ansible."""
+def survivors(process: RunProcess | None, of: str = "") -> list[int]:
+    """Return the process IDs of a run's modules that still run; modules outlive a killed ansible.
+
+    ``of`` is the owner of the run. Every user of this machine can take the name of a module's socket.
+    """
     if process is None:
         return []
     try:
         names = (PROC / "net/unix").read_text(errors="replace")
     except OSError:
         return []
-    return [int(pid) for pid in re.findall(rf"@{re.escape(_mark(process))}(\d+)$", names, re.MULTILINE)]
+    named = re.findall(rf" (\d+) @{re.escape(_mark(process))}(\d+)$", names, re.MULTILINE)
+    users = _users(of)
+    return [int(pid) for inode, pid in named if _has_socket(pid, inode, users)]
+
+
+def _users(of: str) -> set[int]:
+    """Return the users whose processes may be modules of a run; empty if its owner is not a user of this machine."""
+    try:
+        return {pwd.getpwnam(of.partition("@")[0]).pw_uid, os.geteuid()}
+    except KeyError:
+        return set()
+
+
+def _has_socket(pid: str, inode: str, users: set[int]) -> bool:
+    """Return whether a process has a socket; only root can see that of the processes of other users."""
+    process = PROC / pid
+    try:
+        user = process.stat().st_uid
+        files = os.listdir(process / "fd") if not users or user in users else []
+    except PermissionError:
+        return user != os.geteuid()
+    except OSError:
+        return False
+    return any(_target(process / "fd" / file) == f"socket:[{inode}]" for file in files)
+
+
+def _target(link: Path) -> str:
+    try:
+        return os.readlink(link)
+    except OSError:  # closed meanwhile
+        return ""
 
 
 def _mark(run: RunProcess) -> str:

@@ -153,8 +153,9 @@ def decode(lines: Sequence[str]) -> LockRecord | None:
     if not texts or any(not text.startswith(f"{index + 1}of{len(texts)} ") for index, text in enumerate(texts)):
         return None
     try:
-        fields = dict(word.split("=", 1) for text in texts for word in text.split(" ")[1:])
-        return _of_fields(fields)
+        # Written as safe_text, so that any other character is of another writer, and may control a terminal.
+        words = (word.split("=", 1) for text in texts for word in text.split(" ")[1:])
+        return _of_fields({key: _UNSAFE.sub("_", value) for key, value in words})
     except (KeyError, ValueError):
         return None
 

@@ -36,6 +36,8 @@ OTHERS = (".distcp", DCP_METADATA, ".pkl", ".bin", INDEX)
 # HDF5 has the address of its end in its first block, at a place that depends on the version of the block:
 # https://support.hdfgroup.org/documentation/hdf5/latest/_f_m_t3.html#Superblock
 _HDF5, _END_AT = b"\x89HDF\r\n\x1a\n", {0: 40, 1: 44, 2: 28, 3: 28}
+# Nodes send checkpoints: this much of a description is read at most, because JSON takes many times its size in memory.
+MOST_BYTES = 1 << 26
 # Copies have times in whole seconds.
 LATER_SECONDS = 1.0
 
@@ -118,7 +120,7 @@ def _expected(folder: Path, names: Sequence[str], ranks: int) -> set[str]:
     is_by_rank = DCP_METADATA not in names and bool(own & set(names))
     expected = own if is_by_rank else {DCP_METADATA} if parts else set()
     if DCP_METADATA in names:
-        expected |= {part.decode() for part in _DCP_PART.findall((folder / DCP_METADATA).read_bytes())}
+        expected |= {part.decode() for part in _DCP_PART.findall(_content(folder / DCP_METADATA))}
         # Lightning writes this file after the parts of its strategies.
         expected |= {"meta.pt"} if folder.suffix == ".ckpt" else set()
     for name in names:
@@ -129,7 +131,7 @@ def _expected(folder: Path, names: Sequence[str], ranks: int) -> set[str]:
 def _indexed(path: Path) -> set[str]:
     """Return the files that an index names; none if it cannot be read, which is another fault."""
     try:
-        return {str(name) for name in json.loads(path.read_bytes())["weight_map"].values()}
+        return {str(name) for name in json.loads(_content(path))["weight_map"].values()}
     except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return set()
 
@@ -179,7 +181,7 @@ def _fault_of_content(path: Path) -> str:
         return _fault_of_hdf5(path)
     if path.name.endswith(DCP_METADATA):
         # A pickle ends with its instruction to stop.
-        return "" if path.read_bytes().endswith(b".") else "it was cut off"
+        return "" if _end(path) == b"." else "it was cut off"
     if _is_zip(path):
         with zipfile.ZipFile(path) as archive:
             return "" if archive.namelist() else "its archive is empty"
@@ -187,6 +189,8 @@ def _fault_of_content(path: Path) -> str:
 
 
 def _fault_of_json(path: Path) -> str:
+    if path.stat().st_size > MOST_BYTES:
+        return "" if _end(path) in b"}\n" else "it is not JSON, so it was cut off"
     try:
         json.loads(path.read_bytes())
     except (ValueError, RecursionError):
@@ -212,6 +216,8 @@ def _fault_of_tensors(path: Path) -> str:
     with path.open("rb") as file:
         size = path.stat().st_size
         length = int.from_bytes(file.read(8), "little")
+        if length > MOST_BYTES:
+            return f"its header has {length} bytes, more than that of any model"
         try:
             header = json.loads(file.read(min(length, size)))
             ends = [int(tensor["data_offsets"][1]) for name, tensor in header.items() if name != "__metadata__"]
@@ -228,3 +234,16 @@ def _is_zip(path: Path) -> bool:
     if suffix in (".bin", ".pkl"):
         return begin == b"PK\x03\x04"
     return suffix in ZIPS and not (suffix in PICKLES and begin.startswith(b"\x80"))
+
+
+def _content(path: Path) -> bytes:
+    """Return the first bytes of a file; a larger one is incomplete for its reader."""
+    with path.open("rb") as file:
+        return file.read(MOST_BYTES)
+
+
+def _end(path: Path) -> bytes:
+    """Return the last byte of a file."""
+    with path.open("rb") as file:
+        file.seek(-1 if path.stat().st_size else 0, os.SEEK_END)
+        return file.read(1)

@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import os
+import pwd
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -122,3 +124,34 @@ def _here() -> dict[str, str]:
 def test_the_owner_does_not_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
     monkeypatch.setenv(variable, "somebody")
     assert not holder.owner().startswith("somebody@")
+
+
+@pytest.mark.parametrize("planted", ["1", str(os.getppid()), str(os.getpid()), "999999999"])
+def test_a_socket_of_another_process_is_not_a_module(here: RunProcess, planted: str) -> None:
+    """Any user can take the name, with the ID of a process that has no such socket, or that is another user's."""
+    name = f"\0dml.vsphere/{here.pid}.{here.started}/{planted}"
+    program = (
+        "import socket, sys; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1].replace('@', chr(0), 1)); input()"
+    )
+    command = [sys.executable, "-c", program, name.replace("\0", "@")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, text=True) as other:
+        wait_for_name(name)
+        assert holder.survivors(here) == []
+        other.communicate("\n")
+
+
+def test_only_processes_of_the_owner_are_modules_of_a_run(here: RunProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(holder.RUN, f"{here.machine}.{here.pid}.{here.started}")
+    with holder.marked():
+        assert holder.survivors(here, f"{holder.current_user()}@ctl01") == [os.getpid()]
+        monkeypatch.setattr(holder.os, "geteuid", lambda: 4321)
+        nobody = pwd.getpwnam("nobody").pw_name
+        assert holder.survivors(here, f"{nobody}@ctl01") == []
+
+
+def wait_for_name(name: str) -> None:
+    """Wait until an abstract socket has this name."""
+    deadline = time.monotonic() + 30
+    while name.replace("\0", "@") not in Path("/proc/net/unix").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

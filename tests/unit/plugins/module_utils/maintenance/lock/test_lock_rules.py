@@ -145,3 +145,13 @@ def test_a_record_with_a_missing_or_foreign_line_is_invalid() -> None:
         assert lock_rules.decode(lines[:index] + lines[index + 1 :]) is None
     assert lock_rules.decode([*lines, "New folder"]) is None
     assert lock_rules.decode([]) is None
+
+
+@pytest.mark.parametrize("key", ["owner", "run", "note", "request", "by"])
+def test_a_record_shows_no_character_that_controls_a_terminal(key: str) -> None:
+    words = {"state": "held", "owner": "alice", "run": "one", "since": "2026-01-01T00:00:00Z"}
+    words |= {"until": "2026-01-01T01:00:00Z", key: "bob\u202e\x1b[2Ktxt"}
+    record = lock_rules.decode([f"1of1 {' '.join(f'{name}={value}' for name, value in words.items())}"])
+    assert record is not None
+    shown = f"{record} {record.note} {record.request} {record.requester}"
+    assert shown.isprintable() and "bob__" in shown

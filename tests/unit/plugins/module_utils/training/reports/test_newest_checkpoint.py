@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import tracemalloc
 import zipfile
 from hashlib import sha256
 from pathlib import Path
@@ -169,6 +170,18 @@ def test_a_file_of_safetensors_that_was_cut_off_is_torn(tmp_path: Path, cut: int
 def test_a_file_that_is_not_one_of_safetensors_is_torn(tmp_path: Path, header: str) -> None:
     (tmp_path / "a.safetensors").write_bytes(len(header).to_bytes(8, "little") + header.encode())
     assert "a.safetensors: its header cannot be read, so it was cut off" in found(tmp_path)["msg"]
+
+
+def test_the_header_of_a_file_of_safetensors_is_not_read_beyond_a_limit(tmp_path: Path) -> None:
+    with (tmp_path / "a.safetensors").open("wb") as file:
+        file.write((1_500_000_000).to_bytes(8, "little"))
+        file.truncate(1_500_000_100)  # without blocks on the disk
+    tracemalloc.start()
+    answer = found(tmp_path)
+    _now, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert "a.safetensors: its header has 1500000000 bytes, more than that of any model" in answer["msg"]
+    assert peak < 1 << 26
 
 
 def test_the_parts_that_ranks_wrote_below_a_checkpoint_of_the_trainer_are_part_of_it(tmp_path: Path) -> None:
