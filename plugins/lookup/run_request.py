@@ -65,7 +65,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ansible import context
+from ansible import constants, context
 from ansible.errors import AnsibleError
 from ansible.plugins.loader import filter_loader
 from ansible.plugins.lookup import LookupBase
@@ -81,6 +81,10 @@ from ansible_collections.dml.vsphere.plugins.plugin_utils import facts
 from ansible_collections.dml.vsphere.plugins.plugin_utils.known_variables import COLLECTION, known, specs
 from ansible_collections.dml.vsphere.plugins.plugin_utils.window_signal import pause_before_the_end
 
+DEBUG = (
+    "ansible-playbook: could not start: ANSIBLE_DEBUG is set, with which ansible-core writes the password of vCenter "
+    "to its output; unset it, and use -vvv"
+)
 # With these options ansible-playbook does not run anything.
 LISTING = ("syntax", "listhosts", "listtasks", "listtags")
 # The line that makes a file the settings of an inventory plugin.
@@ -125,9 +129,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
             pattern = run_request.worker_pattern(self._templar.template(given.get("guests")) or pattern)
         if any(context.CLIARGS.get(option) for option in LISTING):
             return [pattern]
-        if all(_is_ours(argument, self._loader) for argument in context.CLIARGS.get("args", ())):
-            child_environment.hide_login(os.environ)
-            facts.keep_out_of_variables()
+        _protect_login(self._loader)
         load_filters()
         if playbook == "hosts":
             pause_before_the_end()
@@ -248,3 +250,12 @@ def _name(argument: str) -> str:
     """Return the name of a playbook from its path or its full name."""
     path = Path(argument)
     return path.stem if path.suffix in {".yml", ".yaml"} else argument.rpartition(".")[2]
+
+
+def _protect_login(loader: Any) -> None:
+    """Refuse a run that shows the password, and keep the login from child processes of this collection's playbooks."""
+    if constants.DEFAULT_DEBUG:
+        raise AnsibleError(DEBUG)
+    if all(_is_ours(argument, loader) for argument in context.CLIARGS.get("args", ())):
+        child_environment.hide_login(os.environ)
+        facts.keep_out_of_variables()

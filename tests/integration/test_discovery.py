@@ -147,3 +147,13 @@ def test_disconnected_host_is_a_decision(
     assert found.rc == 0, found.out
     assert "preflight stops. esx02.lab" in found.result["inventory"]
     assert any("esx02.lab" in text for text in found.result["decisions"])
+
+
+def test_refuses_to_write_the_password_to_the_debug_output(vcenter: Simulator, ansible: Ansible) -> None:
+    ansible.environment["ANSIBLE_DEBUG"] = "1"
+    path = json.dumps({"discover_file": str(ansible.folder / "hosts.yml")})
+
+    refused = ansible.playbook("playbooks/discover.yml", "-e", path)
+
+    assert refused.rc != 0 and "ANSIBLE_DEBUG is set, with which ansible-core writes the password" in refused.out
+    assert vcenter.connection["password"] not in refused.out and vcenter.calls() == {}

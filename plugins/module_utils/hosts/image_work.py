@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .. import runner
-from ..errors import NotFound
+from ..errors import NotFound, Refused
 from ..plan import Plan
 from ..vsphere import inventory
 from ..vsphere.properties import id_of
@@ -37,6 +37,7 @@ class ImageWork:
         """Return the result of the module."""
         params = self.params
         if params["depot"]:
+            _refuse_account(params["depot"])
             bundle = OfflineBundle(self.rest, params["depot"], params["task_timeout"], self.report)
             self._keep(runner.converge_one(self.gate, bundle))
         if params["cluster"] and not self.result.get("failed"):
@@ -145,3 +146,13 @@ class OfflineBundle:
         remedy = "check that vCenter can reach this URL, and that it is the offline bundle of a vendor"
         self.report(self.target, f"vCenter fetches {self.url}")
         self.rest.task(PATH, body, tried=tried, seconds=self.seconds, remedy=remedy)
+
+
+def _refuse_account(depot: str) -> None:
+    """Refuse a URL with an account: vCenter lists the URLs of its depots to all its users."""
+    if "@" in depot.partition("://")[2].partition("/")[0]:
+        cause, remedy = (
+            "its URL contains an account",
+            "serve the bundle without one, or import it with the vSphere Client",
+        )
+        raise Refused("depot", "import it", cause, remedy)

@@ -12,7 +12,7 @@ from ..errors import Refused
 from .folder import EMPTY, LINK, MEGABYTE, OTHER, FolderFile
 
 SHA256 = re.compile(r"[0-9a-f]{64}\Z")
-URL = re.compile(r"https?://", re.IGNORECASE)
+URL, ACCOUNT = re.compile(r"https?://", re.IGNORECASE), re.compile(r"https?://[^/?#]*@", re.IGNORECASE)
 
 
 def is_url(given: str) -> bool:
@@ -22,6 +22,10 @@ def is_url(given: str) -> bool:
 
 def sha256_of(given: str, sha256: str) -> str:
     """Return the checksum in lower case, empty without one; refuse a malformed one, and a URL without one."""
+    if ACCOUNT.match(given):
+        # Manifests, reports and process lists would show it.
+        cause = "its URL contains an account"
+        raise Refused("training_data", "copy it to the nodes", cause, "serve it without one, or set it to a path here")
     plain = sha256.strip().lower()
     plain = plain[len("sha256:") :] if plain.startswith("sha256:") else plain
     if plain and not SHA256.match(plain):

@@ -11,7 +11,7 @@ import pytest
 
 from plugins.module_utils import runner
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.hosts import remediation
+from plugins.module_utils.hosts import image_work, remediation
 from plugins.module_utils.hosts.host_image import ApplyOptions, HostImage, ImageOfHosts, plan_host, require_eula
 from tests.fakes.module import FakeModule
 from tests.fakes.rest import FakeRest
@@ -157,3 +157,12 @@ def test_remediations_of_this_cluster_that_run_are_listed_with_their_hosts() -> 
     }
     found = remediation.running(rest, "domain-c1", "gpu")  # type: ignore[arg-type]
     assert found == [{"user": "anna", "hosts": ["host-2"]}, {"user": "", "hosts": []}]
+
+
+@pytest.mark.parametrize("depot", ["https://me:s3cret@depot.lab/b.zip", "HTTP://s3cret@depot.lab/b.zip"])
+def test_refuses_a_depot_with_an_account_without_showing_it(depot: str) -> None:
+    unused: Any = None
+    work = image_work.ImageWork(unused, unused, unused, {"depot": depot}, lambda _target, _what: None)
+    with pytest.raises(Refused, match="depot: could not import it: its URL contains an account") as refused:
+        work.run()
+    assert "s3cret" not in str(refused.value)

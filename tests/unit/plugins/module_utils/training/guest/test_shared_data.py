@@ -118,6 +118,11 @@ def test_half_a_copy_of_a_killed_run_is_replaced(tmp_path: Path, folder: Path) -
     ("given", "sha256", "message"),
     [
         ("https://host/a.tar", "", "a URL needs a checksum; set training_data_sha256 to that of its file"),
+        (
+            "https://me:secret@host/a.tar",
+            "sha256:12",
+            "^training_data: could not copy it to the nodes: its URL contains an account",
+        ),
         ("https://host/a.tar", "sha256:12", "which is not a SHA-256 checksum; set it to the 64 digits"),
     ],
 )
