@@ -145,7 +145,7 @@ class TrialSite(ActionWorld):
 
     def earlier_changes(self) -> list[dict[str, Any]]:
         """Return the host changes of earlier windows of the cluster."""
-        return trial_folder.earlier_changes(self._folder.parent, self._subject)
+        return trial_folder.earlier_changes(self._folder.parent, self._subject, self._folder)
 
     def notify(self, hook: Mapping[str, Any], text: str) -> dict[str, Any]:
         """Give a text to a command or a URL of the user."""

@@ -156,13 +156,13 @@ def is_window(folder: Path) -> bool:
     return isinstance(start, dict) and kind(start) == WINDOW
 
 
-def earlier_changes(where: Path, cluster: str) -> list[dict[str, Any]]:
+def earlier_changes(where: Path, cluster: str, own: Path | None = None) -> list[dict[str, Any]]:
     """Return the measured host changes of the windows of a cluster, the newest last; damaged files are passed over."""
     changes: list[dict[str, Any]] = []
     for path in sorted(where.glob(f"*/{CHANGES}"), key=lambda path: path.stat().st_mtime):
         with suppress(OSError, ValueError, TypeError, KeyError):
             found = json.loads(path.read_text(encoding="utf-8"))
-            if cluster_of(start_of(path.parent / NAME)) == cluster:
+            if path.parent != own and cluster_of(start_of(path.parent / NAME)) == cluster:
                 changes += [one for one in attended(found) if one["back_at"] and one["back_at"] > one["began"]]
     return changes
 

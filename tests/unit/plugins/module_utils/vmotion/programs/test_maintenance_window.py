@@ -32,6 +32,7 @@ class Window(World):
         self.cluster = HostWorld({host: FakeHost() for host in HOSTS})
         self.cluster.effect = self._host_effect  # type: ignore[method-assign]
         self.breaks_at = self.ends_at = ""
+        self.earlier_windows: list[dict[str, Any]] = []
         self.pauses, self.notices, self.waiting_requests = False, list[dict[str, Any]](), list[str]()
 
     def cluster_lock(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -44,7 +45,7 @@ class Window(World):
         return self.pauses
 
     def earlier_changes(self) -> list[dict[str, Any]]:
-        return []
+        return self.earlier_windows
 
     def notify(self, hook: Mapping[str, Any], text: str) -> dict[str, Any]:
         return dict(self.effect("notify", lambda: self._notified(hook, json.loads(text))))

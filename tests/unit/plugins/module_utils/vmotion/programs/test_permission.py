@@ -49,6 +49,21 @@ def test_a_missing_acknowledgement_is_refused_before_the_lock(at: float, reason:
     assert not reason or not world.calls.keys() & {"cluster_lock", "worker_rules", "wait_for_steps"}
 
 
+@pytest.mark.parametrize(("began", "is_refused"), [(199_950.0, True), (199_930.0, False)])
+def test_an_acknowledgement_counts_for_one_window(began: float, is_refused: bool) -> None:
+    world = acknowledged(Window(window=ACKNOWLEDGED), 199_940.0)
+    world.clock = 200_000.0
+    world.earlier_windows = [{"host": "esx9", "began": began, "back_at": began + 5.0}]
+
+    if is_refused:
+        with pytest.raises(CollectionError, match=r"1970-01-03 07:32:20 UTC, was for a window that has changed hosts"):
+            world.carry_out()
+    else:
+        world.carry_out()
+
+    assert bool(world.boots) is not is_refused and world.is_clean
+
+
 def test_a_window_whose_end_is_over_is_refused_before_the_lock() -> None:
     world = Window(window={**WINDOW, "not_after": "1970-01-01T00:00:10Z"})
 
