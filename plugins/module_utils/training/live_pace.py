@@ -138,7 +138,7 @@ class LivePace:
             "step": self.step,
             "ranks": self._size,
             "images_per_sec": sum(median(rank.rates) for rank in self._ranks.values() if rank.rates),
-            "loss": next((rank.loss for rank in self._ranks.values() if rank.loss is not None), None),
+            "loss": next((rank.loss for _number, rank in sorted(self._ranks.items()) if rank.loss is not None), None),
             "seconds_to_go": max(pace) * (self._goal - self.step) if pace and self._goal else None,
             "slowest": slowest,
             "host": self._ranks[slowest].host if slowest is not None else None,

@@ -91,6 +91,14 @@ def test_a_pause_is_named_until_it_ends() -> None:
     assert pace.last_seen == 6.0
 
 
+def test_the_loss_is_that_of_the_first_rank_with_one() -> None:
+    pace = LivePace()
+
+    pace.feed([record(1, 1, 1.0, loss=0.7), record(0, 1, 1.1, loss=0.5), record(2, 1, 1.2, loss=0.9)])
+
+    assert pace.summary()["loss"] == 0.5
+
+
 def mark(rank: int, seen: float, mark: str, phase: str = "checkpoint") -> dict[str, Any]:
     return record(rank, 2, seen, phase=phase, mark=mark)
 
