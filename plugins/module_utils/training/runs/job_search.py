@@ -62,11 +62,11 @@ def reported_manifest(
 ) -> str:
     """Return the text of the manifest of the named run on its launcher, which alone has one; empty without one.
 
-    ``own`` is the manifest that this controller keeps: only the launcher that it names is asked.
+    ``own`` is the manifest that this controller keeps: only the launcher that it names is reporting.
     """
     launcher = str((own or {}).get("launcher") or "")
-    asked = [launcher] if launcher in nodes else list(nodes)
-    answers = calls.on_each(INFO, {key: {"manifest": f"{o['runs']}/{o['name']}"} for key in asked})
+    reporting = [launcher] if launcher in nodes else list(nodes)
+    answers = calls.on_each(INFO, {key: {"manifest": f"{o['runs']}/{o['name']}"} for key in reporting})
     texts: dict[str, list[str]] = {}
     for node, answer in answers.items():
         if answer.get("manifest"):
