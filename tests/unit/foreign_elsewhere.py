@@ -62,6 +62,7 @@ ELSEWHERE: dict[str, str] = {
     "training/data.py": USER,
     "vmotion/watch/runs_program.py": f"{_UNIT}/vmotion/watch/test_read_runs.py",
     "training/guest/job_secrets.py": f"{_UNIT}/vmotion/watch/test_node_view.py",
+    "training/guest/node_jobs.py": f"{_UNIT}/training/guest/test_node_jobs.py",
     "training/rank_stacks.py": f"{_UNIT}/training/test_rank_stacks.py",
     **{
         f"training/reports/{a}.py": f"{_UNIT}/training/reports/test_{a}.py"

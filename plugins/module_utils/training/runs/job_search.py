@@ -62,7 +62,7 @@ def reported_manifest(
 ) -> str:
     """Return the text of the manifest of the named run on its launcher, which alone has one; empty without one.
 
-    ``own`` is the manifest that this controller keeps: only the launcher that it names is reporting.
+    ``own`` is the manifest that this controller keeps: only the launcher that it names is questioned.
     """
     launcher = str((own or {}).get("launcher") or "")
     reporting = [launcher] if launcher in nodes else list(nodes)
