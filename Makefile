@@ -20,7 +20,7 @@ export GIT_CONFIG_VALUE_0 := $(CURDIR)
 
 # The budget of each stage of `make test` in seconds, on a warm machine with two cores; an excess is a warning.
 STAGES := setup=30 static=240 unit=180 integration=1050 clients=240 molecule-default=180
-STAGES_FULL := $(filter-out clients=%,$(STAGES)) mutants=1200 explore=660 crowd=1200 clients=1800 upstream=1800 oldest=1200 between=1200 newest=1200 frameworks=900 attack=1200 nodes=6000 \
+STAGES_FULL := $(filter-out clients=%,$(STAGES)) mutants=1200 explore=660 clients=1800 oldest=1200 between=1200 newest=1200 frameworks=900 attack=1200 nodes=6000 \
   kubernetes=3600 molecule=5600
 
 # Tests marked slow run only in test-full.
@@ -32,7 +32,7 @@ GOVC := .cache/govc
 
 .PHONY: help root setup setup-nodes setup-machines setup-kubernetes setup-tests environment lock release demo demo-down test test-full \
   lint lint-python lint-types lint-shell lint-yaml lint-ansible lint-docs lint-go lint-pins lint-security static sanity \
-  unit unit-python unit-go mutants explore crowd attack integration clients upstream frameworks nodes kubernetes oldest between newest devel molecule molecule-default bench gpu docs build clean
+  unit unit-python unit-go mutants explore attack integration clients frameworks nodes kubernetes oldest between newest devel molecule molecule-default bench gpu docs build clean
 
 help: ## try: List the targets
 	@awk -f tools/help.awk $(MAKEFILE_LIST)
@@ -151,9 +151,6 @@ mutants: environment ## long: Run mutation tests of the decision logic; ONLY='pl
 explore: environment ## long: Explore random histories of a simulated site for ten minutes; SECONDS=3600, SEED=7
 	python -m tools.explore $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
 
-crowd: environment ## long: Run fifty clients against the simulator with the race detector for ten minutes; SECONDS=N and HOSTS=N to adjust
-	@$(if $(SECONDS),DML_CROWD_SECONDS=$(SECONDS)) $(if $(HOSTS),DML_CROWD_HOSTS=$(HOSTS)) python -m tools.crowd
-
 attack: setup-tests ## long: Kill runs and break the server at random, search for secrets; ROUNDS=1000, MINUTES=60, SEED=7, ONLY=kill:17
 	python -m tests.attack $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(foreach each,$(ONLY),--only $(each))
 	$(if $(ONLY),,$(PYTEST) tests/unit/test_foreign_text.py --hypothesis-profile=roam --numprocesses 2 --dist worksteal)
@@ -167,9 +164,6 @@ integration: setup-tests ## check: Run the tests against the simulator
 
 clients: setup-tests ## check: Run govmomi's test scripts against this simulator and VMware's; SUITES="vm pool" for some
 	@python tools/suites.py $(SUITES)
-
-upstream: environment ## long: Apply the patches for govmomi to its source, and run their tests without and with them
-	@python -m tools.upstream
 
 frameworks: environment ## long: Run unchanged scripts of PyTorch, Keras and others; installs several GB
 	tools/frameworks --junitxml=$(REPORTS)/frameworks.xml

@@ -14,7 +14,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// Differences between vcsim and a vCenter: upstream/README.md has a reproduction of each.
+// Differences between vcsim and a vCenter: docs/vcsim.md lists them.
 
 func TestSearchByUUIDGoesOnAfterSomebodyAskedForTypes(t *testing.T) {
 	r := launch(t, twoCards)

@@ -36,11 +36,6 @@ def fill(root: Path, package: Package, libraries: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         path.chmod(0o755)
-    for name, text, mode in package.files:
-        path = root / name.lstrip("/")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        path.chmod(mode)
     notes = root / "usr" / "share" / "doc" / package.name / "version"
     notes.parent.mkdir(parents=True, exist_ok=True)
     notes.write_text(package.version + "\n")
@@ -50,17 +45,13 @@ def deb(package: Package, work: Path, into: Path) -> None:
     """Build a package for apt."""
     root = work / "deb" / f"{package.name}-{package.version}"
     fill(root, package, "/usr/lib/x86_64-linux-gnu")
-    needs = package.depends or (f"{package.needs} (= {package.version})" if package.needs else "")
-    needs = f"Depends: {needs}\n" if needs else ""
+    needs = f"Depends: {package.needs} (= {package.version})\n" if package.needs else ""
     (root / "DEBIAN").mkdir()
     (root / "DEBIAN" / "control").write_text(
         f"Package: {package.name}\nVersion: {package.version}\nArchitecture: amd64\n{needs}"
         "Maintainer: tests <tests@localhost>\n"
         "Description: stands for NVIDIA's package of this name\n"
     )
-    settings = [name for name, _text, _mode in package.files if name.startswith("/etc/")]
-    if settings:
-        (root / "DEBIAN" / "conffiles").write_text("\n".join(settings) + "\n")
     into.mkdir(parents=True, exist_ok=True)
     run("dpkg-deb", "--build", "--root-owner-group", "-Znone", root, into)
 

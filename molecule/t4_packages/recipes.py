@@ -20,9 +20,6 @@ class Package:
     # A library as (file, function, number), whose function returns the number; or a program as (path, text).
     library: tuple[str, str, int] | None = None
     program: tuple[str, str] | None = None
-    # Further dependencies in the format of the control file, and further files, each with path, text and mode.
-    depends: str = ""
-    files: tuple[tuple[str, str, int], ...] = ()
 
 
 def nvcc(folder: str, release: str) -> tuple[str, str]:

@@ -26,7 +26,6 @@ FOLDERS = (
     "stacks",
     "inventories",
     "docs",
-    "upstream",
 )
 # Foreign text, and the files that quote the words which the lint refuses.
 SKIPPED = re.compile(

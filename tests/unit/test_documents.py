@@ -20,7 +20,6 @@ DOCUMENTS = sorted(
         *ROOT.glob("*.md"),
         *(ROOT / "docs").rglob("*.md"),
         *(ROOT / "roles").glob("*/README.md"),
-        ROOT / "upstream/README.md",
     ]
 )
 README = (ROOT / "README.md").read_text()

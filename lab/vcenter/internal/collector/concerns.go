@@ -23,7 +23,7 @@ func (p *propertyCollector) PutObject(ctx *simulator.Context, o mo.Reference) {
 
 // concerns reports whether a change of an object can matter to the filters of this PropertyCollector.
 // Ours: vcsim collects every filter again for every change of any object in the data centre. With 50 sessions that
-// wait for tasks and 10 watchers, there is hardly any progress (upstream/README.md).
+// wait for tasks and 10 watchers, there is hardly any progress (docs/vcsim.md).
 func (p *propertyCollector) concerns(ref vcsim.Ref) bool {
 	p.watched.mu.Lock()
 	defer p.watched.mu.Unlock()

@@ -26,9 +26,9 @@ func (q quiet) RemoveObject(*simulator.Context, vcsim.Ref) {}
 // UpdateObject records the change of an object from which the filter starts.
 // Ours: when an object changes from which a filter starts, vcsim locks the filter. If a new virtual machine joins a
 // view, this happens under the lock of a folder. vcsim also locks virtual machines under the lock of the filter, so
-// that a client that clones and a client that watches wait for each other indefinitely (upstream/README.md). Views
+// that a client that clones and a client that watches wait for each other indefinitely (docs/vcsim.md). Views
 // report new objects themselves. If a filter starts from another object, its collector notifies it before the next
-// answer. Remove it with govmomi 0.57, which has another order of locks (#4109), if the crowd of clients passes.
+// answer. Remove it with govmomi 0.57, which has another order of locks (#4109).
 func (q quiet) UpdateObject(_ *simulator.Context, o mo.Reference, changes []types.PropertyChange) {
 	ref := o.Reference()
 	if ref.Type == "ContainerView" {

@@ -76,7 +76,7 @@ func (p *propertyCollector) hears() bool {
 
 // waitFresh waits for updates, and starts again if objects joined a view meanwhile.
 // Ours: vcsim reads all objects of a view again for each change of one of them. With 4,000 virtual machines and one
-// change per second, a watcher would receive no more updates (upstream/README.md).
+// change per second, a watcher would receive no more updates (docs/vcsim.md).
 func (p *propertyCollector) waitFresh(ctx *simulator.Context, req *types.WaitForUpdatesEx) soap.HasFault {
 	if req.Version == "" {
 		p.readViews(ctx)

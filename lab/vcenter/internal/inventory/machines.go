@@ -44,7 +44,7 @@ func (b *builder) machine(ctx context.Context, v datacentre.VM) error {
 
 // create creates a virtual machine on a host.
 // Ours: for a network card on a distributed switch, vcsim searches for each host of the cluster among the members of
-// the switch (upstream/README.md). No client is connected yet, so the cluster temporarily shows only one host.
+// the switch (docs/vcsim.md). No client is connected yet, so the cluster temporarily shows only one host.
 func (b *builder) create(
 	ctx context.Context, folder *object.Folder, spec types.VirtualMachineConfigSpec, pool *object.ResourcePool,
 	h *esxi.Host,

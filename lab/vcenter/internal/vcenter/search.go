@@ -22,7 +22,7 @@ type searchMethods struct {
 
 // FindByUuid finds a virtual machine by its BIOS or instance UUID, or a host by its hardware UUID.
 // VMware: vSphere API reference, SearchIndex.FindByUuid. vcsim aborts the call at an object that a client created
-// with RetrieveDynamicTypeManager, and never releases the lock of the SearchIndex (upstream/README.md).
+// with RetrieveDynamicTypeManager, and never releases the lock of the SearchIndex (docs/vcsim.md).
 func (m *searchMethods) FindByUuid(ctx *simulator.Context, req *types.FindByUuid) soap.HasFault {
 	body := &methods.FindByUuidBody{Res: new(types.FindByUuidResponse)}
 	kind := "HostSystem"

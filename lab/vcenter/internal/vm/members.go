@@ -13,7 +13,7 @@ import (
 // amongMembers runs f while every host of the cluster appears to be a member of the switches of these devices of
 // which the virtual machine's host is a member.
 // VMware: vSphere Networking: a virtual machine needs only its host on the switch. vcsim requires every host of the
-// cluster, and returns InvalidArgument (upstream/README.md). The switch is locked meanwhile, so that no client sees
+// cluster, and returns InvalidArgument (docs/vcsim.md). The switch is locked meanwhile, so that no client sees
 // the members.
 func (m *Methods) amongMembers(j *vcsim.Job, devices []types.BaseVirtualDevice, f func()) {
 	host, _, _ := m.place(j.Ctx)

@@ -12,7 +12,7 @@ import (
 // RenameTask renames the virtual machine and its configuration, unless another object in its folder has the name.
 // VMware: vSphere API reference, ManagedEntity.Rename_Task: DuplicateName; VmRenamedEvent. vcsim returns
 // InvalidArgument and does not change config.name, and its process crashes at a virtual machine that is being created
-// and has no name yet (upstream/README.md): a folder that creates one is locked.
+// and has no name yet (docs/vcsim.md): a folder that creates one is locked.
 func (m *Methods) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasFault {
 	t := m.sim.Start(ctx, m.VirtualMachine, "renameTask", "ManagedEntity.rename",
 		func(j *vcsim.Job) (any, vcsim.Fault) {

@@ -19,7 +19,7 @@ import threading
 import time
 from collections import deque
 
-# New lines wake four processes on their way over ssh: bench/monitor/run measures the cost.
+# New lines wake four processes on their way over ssh.
 LOOK_SECONDS = 0.5
 ALIVE_SECONDS = 1.0
 MOST_BYTES = 1 << 20

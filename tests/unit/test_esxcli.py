@@ -19,7 +19,7 @@ import yaml
 
 from plugins.module_utils.hosts.module_privileges import TABLE
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 UNPROVEN: dict[str, str] = yaml.safe_load((ROOT / "tests" / "unproven_esxcli.yml").read_text())
 # For each command, the given arguments, and the fields of the answer that are read.
 CALLS: dict[str, tuple[set[str], set[str]]] = {
