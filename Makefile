@@ -198,7 +198,7 @@ gpu: ## long: Check this machine's GPU, without a network, in eight minutes at m
 bench: setup ## long: Run all benchmarks
 	@for each in bench/*/run; do echo "== $$each"; "$$each"; done
 
-docs: environment ## build: Render the documentation site in build/docs, and check its links
+docs: environment ## build: Render the documentation site in build/docs; LINKS=1 to check its links to other sites
 	tools/docs
 
 build: environment ## build: Build the tarball for ansible-galaxy in build

@@ -141,7 +141,7 @@ def test_links_of_shipped_pages_lead_to_shipped_files_or_to_the_repository(tarba
     ]
 
     assert len(pages) > 20 and dead == []
-    assert "/blob/main/docs/testing.md#threats)" in texts["docs/threats.md"]
+    assert "/blob/main/docs/testing.md#what-shows-what)" in texts["docs/threats.md"]
 
 
 def test_no_page_for_developers_is_shipped_and_the_size_is_known(tarball: Path, names: list[Path]) -> None:

@@ -25,10 +25,6 @@ CHECKED = frozenset(
 EXPRESSION, NAME = re.compile(r"\{\{(.*?)\}\}", re.DOTALL), re.compile(r"[A-Za-z_][\w.]*")
 BLOCKS = ("block", "rescue", "always")
 PLAY_PARTS = ("pre_tasks", "tasks", "post_tasks", "handlers")
-LONGEST_EXPRESSION = 200
-# Consecutive words, as in a sentence but not in a name, an option or a pattern.
-SENTENCE = re.compile(r"(?:\b[A-Za-z][a-z']+,? ){3}[a-z']{2,}")
-PRONOUN = re.compile(r"\b(it|itself|they|them|themselves)\b", re.IGNORECASE)
 # Folders in which every user of a node may make files and links, and homes of users.
 EVERYBODYS = re.compile(r"(?<![\w.])(?:/tmp|/var/tmp|/dev/shm|/run/lock|/var/lock|/run/user)(?![\w.-])")
 HOME = re.compile(r"/home/|\bhome\s*\}\}/|~/|\$HOME")
@@ -59,10 +55,6 @@ class File:
         """Return the content of a YAML file, or the text of a template."""
         text = self.path.read_text(encoding="utf-8")
         return yaml.load(text, Loader=LOADER) if self.path.suffix == ".yml" else text
-
-    @property
-    def holds_variables(self) -> bool:
-        return self.path.parent.name in {"vars", "defaults"}
 
 
 class Files:
@@ -111,63 +103,6 @@ def tasks_of(document: Any) -> Iterator[dict[str, Any]]:
                 yield from tasks_of(task.get(part))
 
 
-def variables_of(file: File) -> Iterator[Any]:
-    """Return the values of variables: all of a variables file, or the vars and set_fact of tasks."""
-    if file.holds_variables:
-        yield file.document
-    for task in tasks_of(file.document):
-        yield task.get("vars")
-        yield task.get("ansible.builtin.set_fact")
-
-
-def literals(expression: str) -> Iterator[str]:
-    """Return the texts in quotes in an expression."""
-    tokens = LEXER.lex("{{ " + expression + " }}") if " " in expression else []
-    yield from (token[1:-1] for _line, kind, token in tokens if kind == "string")
-
-
-def plain(value: Any) -> Iterator[str]:
-    """Yield every text below a value that has an expression in it, without its expressions."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list):
-        for below in value:
-            yield from plain(below)
-    elif isinstance(value, str) and "{{" in value:
-        yield "".join(token for _line, kind, token in LEXER.lex(value) if kind == "data")
-
-
-def short_expressions(files: Files) -> Iterator[str]:
-    """No Jinja expression is long: such decisions belong in a module."""
-    for file in files.all:
-        for expression in expressions(file.document):
-            if len(expression) > LONGEST_EXPRESSION:
-                yield f"{file.name}: {len(expression)} characters in one expression: {expression[:60]}"
-
-
-def no_composed_sentences(files: Files) -> Iterator[str]:
-    """No expression chooses or joins the words of a sentence, and no variable holds one with values put in."""
-    for file in files.all:
-        for expression in expressions(file.document):
-            yield from (
-                f"{file.name}: a sentence in an expression: {text}" for text in _sentences(literals(expression))
-            )
-        for value in variables_of(file):
-            yield from (f"{file.name}: a sentence in a variable: {text}" for text in _sentences(plain(value)))
-
-
-def _sentences(texts: Iterator[str]) -> Iterator[str]:
-    return (text.strip() for text in texts if SENTENCE.search(text))
-
-
-def names_without_pronouns(files: Files) -> Iterator[str]:
-    """The name of a task includes its object, because users read the name without context."""
-    for file in files.all:
-        for task in tasks_of(file.document):
-            if PRONOUN.search(str(task.get("name", ""))):
-                yield f"{file.name}: the name {task['name']!r} has a pronoun"
-
-
 def nothing_of_root_where_others_write(files: Files) -> Iterator[str]:
     """No role uses a folder that every user of a node may write, and only the user works in a user's home."""
     for file in files.all:
@@ -205,15 +140,6 @@ def _own(task: dict[str, Any]) -> list[Any]:
     return [value for key, value in task.items() if "." in key and key != "ansible.builtin.set_fact"]
 
 
-def no_host_chooses_among_included_files(files: Files) -> Iterator[str]:
-    """Files included in a loop are the same for all hosts; otherwise the fastest host determines their order."""
-    for file in files.all:
-        for task in tasks_of(file.document):
-            included = "loop" in task and any(".include_" in key for key in task)
-            if included and "inventory_hostname" in str(task.get("when", "")):
-                yield f"{file.name}: {task.get('name')!r} includes in turn what depends on the host"
-
-
 def kubernetes_without_account(files: Files) -> Iterator[str]:
     """A kubeconfig may name a program: the modules of kubernetes.core start it without the vCenter account."""
     for file in files.all:
@@ -231,15 +157,6 @@ def no_state_in_facts(files: Files) -> Iterator[str]:
                 yield f"{file.name}: {task.get('name')!r} sets a fact"
 
 
-def no_file_that_includes_itself(files: Files) -> Iterator[str]:
-    """No file of tasks includes itself: a loop over time belongs in a program."""
-    for file in files.all:
-        for task in tasks_of(file.document):
-            included = str(task.get("ansible.builtin.include_tasks", ""))
-            if included == file.path.name and file.path.parent.name == "tasks":
-                yield f"{file.name}: {task.get('name')!r} includes its own file"
-
-
 def nodes_choose_no_place(files: Files) -> Iterator[str]:
     """The user and the place of a task come from the inventory or from a program that checks them, not from a node."""
     for file in files.all:
@@ -252,13 +169,8 @@ def nodes_choose_no_place(files: Files) -> Iterator[str]:
 
 Rule = Callable[[Files], Iterator[str]]
 RULES: tuple[Rule, ...] = (
-    short_expressions,
-    no_composed_sentences,
-    names_without_pronouns,
     nothing_of_root_where_others_write,
-    no_host_chooses_among_included_files,
     no_state_in_facts,
-    no_file_that_includes_itself,
     kubernetes_without_account,
     nodes_choose_no_place,
 )

@@ -44,11 +44,6 @@ def test_a_workflow_calls_targets_of_make_that_exist(workflow: Path) -> None:
     assert called and called - TARGETS == set()
 
 
-def test_ci_runs_what_developers_run() -> None:
-    commands = {step["run"] for _job, step in steps(GITHUB / "workflows" / "ci.yml") if "run" in step}
-    assert {".ci/run", "make build docs", f"make {MATRIX}"} <= commands
-
-
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
 def test_a_workflow_keeps_no_credentials_and_reads_only(workflow: Path) -> None:
     document = yaml.safe_load(workflow.read_text())
@@ -99,22 +94,6 @@ def test_ci_runs_each_supported_ansible_core() -> None:
     assert len(supported) >= 4 and set(supported) == tested
 
 
-def test_dependabot_knows_each_place_of_dependencies() -> None:
-    updates = yaml.safe_load((GITHUB / "dependabot.yml").read_text())["updates"]
-    places = {each["package-ecosystem"]: each.get("directories", [each.get("directory")]) for each in updates}
-    modules = {f"/{path.parent.relative_to(ROOT)}" for path in ROOT.glob("lab/**/go.mod")}
-
-    assert set(places) == {"github-actions", "pip", "gomod"} and set(places["gomod"]) == modules
-
-
-def test_the_extensions_exist() -> None:
-    declared = yaml.safe_load((ROOT / "meta" / "extensions.yml").read_text())["extensions"]
-    folders = {each["args"]["ext_dir"] for each in declared}
-    there = {f"eda/plugins/{path.name}" for path in (ROOT / "extensions" / "eda" / "plugins").iterdir()}
-
-    assert folders == there
-
-
 def test_only_files_that_git_tracks_are_built(tmp_path: Path) -> None:
     checkout, built = tmp_path / "checkout", tmp_path / "built"
     (checkout / "recording").mkdir(parents=True)
@@ -127,31 +106,6 @@ def test_only_files_that_git_tracks_are_built(tmp_path: Path) -> None:
     build.copy_tracked(checkout, built)
 
     assert [path.name for path in built.iterdir()] == ["galaxy.yml"]
-
-
-def test_the_matrix_has_the_versions_of_ansible_core_that_are_installed() -> None:
-    (jobs,) = [job for job, step in steps(GITHUB / "workflows" / "ci.yml") if step.get("run") == ".ci/run"]
-    by_python = {each["python"]: each["core"] for each in jobs["strategy"]["matrix"]["include"]}
-    lines = (line.split("#")[0].strip() for line in (ROOT / "requirements-dev.txt").read_text().splitlines())
-    cores = [each for each in map(Requirement, filter(None, lines)) if each.name == "ansible-core"]
-    for python, core in by_python.items():
-        (pin,) = [each for each in cores if each.marker and each.marker.evaluate({"python_version": python})]
-        assert str(pin.specifier).startswith(f"=={core}.")
-
-
-def test_issue_templates_ask_for_what_exists() -> None:
-    templates = sorted((GITHUB / "ISSUE_TEMPLATE").glob("*.yml"))
-    assert len(templates) >= 3
-    for path in templates:
-        named = re.findall(r"dml\.vsphere\.(\w+)", path.read_text())
-        assert [name for name in named if not (ROOT / "playbooks" / f"{name}.yml").is_file()] == [], path.name
-
-
-def test_hooks_run_programs_of_the_environment() -> None:
-    (local,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
-    programs = {hook["entry"].split()[0] for hook in local["hooks"]}
-    assert all(program.startswith(".venv/bin/") for program in programs)
-    assert {Path(program).name for program in programs} <= {path.name for path in BIN.iterdir()}
 
 
 @pytest.mark.parametrize("name", release.PLACES)

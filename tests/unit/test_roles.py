@@ -100,10 +100,6 @@ def role(request: pytest.FixtureRequest) -> Path:
     return Path(request.param)
 
 
-def test_there_are_roles() -> None:
-    assert {"esxi_host", "evidence", "preflight"} <= {role.name for role in ROLES}
-
-
 def test_each_role_has_its_files(role: Path) -> None:
     files = ("README.md", "defaults/main.yml", "meta/argument_specs.yml", "meta/main.yml", "tasks/main.yml")
     assert [f"write roles/{role.name}/{file}" for file in files if not (role / file).exists()] == []
