@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -226,10 +226,19 @@ def _carried_out(
 def _as_window(trial: Trial, folder: Path) -> Iterator[None]:
     """Let Ctrl-C pause a window; show what is left if it ends the run instead."""
     if not trial.settings["window"]:
-        yield
+        with nullcontext() if trial.settings["observe"] else shown_if_interrupted(lambda: _left(trial.facts, folder)):
+            yield
         return
     with in_progress(folder), shown_if_interrupted(lambda: window_end.interrupted(trial.facts)):
         yield
+
+
+def _left(facts: Facts, folder: Path) -> str:
+    """Return the state that a test leaves when Ctrl-C ends it."""
+    return (
+        f"Cluster {facts.cluster}: the vMotion test was interrupted after {len(facts.moves)} moves, is unfinished in "
+        f"{folder}, and holds the lock of the cluster. DRS does not move the workers until the next run: run it again."
+    )
 
 
 def _reason(run: Callable[[Program, Trial], str], program: Program, trial: Trial, journal: FileJournal) -> str:

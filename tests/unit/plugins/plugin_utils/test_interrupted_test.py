@@ -1,0 +1,30 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Ctrl-C during a vMotion test names what the test leaves."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.vmotion.evidence.facts import Facts
+from plugins.module_utils.vmotion.trial.trial import Trial
+from plugins.plugin_utils import interruption, trial
+from tests.fakes.trial import World
+
+
+def test_ctrl_c_names_the_unfinished_test(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(interruption, "_show", shown.append)
+    nothing: Any = None
+    interrupted = Trial(nothing, nothing, Facts(World().settings))
+
+    with pytest.raises(KeyboardInterrupt), trial._as_window(interrupted, tmp_path):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    (text,) = shown
+    assert f"is unfinished in {tmp_path}, and holds the lock of the cluster" in text
