@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,16 +20,17 @@ from plugins.module_utils.hosts import change_hosts
 from plugins.module_utils.hosts.programs import rollout
 from plugins.module_utils.hosts.rollback import restoring, rollback
 from plugins.module_utils.maintenance import rolling_change, stop_rules
+from plugins.module_utils.maintenance.lock.lock_rules import LockDecision, LockRecord, hold
 from plugins.module_utils.vmotion.evidence import facts, prediction
 from plugins.module_utils.vmotion.evidence.facts import ranks_by_worker
 from plugins.module_utils.vmotion.folder import continued_settings
 from plugins.module_utils.vmotion.programs import maintenance_window
 from plugins.module_utils.vmotion.programs import test as vmotion_test
-from plugins.module_utils.vmotion.trial import window_end
+from plugins.module_utils.vmotion.trial import permission, window_end
 from plugins.plugin_utils import controller
 from tests.fakes import options_check, trial
 
-from . import trial_calls
+from . import modules, trial_calls
 from .faults import CLOCK_SET_SECONDS
 from .machine import SiteMachine
 from .operations import Team
@@ -137,6 +139,11 @@ def on_the_same_clock(hour: int, minute: int, started: float) -> float:
     return (at if at > begin else at + timedelta(days=1)).timestamp()
 
 
+def forgetful(current: LockRecord | None, *arguments: Any, **facts: Any) -> LockDecision:
+    """Take a lock over without the request in its record."""
+    return hold(current and replace(current, request=""), *arguments, **facts)
+
+
 def without_silence(result: dict[str, Any]) -> dict[str, Any]:
     """Return a verdict that overlooks each silence."""
     return {**result, "verdict": "continuous", "breaches": []}
@@ -161,6 +168,9 @@ MENDS: dict[str, list[tuple[Any, str, Any]]] = {
         (continued_settings, "refuse_other", nothing),
         (maintenance_window, "not_as_requested", lambda _trial: ""),
     ],
+    "a window moves no job that started meanwhile": [(permission, "jobs_beside", lambda *_arguments: [])],
+    "an old acknowledgement does not count": [(permission, "unacknowledged", lambda *_arguments: "")],
+    "a request outlives its controller": [(modules, "hold", forgetful)],
     "a remediation of an earlier controller is awaited": [
         (change_hosts.HostChange, "has_no_remediation", lambda _change: True)
     ],
