@@ -173,7 +173,7 @@ def too_late(p: Program, trial: Trial, stage: Mapping[str, Any]) -> str:
     """Return why a controller does not continue a host that another one started; empty for its own."""
     if trial.host_in_time == stage["host"]:
         return ""
-    return permission(p, trial, stage)["ends"] or no_time(p, trial, stage)
+    return attend(p, trial) or permission(p, trial, stage)["ends"] or no_time(p, trial, stage)
 
 
 def may_change(p: Program, trial: Trial, stage: Mapping[str, Any]) -> bool:

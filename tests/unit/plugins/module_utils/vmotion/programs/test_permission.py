@@ -122,6 +122,37 @@ def test_a_change_by_others_keeps_the_next_hosts_in_service(act: Callable[[Windo
     assert reason in world.outcome and not world.chains, world.outcome
 
 
+def asks_to_end(world: Window) -> None:
+    world.waiting_requests = ["end"] * 3
+
+
+class Killed(Window):
+    """The first controller dies when it has begun its second host, and something changes before the next one."""
+
+    act: Callable[[Window], None] = staticmethod(starts_a_job)
+
+    def must_be_attended(self) -> None:
+        if self.controllers == 1 and "begin of esx1" in self.values:
+            self.is_dead = True
+        super().must_be_attended()
+
+    def carry_out(self) -> Facts:
+        if self.controllers == 1:
+            self.act(self)
+        return super().carry_out()
+
+
+@pytest.mark.parametrize("act", [starts_a_job, withdraws, removes_a_worker, is_unread, asks_to_end])
+def test_the_next_controller_starts_no_host_without_permission(act: Callable[[Window], None]) -> None:
+    world = acknowledged(Killed(window=ACKNOWLEDGED), 1000.0)
+    world.act = act  # type: ignore[attr-defined]
+
+    world.to_the_end()
+
+    assert world.controllers == 2 and world.boots == {"esx3": 1} and not world.chains and world.is_clean, world.outcome
+    assert "1 of 3 hosts are changed, 2 left (esx1, esx2)" in world.outcome or "w9" in world.outcome
+
+
 def test_a_job_that_starts_meanwhile_is_watched_and_judged_if_accepted() -> None:
     world = Beside((), BERT)
     world.jobs_beside, world.settings["window"]["other_jobs"] = [], []
