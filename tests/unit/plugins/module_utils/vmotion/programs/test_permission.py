@@ -127,7 +127,7 @@ def asks_to_end(world: Window) -> None:
 
 
 class Killed(Window):
-    """The first controller dies when it has begun its second host, and something changes before the next one."""
+    """The first controller dies when it has started its second host, and something changes before the next one."""
 
     act: Callable[[Window], None] = staticmethod(starts_a_job)
 
