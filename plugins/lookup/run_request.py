@@ -78,6 +78,7 @@ from ansible_collections.dml.vsphere.plugins.module_utils.core import (
 from ansible_collections.dml.vsphere.plugins.module_utils.core.run_request import RunRequest
 from ansible_collections.dml.vsphere.plugins.module_utils.errors import CollectionError
 from ansible_collections.dml.vsphere.plugins.plugin_utils import facts
+from ansible_collections.dml.vsphere.plugins.plugin_utils.interruption import keep_output
 from ansible_collections.dml.vsphere.plugins.plugin_utils.known_variables import COLLECTION, known, specs
 from ansible_collections.dml.vsphere.plugins.plugin_utils.window_signal import pause_before_the_end
 
@@ -131,6 +132,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
             return [pattern]
         _protect_login(self._loader)
         load_filters()
+        keep_output()
         if playbook == "hosts":
             pause_before_the_end()
         request = self._request(given, playbook, extra)

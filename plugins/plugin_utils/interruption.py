@@ -6,10 +6,14 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator
 from types import FrameType
+
+# The output of the playbook, with the place in its file.
+_KEPT: list[int] = []
 
 
 @contextlib.contextmanager
@@ -30,8 +34,18 @@ def shown_if_interrupted(text: Callable[[], str]) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+def keep_output() -> None:
+    """Keep the output of the playbook for the processes of its tasks, which start as copies of this one."""
+    if multiprocessing.parent_process() is None and not _KEPT:
+        _KEPT.append(os.dup(1))
+
+
 def _show(text: str) -> None:
-    """Write to the terminal or pipe of the playbook: Ansible no longer shows what its tasks display when it ends."""
+    """Write to the output of the playbook: Ansible no longer shows what its tasks display when it ends."""
+    if _KEPT:
+        with contextlib.suppress(OSError):
+            os.write(_KEPT[0], f"\n{text}\n".encode(errors="replace"))
+        return
     path = f"/proc/{os.getppid()}/fd/1"
     with contextlib.suppress(OSError):
         # The playbook would write over a line in its file.

@@ -43,23 +43,22 @@ def run_command(words: Sequence[str], text: str, seconds: float) -> dict[str, An
     name = words[0] if words else "the command"
     if not words:
         return {"rc": None, "msg": "the command is empty: name it as a list of words."}
-    options: dict[str, Any] = {"capture_output": True, "text": True, "errors": "replace"}
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    options: dict[str, Any] = {**pipes, "text": True, "errors": "replace", "start_new_session": True}
     try:
-        done = subprocess.run(  # noqa: S603 - the user names the command
-            words,
-            input=text,
-            timeout=seconds,
-            env=without_account(os.environ),
-            check=False,
-            **options,
-        )
-    except subprocess.TimeoutExpired:
-        return {"rc": None, "msg": f"{name}: could not finish the command: it ran for {seconds:.0f} s."}
+        # A session of its own: what the command has started ends with it.
+        process = subprocess.Popen(words, env=without_account(os.environ), **options)  # noqa: S603 - the user's command
     except OSError as error:
         return {"rc": None, "msg": f"{name}: could not run the command: {error.strerror or error}."}
-    if done.returncode:
-        output = (done.stderr or done.stdout).strip()[-MOST_OUTPUT:]
-        return {"rc": done.returncode, "msg": f"{name}: the command ended with {done.returncode}: {output}"}
+    with process:
+        try:
+            written, errors = process.communicate(text, seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return {"rc": None, "msg": f"{name}: could not finish the command: it ran for {seconds:.0f} s."}
+    if process.returncode:
+        output = (errors or written).strip()[-MOST_OUTPUT:]
+        return {"rc": process.returncode, "msg": f"{name}: the command ended with {process.returncode}: {output}"}
     return {"rc": 0}
 
 

@@ -156,3 +156,16 @@ def answering(answer: Callable[[socket.socket], None]) -> Iterator[int]:
         thread.start()
         yield server.getsockname()[1]
         thread.join()
+
+
+def test_a_command_that_takes_too_long_ends_with_all_that_it_started(tmp_path: Path) -> None:
+    script = f"sleep 600 & echo $! > {tmp_path}/child; wait"
+
+    result = run_command(("sh", "-c", script), "{}", 2.0)
+
+    child = Path("/proc") / (tmp_path / "child").read_text().strip()
+    deadline = time.monotonic() + 30.0
+    while child.exists() and "Z" not in (child / "stat").read_text().split()[2] and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert "it ran for 2 s" in result["msg"]
+    assert not child.exists() or (child / "stat").read_text().split()[2] == "Z"

@@ -1,0 +1,36 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Ctrl-C shows what a task leaves, in the output of its playbook."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[4]
+PLAYBOOK = """
+import multiprocessing, os, signal
+from plugins.plugin_utils.interruption import keep_output, shown_if_interrupted
+
+def task():
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    signal.signal(signal.SIGINT, lambda number, frame: os._exit(0))
+    with shown_if_interrupted(lambda: "esx1 may be out of service"):
+        os.kill(os.getpid(), signal.SIGINT)
+
+os.write(1, b"before\\n")
+keep_output()
+child = multiprocessing.get_context("fork").Process(target=task)
+child.start()
+child.join()
+os.write(1, b"after\\n")
+"""
+
+
+def test_an_interrupted_task_shows_its_text_in_a_file_too(tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    with output.open("w") as file:
+        subprocess.run([sys.executable, "-c", PLAYBOOK], stdout=file, check=True, cwd=ROOT, timeout=120)
+
+    assert output.read_text() == "before\n\nesx1 may be out of service\nafter\n"
