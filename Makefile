@@ -8,6 +8,10 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 # All files stay in the checkout, and the machine's locale has no effect.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export LC_ALL := C.UTF-8
+# Go, pip and Ansible keep files in the home of the user, who need not have one.
+ifeq ($(shell test -w "$$HOME" && echo yes),)
+export HOME := $(CURDIR)/.cache/home
+endif
 export ANSIBLE_HOME := $(CURDIR)/.ansible
 export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
 export ANSIBLE_COLLECTIONS_PATH := $(CURDIR)/.ansible/collections

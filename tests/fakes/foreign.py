@@ -60,7 +60,12 @@ def text(*good: str) -> st.SearchStrategy[str]:
     cut = st.builds(
         lambda one, begin, end: one[begin:end], st.sampled_from(good), st.integers(0, 40), st.integers(0, 400)
     )
-    return st.one_of(st.sampled_from(good), made, cut, st.text(max_size=40), st.just("9" * 5000), st.just(DEEP))
+    # Ansible passes on an invalid byte in the output of a program as half of a surrogate pair.
+    invalid = st.builds(
+        lambda one, at: f"{one[:at]}\udcff{one[at:]}", st.sampled_from(good), st.integers(0, max(map(len, good)))
+    )
+    others = (st.text(max_size=40), st.just("9" * 5000), st.just(DEEP))
+    return st.one_of(st.sampled_from(good), made, cut, invalid, *others)
 
 
 def lines(*good: str) -> st.SearchStrategy[list[str]]:

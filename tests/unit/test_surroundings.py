@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 TESTS = Path(__file__).parents[1]
+CHECKOUT = TESTS.parent
 CONSTANT = 7654321987654321987
 # A day, or seconds since 1970; 2099 stands for a time that never comes.
 DATE = re.compile(r"\b20(?!99)[2-9]\d-[01]\d-[0-3]\d(?!\d)|\b(?:1[6-9]|2[01])\d{8}(?!\d)")
@@ -74,3 +77,15 @@ def test_no_fixed_date_is_compared_with_the_clock() -> None:
 )
 def test_finds_a_fixed_date(date: str) -> None:
     assert fixed_dates(f"x = {date}") == ["line 1"] and fixed_dates('"""Since 2026-11-22."""\ny = "2099-01-01"') == []
+
+
+@pytest.mark.parametrize("home", [None, "", "/nonexistent", "own"])
+def test_a_user_without_a_home_gets_one_in_the_checkout(tmp_path: Path, home: str | None) -> None:
+    """Go refuses to build without a place for its caches."""
+    expected = str(tmp_path) if home == "own" else f"{CHECKOUT}/.cache/home"
+    given = {key: value for key, value in os.environ.items() if key != "HOME" and not key.startswith("MAKE")}
+    given |= {} if home is None else {"HOME": expected if home == "own" else home}
+    show = ["make", "--file", "-", "--no-print-directory", "show"]
+    rule = f"include {CHECKOUT}/Makefile\nshow:\n\t@echo $$HOME\n"
+    done = subprocess.run(show, input=rule, cwd=CHECKOUT, env=given, check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == expected

@@ -35,7 +35,7 @@ def _sums(archive: tarfile.TarFile) -> dict[str, str]:
     found = {}
     for member in archive:
         content = archive.extractfile(member) if member.isfile() else None
-        sha256 = hashlib.sha256(member.linkname.encode())
+        sha256 = hashlib.sha256(member.linkname.encode(errors="surrogateescape"))
         while content and (block := content.read(BLOCK)):
             sha256.update(block)
         found[member.name] = sha256.hexdigest()

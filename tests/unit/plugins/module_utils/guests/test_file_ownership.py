@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,10 +46,23 @@ def test_a_folder_of_another_user_holds_no_job(tmp_path: Path, monkeypatch: pyte
         TrainingJob(params(tmp_path)).plan({"state": "absent"})
 
 
+@pytest.fixture
+def as_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run as root, to whom all files belong, also if another user runs the tests."""
+    real = os.stat
+
+    def stat(path: Any, **how: Any) -> os.stat_result:
+        found = real(path, **how)
+        return os.stat_result((*found[:4], 0, *found[5:]))
+
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "stat", stat)
+
+
+@pytest.mark.usefixtures("as_root")
 def test_root_starts_no_job_below_a_folder_that_others_may_rename(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
     shared = tmp_path / "shared"
     shared.mkdir()
     # As in a folder that only root can change.
@@ -62,9 +76,8 @@ def test_root_starts_no_job_below_a_folder_that_others_may_rename(
 
 
 @pytest.fixture
-def lent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def lent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_root: None) -> Path:
     """Return a folder of root below one in which a group may rename entries, as root sees them."""
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
     lent = tmp_path / "lent"
     (lent / "own").mkdir(parents=True)
     is_below = file_ownership._above

@@ -57,3 +57,15 @@ def test_the_comparison_has_code_metrics_and_versions_once_for_all_nodes(tmp_pat
     assert ["built.dml_cuda.version", "13.1", "13.2"] in [[cell.strip() for cell in row if cell] for row in rows]
     assert len(lines) < 15 and "code train.py" in "\n".join(lines)
     assert [cell.strip() for cell in rows[-1] if cell] == ["loss in outputs", "0.5", "0.25"]
+
+
+def test_a_link_whose_target_has_invalid_bytes_is_compared(tmp_path: Path) -> None:
+    for name, target in (("one", "data\udcff"), ("two", "data")):
+        with tarfile.open(tmp_path / f"{name}.tar", "w") as made:
+            link = tarfile.TarInfo("link")
+            link.type, link.linkname = tarfile.SYMTYPE, target
+            made.addfile(link)
+
+    rows = differences(tmp_path / "one.tar", tmp_path / "two.tar")
+
+    assert [row[0] for row in rows] == ["code link"]
