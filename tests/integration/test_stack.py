@@ -18,6 +18,8 @@ STACKS = ROOT / "stacks"
 SHIPPED = sorted(path.stem for path in STACKS.glob("*.yml"))
 SUM = "0123456789abcdef" * 4
 GIVEN = {"bases.licensed": "https://licensed.example.org/nvidia", "gpu_driver.source.sha256": SUM}
+# This machine as the only guest; a user of it may not become root.
+HERE = ("-i", "localhost,", "-c", "local", "-e", "guests=localhost", "-e", "ansible_become=false")
 Answers = dict[str, Any]
 
 
@@ -144,7 +146,7 @@ def test_repositories_of_a_site_are_added_to_those_of_the_stack(tmp_path: Path) 
         "guest_repository_keys": {"site": {"keyring": "/usr/share/keyrings/site.gpg"}},
         "repositories_manager": "apt",
     }
-    options = ["-i", "localhost,", "-c", "local", "-e", "guests=localhost", "--check", "--tags", "repositories"]
+    options = [*HERE, "--check", "--tags", "repositories"]
     looked = Ansible({}, tmp_path).playbook(ROOT / "playbooks" / "guests.yml", *options, "-e", json.dumps(site))
     assert looked.rc == 0, looked.out
     _before, _name, writes = looked.out.partition("TASK [dml.vsphere.repositories : Write the repository files]")
@@ -158,7 +160,7 @@ def test_the_playbook_of_guests_refuses_an_old_python_before_ansible_ends_on_it(
     old = tmp_path / "python3"
     old.write_text('#!/bin/sh\n[ "$1" = -c ] && echo python 3.6 $0 || exit 1\n')
     old.chmod(0o755)
-    options = ["-i", "localhost,", "-c", "local", "-e", "guests=localhost", "-e", f"ansible_python_interpreter={old}"]
+    options = [*HERE, "-e", f"ansible_python_interpreter={old}"]
     refused = Ansible({}, tmp_path).playbook(
         ROOT / "playbooks" / "guests.yml", *options, "-e", "stack=lab-cpu", "--check"
     )
@@ -171,7 +173,7 @@ def test_the_playbook_of_guests_refuses_an_old_python_before_ansible_ends_on_it(
 
 def test_the_playbook_of_guests_refuses_a_misfit_before_its_roles(tmp_path: Path) -> None:
     path = own(tmp_path, "misfit", framework={"version": "2.16.1"})
-    options = ["-i", "localhost,", "-c", "local", "-e", "guests=localhost", "--check", "--tags", "versions"]
+    options = [*HERE, "--check", "--tags", "versions"]
     ansible = Ansible({}, tmp_path)
     refused = ansible.playbook(ROOT / "playbooks" / "guests.yml", *options, "-e", f"stack={path}")
     assert refused.rc != 0
