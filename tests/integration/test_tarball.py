@@ -46,7 +46,7 @@ TRAVELS = {
     "stacks",
 }
 
-PLACES = {"ANSIBLE_COLLECTIONS_PATH": "collections", "ANSIBLE_HOME": "home"}
+PLACES = {"ANSIBLE_COLLECTIONS_PATH": "collections", "ANSIBLE_HOME": "home", "ANSIBLE_REMOTE_TEMP": "remote"}
 
 
 def run(folder: Path, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
