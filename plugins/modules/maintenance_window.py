@@ -14,8 +14,9 @@ description:
   - A maintenance window, which M(dml.vsphere.vmotion_test) carries out, holds the lock of the cluster. The module
     writes the request into the record of that lock in vCenter, so that it can run on another controller. The window
     finishes the current host, then reads the request before it starts the next one.
-  - With O(dir), the state contains the hosts, the workers away from home and the folder of an unfinished window of this
-    controller.
+  - The state names the hosts that a run took out of service, and how to return those that no run continues.
+  - With O(dir), it contains the hosts of the window, the workers away from home and the folder of an unfinished window
+    of this controller.
 options:
   cluster:
     description: The name of the cluster.
@@ -66,9 +67,11 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
+from ..module_utils.maintenance import cluster_problems
 from ..module_utils.maintenance.lock import cluster_lock, lock_requests
 from ..module_utils.vmotion.folder import window_status
 from ..module_utils.vsphere import session
+from ..module_utils.vsphere.inventory import find_hosts
 
 STATUS = "status"
 ARGUMENTS = {
@@ -87,7 +90,10 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         before = record_of(lock)
         is_left = folder is not None and (not before["held"] or bool(before["over"]))
         result = requested(module, lock, is_left)
-        lines = list(window_status.lines(cluster, record_of(lock), folder))
+        hosts = find_hosts(opened, {"cluster": cluster}, cluster_problems.PATHS)
+        hosts.refresh()
+        out = cluster_problems.out_of_service(opened, hosts.hosts)
+        lines = list(window_status.lines(cluster, record_of(lock), folder, out))
     return {**result, "lines": lines, "folder": str(folder) if is_left else ""}
 
 

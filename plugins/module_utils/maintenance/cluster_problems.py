@@ -17,6 +17,9 @@ from . import recent_tasks, service_note
 from .cluster_facts import Alarm, OutOfService, RunningTask
 from .lock.lock_rules import stamp
 
+# The properties of a host for out_of_service.
+PATHS = (*capacity.SERVICE_PATHS, *service_note.PATHS)
+
 
 def alarms(session: Session, names: Mapping[str, str], states: Iterable[Any]) -> list[Alarm]:
     """Return the red and yellow alarms, each once: a cluster repeats the alarms of its hosts."""

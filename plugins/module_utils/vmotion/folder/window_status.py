@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The state of a cluster's maintenance window in words, from the record of its lock and from its folder."""
+"""The state of a cluster's maintenance window in words, from its lock, its folder and its hosts out of service."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,10 @@ from ..evidence.facts import Facts
 from . import facts_file, trial_folder
 
 Record = Mapping[str, Any]
+LEFT_OUT = (
+    ", and no run continues it: the playbook hosts finishes its change and returns it, esxi_power with "
+    "state=in_service returns it as it is"
+)
 
 
 def unfinished(where: Path, cluster: str) -> Path | None:
@@ -21,15 +25,19 @@ def unfinished(where: Path, cluster: str) -> Path | None:
     return found[-1] if found else None
 
 
-def lines(cluster: str, lock: Record, folder: Path | None) -> Iterator[str]:
-    """Yield the owner of the lock, the progress of the window, the workers away from home, and remaining changes."""
+def lines(cluster: str, lock: Record, folder: Path | None, out: Sequence[Record] = ()) -> Iterator[str]:
+    """Yield the owner of the lock, the hosts of runs out of service, and the progress of the unfinished window."""
     yield _holder(cluster, lock)
+    is_attended = lock["held"] and not lock["over"]
+    for host in out:
+        if host["ours"]:
+            yield f"{cluster}: {host['host']} is out of service ({host['why']}){'' if is_attended else LEFT_OUT}"
     if folder is None:
         return
     yield f"{cluster}: the unfinished window on this controller is in {folder}"
     if (folder / facts_file.NAME).exists():
         yield from _progress(facts_file.read(folder))
-    if not lock["held"] or lock["over"]:
+    if not is_attended:
         yield f"{cluster}: no run continues it: run the playbook hosts again, or this one with window_action=end"
 
 
