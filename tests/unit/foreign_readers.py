@@ -54,7 +54,7 @@ from plugins.module_utils.training.transport.job_settings import TransportError,
 from plugins.module_utils.usage.gpu_load import card_of
 from plugins.module_utils.vmotion.checks import guest_checks
 from plugins.module_utils.vsphere import esxcli
-from plugins.module_utils.workers import customise, worker_mark
+from plugins.module_utils.workers import customise, foreign_disks, worker_mark
 from plugins.module_utils.workers.capacity import machines
 from plugins.module_utils.workers.placement import gpu_slots, host_room, mmio
 from plugins.module_utils.workers.placement.gpu_models import fits_profile
@@ -157,6 +157,10 @@ def built_on(value: str) -> Any:
     return fabric_marks.built_on(Noted(fabric_marks.ATTRIBUTE, value), "rdma")  # type: ignore[arg-type]
 
 
+def recorded_disks(value: str) -> Any:
+    return foreign_disks._entries(SimpleNamespace(extra={foreign_disks.RECORD: value}))  # type: ignore[arg-type]
+
+
 def marked(value: str) -> Any:
     return worker_mark.read(*attributes(worker_mark.ATTRIBUTE, value))
 
@@ -232,6 +236,7 @@ READERS = (
     of("maintenance/service_note.py", taken_out, json_text(NOTE), (service_note.ServiceNote, NONE)),
     of("fabric/fabric_marks.py", built_on, json_text({"rdma": {"joined": True, "adapters": {}}}), (dict, NONE)),
     of("workers/customise.py", lambda value: (customise._decode({"k": value}, "k"),), json_text({"users": []}), tuple),
+    of("workers/foreign_disks.py", recorded_disks, json_text(["6000c29f"]), list),
     of("workers/worker_mark.py", marked, json_text({"name": "w1", "built": True}), (dict, NONE)),
     Reader(
         "training/guest/job.py", lambda folder, files: job.job_state(str(filled(folder, files))), mangled(JOB), dict

@@ -214,9 +214,9 @@ class Program:
             outcome.failure = self._journal.values.get(key, "")
 
     @contextmanager
-    def whole(self, is_begun: bool) -> Iterator[None]:
+    def whole(self, is_started: bool) -> Iterator[None]:
         """Carry out a block that an earlier controller began before the user ends the attempt."""
-        ending, self._ending = self._ending, "" if is_begun else self._ending
+        ending, self._ending = self._ending, "" if is_started else self._ending
         yield
         self._ending = ending
 

@@ -18,11 +18,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from .faults import ACTS, finishes
+from .host import Host, Profile
 from .job import Job
 from .modules import SimulatedCalls
 from .operations import End, Outcome, Team
 from .rollbacks import Evidence
-from .site import Host, Profile, Site
+from .site import Site
 
 HOSTS = ["esx1", "esx2", "esx3", "esx4"]
 MOST_RUNS = 8
@@ -100,7 +101,7 @@ BETWEEN_RUNS = (
 
 
 def waits(machine: SiteMachine, _host: str) -> None:
-    """Nobody runs a playbook for two hours."""
+    """Let two hours pass without a playbook."""
     for _minutes in range(4):
         machine.site.pass_time(1800.0)
         machine.site.act_alone()

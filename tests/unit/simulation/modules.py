@@ -20,7 +20,8 @@ from plugins.module_utils.vmotion.plan.window import plan_window
 from tests.fakes.deaths import MortalWorld
 from tests.fakes.host_changes import image_report
 
-from .site import CLUSTER, MODULE, REMEDIATION_SECONDS, Host, Profile, Site, Violation
+from .host import MODULE, Host, Profile
+from .site import CLUSTER, REMEDIATION_SECONDS, Site, Violation
 
 Options = Mapping[str, Any]
 Result = dict[str, Any]

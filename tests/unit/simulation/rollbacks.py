@@ -16,8 +16,9 @@ from plugins.module_utils.durable.calls import required
 from plugins.module_utils.hosts.change_hosts import HostChangeOptions
 from plugins.plugin_utils import role_programs
 
+from .host import MODULE
 from .modules import Result, SimulatedCalls
-from .site import CLUSTER, MODULE, Site
+from .site import CLUSTER, Site
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,10 @@ from tests.fakes import options_check, trial
 
 from . import modules, trial_calls
 from .faults import CLOCK_SET_SECONDS
+from .host import Host, Profile
 from .machine import SiteMachine
 from .operations import Team
-from .site import Host, Profile, Site
+from .site import Site
 
 HISTORIES = settings(
     max_examples=int(os.environ.get("DML_HISTORIES", "75")),

@@ -55,17 +55,21 @@ def wave(p: Program, trial: Trial, why_not: Callable[[], str] = str) -> None:
             trial.unmade += 1
             return
     if not facts.outlives_job:
-        if uses_rdma(facts.looks[-1]["nodes"]):
-            look(p, trial)
-        p.say("waits until every rank has completed further steps")
-        since = max(move.get("completed") or 0.0 for move in facts.last_wave)
-        again = p.once(("resumed", number), lambda: resumed(trial, since))
-        if not again["ok"]:
-            gpu_looks.keep_hang(p, trial, number)
-        look(p, trial)
+        _await_steps(p, trial, number)
     judge(p, trial, of_wave=True)
     if not facts.outlives_job:
         gpu_looks.require_healthy(p, trial, number)
+
+
+def _await_steps(p: Program, trial: Trial, number: int) -> None:
+    """Wait until the job has resumed after its moves, with observations before and after."""
+    if uses_rdma(trial.facts.looks[-1]["nodes"]):
+        look(p, trial)
+    p.say("waits until every rank has completed further steps")
+    since = max(move.get("completed") or 0.0 for move in trial.facts.last_wave)
+    if not p.once(("resumed", number), lambda: resumed(trial, since))["ok"]:
+        gpu_looks.keep_hang(p, trial, number)
+    look(p, trial)
 
 
 def move_alone(p: Program, trial: Trial) -> None:

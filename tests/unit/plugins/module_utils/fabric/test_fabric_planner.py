@@ -341,7 +341,7 @@ def test_apply_plans_again_when_another_cluster_was_faster() -> None:
     [
         (RacedFabric(vim.fault.InvalidName()), 1),
         (RacedFabric(vim.fault.DuplicateName(), unmet="the switch was not built by this collection"), 1),
-        (RacedFabric(*(vim.fault.DuplicateName() for _ in range(ATTEMPTS))), ATTEMPTS),
+        (RacedFabric(*[vim.fault.DuplicateName()] * ATTEMPTS), ATTEMPTS),
     ],
 )
 def test_apply_raises_errors_that_another_plan_does_not_mend(fabric: RacedFabric, attempts: int) -> None:

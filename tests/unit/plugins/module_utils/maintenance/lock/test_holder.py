@@ -126,7 +126,9 @@ def test_the_owner_does_not_come_from_the_environment(monkeypatch: pytest.Monkey
     assert not holder.owner().startswith("somebody@")
 
 
-@pytest.mark.parametrize("planted", ["1", str(os.getppid()), str(os.getpid()), "999999999"])
+@pytest.mark.parametrize(
+    "planted", ["1", str(os.getppid()), str(os.getpid()), "999999999"], ids=["init", "parent", "own", "none"]
+)
 def test_a_socket_of_another_process_is_not_a_module(here: RunProcess, planted: str) -> None:
     """Any user can take the name, with the ID of a process that has no such socket, or that is another user's."""
     name = f"\0dml.vsphere/{here.pid}.{here.started}/{planted}"
@@ -145,8 +147,8 @@ def test_only_processes_of_the_owner_are_modules_of_a_run(here: RunProcess, monk
     with holder.marked():
         assert holder.survivors(here, f"{holder.current_user()}@ctl01") == [os.getpid()]
         monkeypatch.setattr(holder.os, "geteuid", lambda: 4321)
-        nobody = pwd.getpwnam("nobody").pw_name
-        assert holder.survivors(here, f"{nobody}@ctl01") == []
+        other = pwd.getpwnam("nobody").pw_name
+        assert holder.survivors(here, f"{other}@ctl01") == []
 
 
 def wait_for_name(name: str) -> None:

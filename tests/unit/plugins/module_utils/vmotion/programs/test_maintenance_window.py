@@ -120,13 +120,13 @@ def test_an_end_after_a_kill_leaves_no_host_out_of_service() -> None:
         world = Window([point])
         with suppress(Killed):
             world.carry_out()
-        begun = world.boots
+        earlier = world.boots
         world.ending = "The window was ended, as requested."
 
         world.carry_out()
 
         assert world.is_in_service and world.is_clean, point
-        assert len(world.boots) <= len(begun) + 1 and max(world.boots.values(), default=1) == 1, point
+        assert len(world.boots) <= len(earlier) + 1 and max(world.boots.values(), default=1) == 1, point
 
 
 def test_a_host_that_others_changed_meanwhile_stays_in_service_and_its_workers_do_not_move() -> None:
