@@ -46,7 +46,7 @@ def run_command(words: Sequence[str], text: str, seconds: float) -> dict[str, An
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     options: dict[str, Any] = {**pipes, "text": True, "errors": "replace", "start_new_session": True}
     try:
-        # A session with its own process group, so that all that the command has started ends with it.
+        # Its separate session, so that all that the command has started ends with it.
         process = subprocess.Popen(words, env=without_account(os.environ), **options)  # noqa: S603 - the user's command
     except OSError as error:
         return {"rc": None, "msg": f"{name}: could not run the command: {error.strerror or error}."}
