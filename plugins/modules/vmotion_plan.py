@@ -109,11 +109,13 @@ powered_off:
   type: list
   elements: str
 profile:
-  description: The vGPU profile whose slots were counted; empty for workers without a GPU.
+  description: The vGPU profile whose slots were counted, or several with commas; empty for workers without a GPU.
   returned: success
   type: str
 slots:
-  description: The number of slots of each host for these workers, including those that they use.
+  description:
+    - The number of slots of each host for these workers, including those that they use. With several profiles, an upper
+      bound.
   returned: success
   type: dict
 at:
@@ -165,7 +167,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         known = [worker["name"] for worker in existing_workers.read_workers(opened, [params["cluster"]])]
         selected = rolling_moves.select_workers(params["cluster"], known, params["workers"])
         cluster = WorkerCluster(opened, params["cluster"])
-        workers = rolling_moves.read_workers(cluster, known)
+        workers = rolling_moves.read_workers(cluster, known, selected, params["empty_hosts"])
         if params["empty_hosts"] is not None:
             plan = with_stuns(cluster, workers, emptied(cluster, workers, params), params)
         else:

@@ -20,6 +20,7 @@ from ...workers.machine import Machine
 from ...workers.worker_cluster import WorkerCluster
 from ..checks import stun_estimate
 from ..plan.fleet import Fleet, HostRoom, MovingWorker, most_moves
+from ..plan.gpu_room import GpuRoom
 from . import move_facts
 from .rolling_moves import ClusterWorkers
 
@@ -61,7 +62,7 @@ def read_room(cluster: WorkerCluster, workers: ClusterWorkers, one_per_host: boo
         for name in (names[key] for key in apart.vms if key in names):
             usable[name] -= taken - {workers.at[name]}
     return Fleet(
-        {name: MovingWorker(_needs(cluster.machines[name], workers), usable[name]) for name in workers.at},
+        {name: _worker(cluster.machines[name], workers, usable[name]) for name in workers.at},
         dict(_rooms(cluster, workers, others)),
         apart=tuple(frozenset(names[key] for key in rule.vms if key in names) for rule in placements.apart(config)),
         one_per_host=one_per_host,
@@ -120,7 +121,7 @@ def _targets(
 ) -> Iterator[tuple[str, _Target]]:
     """Yield the hosts; those out of service are not asked for their estimates, because no worker moves there."""
     for name, host in hosts.items():
-        is_requested = bool(workers.profile) and name in workers.targets
+        is_requested = bool(workers.profiles) and name in workers.targets
         estimates = move_facts.stun_estimates(cluster.session, host.ref, name) if is_requested else {}
         megabits = min(links[name] or stun_estimate.TABLE_MEGABITS, stun_estimate.TABLE_MEGABITS)
         yield name, _Target(megabits, numbers(host["config.product.apiVersion"]), estimates)
@@ -131,16 +132,29 @@ def _rooms(
 ) -> Iterator[tuple[str, HostRoom]]:
     """Yield the room of each host for the workers that can move, including those on it."""
     refs = [ref for ref in cluster.values.get("host") or [] if ref._moId in cluster.hosts]
+    alike: dict[GpuRoom, GpuRoom] = {}
     cores = properties.read_many(cluster.session, refs, (CORES,))
     for key, values in cluster.hosts.items():
         name = str(values["name"])
         memory = candidate_hosts.host_for_planner(values, others[key]).free_mb
         cpu = move_facts.free_mhz(values, int(cores[key].get(CORES) or 0), others[key].running)
-        yield name, HostRoom((workers.slots[name], memory, cpu))
+        gpus = _gpus(cluster, workers, key) if len(workers.profiles) > 1 else None
+        yield name, HostRoom((workers.slots[name], memory, cpu), gpus=gpus and alike.setdefault(gpus, gpus))
 
 
-def _needs(machine: Machine, workers: ClusterWorkers) -> tuple[int, int, int]:
-    return workers.demand[machine.name], machines.reserved_mb(machine.values), move_facts.reserved_mhz(machine)
+def _gpus(cluster: WorkerCluster, workers: ClusterWorkers, key: str) -> GpuRoom:
+    """Return the GPUs of a host with the vGPUs of all machines that will not move."""
+    there = workers.others(cluster, key)
+    staying = [one for one in there.placed if one.name not in workers.moving]
+    moving = [one for one in there.placed if one.name in workers.moving]
+    others = replace(there, running=[*there.running, *staying], placed=moving)
+    return GpuRoom(candidate_hosts.host_for_planner(cluster.hosts[key], others).slots.without_addresses())
+
+
+def _worker(machine: Machine, workers: ClusterWorkers, targets: Collection[str]) -> MovingWorker:
+    needs = workers.demand[machine.name], machines.reserved_mb(machine.values), move_facts.reserved_mhz(machine)
+    is_one_of_several = len(workers.profiles) > 1 and machine.name in workers.moving
+    return MovingWorker(needs, targets, profiles=machines.vgpus(machine.values) if is_one_of_several else ())
 
 
 def _with_stuns(

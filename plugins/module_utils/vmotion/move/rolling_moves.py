@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,7 +26,8 @@ class ClusterWorkers:
     ``at`` has the host of each worker that can move, ``demand`` its slots; ``fixed`` has the devices that tie a worker
     to its host ``fixed_at``, ``staying`` the running ones among them, ``off`` the powered-off workers, and ``rdma`` the
     host of each VM with an RDMA card. ``linked`` has the device groups of a worker, and ``offering`` the hosts that
-    offer all of them.
+    offer all of them. If the ``profiles`` are several, the number of slots is the most that may fit, and the GPUs of a
+    host decide; a worker that is not ``moving`` keeps its GPUs.
     """
 
     at: dict[str, str] = field(default_factory=dict)
@@ -36,7 +37,8 @@ class ClusterWorkers:
     staying: list[Machine] = field(default_factory=list)
     off: list[str] = field(default_factory=list)
     rdma: dict[str, str] = field(default_factory=dict)
-    profile: str = ""
+    profiles: list[str] = field(default_factory=list)
+    moving: frozenset[str] = frozenset()
     slots: dict[str, int] = field(default_factory=dict)
     targets: list[str] = field(default_factory=list)
     linked: dict[str, list[str]] = field(default_factory=dict)
@@ -63,20 +65,29 @@ class ClusterWorkers:
         return replace(others, running=[*others.running, *(one for one in self.staying if one.host == key)])
 
 
-def read_workers(cluster: WorkerCluster, names: Collection[str]) -> ClusterWorkers:
-    """Return the workers, and the slots that the hosts have for them."""
+def read_workers(
+    cluster: WorkerCluster,
+    names: Collection[str],
+    movers: Collection[str] | None = None,
+    emptied: Collection[str] | None = None,
+) -> ClusterWorkers:
+    """Return the workers, and the slots of the hosts; those on emptied hosts will move, otherwise ``movers`` (all)."""
     cluster.refresh(names)
     machines_of_workers = [cluster.find(name, "worker") for name in sorted(names)]
     workers = ClusterWorkers()
     for machine in machines_of_workers:
         _sort_in(workers, cluster, machine)
-    workers.profile = _single_profile(cluster, machines_of_workers, workers)
+    given = {one.name: machines.vgpus(one.values) for one in machines_of_workers if one.name in workers.at}
+    workers.profiles = sorted({profile for profiles in given.values() for profile in profiles})
+    workers.moving = frozenset(_moving(workers.at, movers, emptied))
     _find_links(workers, cluster)
     for key, values in cluster.hosts.items():
         others = workers.others(cluster, key)
         host = candidate_hosts.host_for_planner(values, others)
         held = sum(workers.demand[name] for name, where in workers.at.items() if where == host.name)
-        room = host.slots.free(workers.profile) if workers.profile else len(workers.at)
+        # Beside several profiles, a worker without a vGPU needs no slot, but counts as one.
+        plain = sum(not profiles for profiles in given.values()) if len(workers.profiles) != 1 else 0
+        room = sum(host.slots.free(profile) for profile in workers.profiles) + plain
         workers.slots[host.name] = max(room, held)
         if host.in_service:
             workers.targets.append(host.name)
@@ -100,7 +111,7 @@ def as_dict(workers: ClusterWorkers) -> dict[str, Any]:
     return {
         "at": workers.at,
         "slots": workers.slots,
-        "profile": workers.profile,
+        "profile": ", ".join(workers.profiles),
         "not_applicable": workers.fixed,
         "powered_off": workers.off,
         "rdma": workers.rdma,
@@ -156,6 +167,12 @@ def plan_window(workers: ClusterWorkers, fleet: Fleet, hosts: Sequence[str]) -> 
         raise Refused("the workers", "plan their moves", f"{error}{_taking(workers)}") from error
 
 
+def _moving(at: Mapping[str, str], movers: Collection[str] | None, emptied: Collection[str] | None) -> Iterator[str]:
+    for name, where in at.items():
+        if where in emptied if emptied is not None else movers is None or name in movers:
+            yield name
+
+
 def _taking(workers: ClusterWorkers) -> str:
     """Return the other machines that take slots, as part of a sentence, or an empty text."""
     return (
@@ -193,14 +210,3 @@ def _refuse_without_link(workers: ClusterWorkers, names: Sequence[str]) -> None:
             groups = ", ".join(workers.linked[name])
             reason = f"no other host offers its linked vGPUs, the device group {groups}"
             raise Refused(name, "plan its move", reason, "link the GPUs of another host in the same way")
-
-
-def _single_profile(cluster: WorkerCluster, candidates: Sequence[Machine], workers: ClusterWorkers) -> str:
-    """Return the vGPU profile of all movable workers; refuse several profiles, because their slots differ."""
-    movable = [machine for machine in candidates if machine.name in workers.at]
-    profiles = {profile for machine in movable for profile in machines.vgpus(machine.values)}
-    if len(profiles) > 1:
-        reason = f"they have several: {', '.join(sorted(profiles))}"
-        tried, remedy = "count slots of one vGPU profile", "name workers of one profile"
-        raise Refused(f"cluster {cluster.name}", tried, reason, remedy)
-    return profiles.pop() if profiles else ""

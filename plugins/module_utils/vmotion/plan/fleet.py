@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from .gpu_room import GpuRoom
 from .plan import Move
 
 # The number of moves that vCenter runs at once on a host, by the speed of its vMotion link in Mb/s; others wait:
@@ -27,7 +28,8 @@ class MovingWorker:
     """A worker: its needs, its job, and its expected stun in seconds by target host, None if unknown.
 
     VMware's stuns are published for one virtual machine with a vGPU at a time, so such a worker moves ``alone``: its
-    two hosts have no other move meanwhile. ``targets`` are the hosts that it may use.
+    two hosts have no other move meanwhile. ``targets`` are the hosts that it may use. ``profiles`` are those of its
+    vGPUs, if the workers have several profiles and it will move.
     """
 
     needs: tuple[int, int, int]
@@ -35,14 +37,19 @@ class MovingWorker:
     stun_s: Mapping[str, float | None] = field(default_factory=dict)
     job: str = ""
     alone: bool = False
+    profiles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class HostRoom:
-    """The room of a host for the workers of the fleet, including those on it, and the most moves at once."""
+    """The room of a host for the workers of the fleet, including those on it, and the most moves at once.
+
+    If the workers have several vGPU profiles, the number of slots is only the most that may fit, and ``gpus`` decides.
+    """
 
     has: tuple[float, float, float]
     moves: int = 1
+    gpus: GpuRoom | None = None
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,13 @@ class Fleet:
         desired = Counter(host for worker in self.workers.values() for host in worker.targets)
         ranked = sorted(self.hosts, key=lambda host: desired[host])
         object.__setattr__(self, "rank", {host: number for number, host in enumerate(ranked)})
+
+    def has_gpus(self, host: str, worker: str, there: Iterable[str]) -> bool:
+        """Return whether the GPUs of a host take a worker of one of several profiles beside the workers there."""
+        gpus, profiles = self.hosts[host].gpus, self.workers[worker].profiles
+        if gpus is None or not profiles:
+            return True
+        return gpus.takes(profiles, (profile for other in there for profile in self.workers[other].profiles))
 
 
 class Together:
@@ -139,6 +153,9 @@ class Together:
         for what, has, taken, need in zip(RESOURCES, self.fleet.hosts[host].has, self._taken[host], needs):
             if need > has - taken:
                 yield f"{host} has {max(has - taken, 0):.0f} {what} free until the others have moved, it needs {need}"
+        if not self.fleet.has_gpus(host, move.worker, self._there[host] - {move.worker}):
+            profiles = ", ".join(self.fleet.workers[move.worker].profiles)
+            yield f"{host} may have no GPU for {profiles} beside its vGPUs until the others have moved"
 
     def _by_rules(self, move: Move) -> Iterator[str]:
         if move.target not in self.fleet.workers[move.worker].targets:

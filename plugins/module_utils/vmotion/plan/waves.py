@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from .fleet import Fleet, Together
 from .plan import Move
-from .ruled_moves import keep_rules
+from .ruled_moves import keep_rules, refusals
 
 # After this number of workers that cannot join a wave, no more are tried.
 MOST_REFUSED = 64
@@ -37,6 +37,8 @@ def plan_waves(
     if spread is None:
         return grouped
     waves = [*spread, *_back(fleet, spread, at, most)] if return_home else spread
+    if any(refusals(fleet, [move for wave in waves for move in wave.moves], at)):
+        return grouped  # With several vGPU profiles, room for a worker on its first host may not be sure.
     # Its reasons apply to every target of a worker.
     return waves if len(waves) <= len(grouped) else grouped
 

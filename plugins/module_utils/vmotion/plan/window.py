@@ -17,6 +17,8 @@ from .placement import Infeasible, listed
 from .plan import Move
 from .window_search import HASTE, State, Window, WindowSearch, steps_of, window_of
 
+MOST_REASONS = 8
+
 
 class EmptiedHost(NamedTuple):
     """A host that leaves service, and the moves that empty it before."""
@@ -62,7 +64,9 @@ def _infeasible(search: WindowSearch, window: Window, start: State) -> Infeasibl
     alike = {window.place_of(worker, start) for worker in stuck}
     named = [worker for worker in range(len(window.workers)) if window.place_of(worker, start) in alike]
     workers = listed(f"{window.workers[worker]} on {window.hosts[start.at[worker]]}" for worker in named)
-    missing = ", ".join(sorted(set().union(*stuck.values()))) or "no other host in service"
+    reasons = sorted(set().union(*stuck.values()))
+    more = [f"{len(reasons) - MOST_REASONS} more"] if len(reasons) > MOST_REASONS else []
+    missing = ", ".join([*reasons[:MOST_REASONS], *more]) or "no other host in service"
     reason = f"no other host has room for {workers} ({missing})"
     remedy = "free a slot, add a spare host, or leave a host out"
     if search.is_exhausted:

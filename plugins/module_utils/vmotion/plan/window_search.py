@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Tuple
 
+from ...workers.placement.gpu_slots import gigabytes
 from .fleet import RESOURCES, Fleet
 
 # The moves that a search tries, times the hosts: some seconds on one core.
@@ -46,6 +47,7 @@ class Window:
     changed: frozenset[int]
     open: frozenset[int]
     needs: list[tuple[int, int, int]] = field(init=False)
+    sizes: list[int] = field(init=False)
     apart: list[frozenset[int]] = field(init=False)
     groups: list[frozenset[int]] = field(init=False)
     worker_kinds: list[int] = field(init=False)
@@ -55,6 +57,7 @@ class Window:
         """Find the groups that a rule keeps apart, and the kinds of workers and hosts that can be exchanged."""
         given = [self.fleet.workers[name] for name in self.workers]
         self.needs = [worker.needs for worker in given]
+        self.sizes = [gigabytes(worker.profiles) for worker in given]
         self.apart = [frozenset(self.workers.index(name) for name in group) for group in self.fleet.apart]
         self.groups = [
             frozenset(number for number, group in enumerate(self.apart) if worker in group)
@@ -62,13 +65,15 @@ class Window:
         ]
         allowed = [frozenset(worker.targets) for worker in given]
         kinds: dict[object, int] = {}
+        profiles = [worker.profiles for worker in given]
         self.worker_kinds = [
-            kinds.setdefault(key, len(kinds)) for key in zip(self.needs, allowed, map(frozenset, self.groups))
+            kinds.setdefault(key, len(kinds)) for key in zip(self.needs, allowed, map(frozenset, self.groups), profiles)
         ]
         self.host_kinds = [
             kinds.setdefault(
                 (
                     self.fleet.hosts[name].has,
+                    self.fleet.hosts[name].gpus,
                     number in self.open,
                     frozenset(kind for kind, targets in zip(self.worker_kinds, allowed) if name in targets),
                 ),
@@ -88,7 +93,17 @@ class Window:
         for index, has in enumerate(self.fleet.hosts[name].has):
             if self.needs[worker][index] + sum(self.needs[other][index] for other in there) > has:
                 return RESOURCES[index]
+        if not self.fleet.has_gpus(name, self.workers[worker], (self.workers[other] for other in there)):
+            return f"GPUs for {', '.join(self.fleet.workers[self.workers[worker]].profiles)} on {name}"
         return APART if any(self.groups[worker] & self.groups[other] for other in there) else ""
+
+    def next_of(self, here: Sequence[int]) -> list[int]:
+        """Return the workers that may move next: the largest, or of several vGPU profiles each kind, largest first."""
+        ranked = sorted(here, key=lambda worker: (self.sizes[worker], self.needs[worker], -worker), reverse=True)
+        if not any(self.sizes):
+            return ranked[:1]
+        kinds = dict.fromkeys(self.worker_kinds[worker] for worker in ranked)
+        return [next(worker for worker in ranked if self.worker_kinds[worker] == kind) for kind in kinds]
 
     def targets(self, state: State) -> Iterator[int]:
         """Yield the hosts in service; one that needs no further change first, because a worker can stay there."""
@@ -179,7 +194,8 @@ class WindowSearch:
                 yield SearchNode(State(state.at, waiting, host if counts[host] else None), node.moves, None, node)
             return
         here = [worker for worker, host in enumerate(state.at) if host == state.current]
-        yield from self._moves(node, max(here, key=lambda worker: (self.window.needs[worker], -worker)), len(here) == 1)
+        for worker in self.window.next_of(here):
+            yield from self._moves(node, worker, len(here) == 1)
 
     def _moves(self, node: SearchNode, worker: int, is_last: bool) -> Iterator[SearchNode]:
         state, reasons = node.state, set()

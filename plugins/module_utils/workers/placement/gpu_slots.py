@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from .gpu_models import fits_profile
@@ -62,14 +62,25 @@ class Slots:
 
     def take(self, profile: str) -> Slots | None:
         """Return the slots after one more vGPU of the profile; a GPU with the same profile is filled first."""
+        return next(self.ways(profile), None)
+
+    def ways(self, profile: str) -> Iterator[Slots]:
+        """Yield the slots after one more vGPU on each different GPU with room, first on a GPU with the same profile."""
         fitting = [gpu for gpu in self.candidates(profile) if self._free_on(gpu, profile)]
-        if not fitting:
-            return None
-        return self._with(min(fitting, key=_order(profile)), profile)
+        different = {replace(gpu, address=""): gpu for gpu in sorted(fitting, key=_order(profile), reverse=True)}
+        for gpu in sorted(different.values(), key=_order(profile)):
+            yield self._with(gpu, profile)
+
+    def layouts(self, profiles: Iterable[str]) -> list[Slots]:
+        """Return the slots after one more vGPU of each profile, for all choices of GPUs on which they all fit."""
+        found = {self._kinds(): self}
+        for profile in _largest_first(profiles):
+            found = {after._kinds(): after for slots in found.values() for after in slots.ways(profile)}
+        return list(found.values())
 
     def take_all(self, profiles: Iterable[str]) -> Slots | None:
         """Return the slots after one more vGPU of each profile; None if they do not all fit."""
-        return self._take_all(tuple(sorted(profiles, key=lambda name: (-_size(name), name))), set())
+        return self._take_all(_largest_first(profiles), set())
 
     def occupy(self, profiles: Iterable[str]) -> Slots:
         """Return the slots after the vGPUs of a running worker, which are counted even if they seem not to fit."""
@@ -83,17 +94,24 @@ class Slots:
         if not profiles:
             return self
         profile, rest = profiles[0], profiles[1:]
-        state = len(profiles), frozenset(Counter(replace(gpu, address="") for gpu in self.gpus).items())
+        state = len(profiles), self._kinds()
         if state in failed or self.free(profile) < profiles.count(profile):
             return None
-        fitting = [gpu for gpu in self.candidates(profile) if self._free_on(gpu, profile)]
-        different = {replace(gpu, address=""): gpu for gpu in sorted(fitting, key=_order(profile), reverse=True)}
-        for gpu in sorted(different.values(), key=_order(profile)):
-            after = self._with(gpu, profile)._take_all(rest, failed)
+        for way in self.ways(profile):
+            after = way._take_all(rest, failed)
             if after is not None:
                 return after
         failed.add(state)
         return None
+
+    def without_addresses(self) -> Slots:
+        """Return the slots with numbers as addresses: equal for two hosts whose GPUs can be exchanged."""
+        ranked = sorted(self.gpus, key=lambda gpu: (gpu.name, gpu.gigabytes, gpu.mixed_sizes, sorted(gpu.used)))
+        return replace(self, gpus=tuple(replace(gpu, address=f"{n:03}") for n, gpu in enumerate(ranked)))
+
+    def _kinds(self) -> Hashable:
+        """Return a key that is equal for slots that differ only by exchanged GPUs."""
+        return frozenset(Counter(replace(gpu, address="") for gpu in self.gpus).items())
 
     def _squeeze(self, profile: str) -> Slots:
         gpus = self.candidates(profile)
@@ -162,6 +180,15 @@ def _instances(gigabytes: int, desired: VgpuProfile) -> int:
 def _order(profile: str) -> Callable[[PhysicalGpu], tuple[bool, str]]:
     """Return a sort key: a GPU with the same profile is filled first."""
     return lambda gpu: (profile not in gpu.used, gpu.address)
+
+
+def _largest_first(profiles: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(profiles, key=lambda name: (-_size(name), name)))
+
+
+def gigabytes(profiles: Iterable[str]) -> int:
+    """Return the total gigabytes in the names of profiles."""
+    return sum(map(_size, profiles))
 
 
 def _size(profile: str) -> int:

@@ -102,7 +102,7 @@ def test_rules_of_the_cluster_bind_the_workers(server: FakeServer) -> None:
 def emptied(server: FakeServer, *workers: Any, hosts: list[str], cluster_hosts: int, **more: Any) -> list[str]:
     """Return the targets of the moves that empty these hosts."""
     cluster = site_of(server, *workers, hosts=cluster_hosts, **more)
-    read = rolling_moves.read_workers(cluster, [one.name for one in workers])
+    read = rolling_moves.read_workers(cluster, [one.name for one in workers], None, hosts)
     room = moving_fleet.read_room(cluster, read, one_per_host=False)
     return [move.target for change in rolling_moves.plan_window(read, room, hosts) for move in change.moves]
 
@@ -136,3 +136,28 @@ def test_a_window_moves_linked_virtual_gpus_only_to_a_host_that_offers_the_link(
     with pytest.raises(Refused, match="w1: could not plan its move: no other host offers its linked vGPUs"):
         emptied(server, worker, hosts=["esx1"], cluster_hosts=3, groups={"esx1": [pair]})
     assert emptied(server, worker, hosts=["esx2"], cluster_hosts=3, groups={"esx1": [pair]}) == []
+
+
+def test_a_window_empties_hosts_of_several_profiles(server: FakeServer) -> None:
+    small = [machine(f"s{number}", hardware.vgpu("grid_t4-8c"), host="host-1") for number in (1, 2)]
+    large = machine("large", hardware.vgpu("grid_t4-16c"), host="host-2")
+    assert emptied(server, *small, large, hosts=["esx1", "esx2"], cluster_hosts=3) == ["esx3", "esx2", "esx2"]
+    with pytest.raises(Refused, match=r"has room for large on esx2 \(GPUs for grid_t4-16c on esx1\)"):
+        emptied(server, small[0], large, hosts=["esx2"], cluster_hosts=2)
+
+
+def test_a_worker_that_stays_keeps_its_gpu(server: FakeServer) -> None:
+    """Two small vGPUs on one GPU leave the other one free: it is known, as they do not move."""
+    small = [machine(f"s{number}", hardware.vgpu("grid_t4-8c"), host="host-1") for number in (1, 2)]
+    large = machine("large", hardware.vgpu("grid_t4-16c"), host="host-2")
+    first = hardware.graphics(hardware.T4, "vm-s1", "vm-s2")
+    gpus = {"config__graphicsInfo": [first, hardware.graphics(hardware.NVSWITCH)]}
+    cluster = site_of(server, *small, large, hosts=2, **gpus)
+    read = rolling_moves.read_workers(cluster, ["s1", "s2", "large"], ["large"])
+    fleet = moving_fleet.read_serving(cluster, read, one_per_host=False)
+    moves = rolling_moves.plan_moves(read, ["large"], return_home=False, one_per_host=False)
+    assert rolling_moves.keep_rules(fleet, moves, read.at, return_home=False) == [Move("large", "esx2", "esx1")]
+    read = rolling_moves.read_workers(cluster, ["s1", "s2", "large"])
+    fleet = moving_fleet.read_serving(cluster, read, one_per_host=False)
+    with pytest.raises(Refused, match="large -> esx1: esx1 may have no GPU for grid_t4-16c beside its vGPUs"):
+        rolling_moves.keep_rules(fleet, moves, read.at, return_home=False)

@@ -29,7 +29,7 @@ def test_workers_are_sorted_by_whether_they_can_move() -> None:
         machine("w2", hardware.vgpu(), host="host-2", on=False),
         machine("w3", hardware.passed_any(0x20F1), on=False),
     )
-    assert (workers.at, workers.demand, workers.profile) == ({"w1": "esx1"}, {"w1": 1}, "grid_t4-16c")
+    assert (workers.at, workers.demand, workers.profiles) == ({"w1": "esx1"}, {"w1": 1}, ["grid_t4-16c"])
     assert (workers.off, workers.fixed) == (["w2"], {"w3": ["PCI device 10de:20f1 in passthrough"]})
     assert rolling_moves.as_dict(workers)["not_applicable"] == workers.fixed
 
@@ -68,7 +68,7 @@ def test_linked_virtual_gpus_are_as_many_slots_as_they_are() -> None:
     pair = machine("w1", hardware.vgpu("grid_t4-8c", 1), hardware.vgpu("grid_t4-8c", 1))
     second = machine("w2", hardware.vgpu("grid_t4-8c"), host="host-2")
     workers = look(groups_of(pair, **{PAIR: 1}), second, groups={"esx1": [PAIR]})
-    assert (workers.demand, workers.profile) == ({"w1": 2, "w2": 1}, "grid_t4-8c")
+    assert (workers.demand, workers.profiles) == ({"w1": 2, "w2": 1}, ["grid_t4-8c"])
     assert workers.slots == {"esx1": 2, "esx2": 2}
 
 
@@ -105,19 +105,21 @@ def test_lists_machines_with_pvrdma_with_their_hosts() -> None:
     assert workers.rdma == {"w1": "esx1", "v1": "esx2"}
 
 
-def test_workers_of_two_profiles_cannot_be_counted_together() -> None:
-    with pytest.raises(Refused, match="they have several: grid_t4-16c, grid_t4-8c; name workers of one profile"):
-        look(machine("w1", hardware.vgpu("grid_t4-8c")), machine("w2", hardware.vgpu(), host="host-2"))
+def test_slots_of_several_profiles_are_the_most_that_may_fit() -> None:
+    small, large = machine("w1", hardware.vgpu("grid_t4-8c")), machine("w2", hardware.vgpu(), host="host-2")
+    workers = look(small, large, machine("w3", host="host-2"))
+    assert (workers.profiles, workers.slots) == (["grid_t4-16c", "grid_t4-8c"], {"esx1": 4, "esx2": 4})
+    assert rolling_moves.as_dict(workers)["profile"] == "grid_t4-16c, grid_t4-8c"
 
 
 def test_the_profile_of_a_powered_off_worker_does_not_matter() -> None:
     off = machine("w2", hardware.vgpu("grid_t4-8c"), on=False)
-    assert look(machine("w1", hardware.vgpu()), off).profile == "grid_t4-16c"
+    assert look(machine("w1", hardware.vgpu()), off).profiles == ["grid_t4-16c"]
 
 
 def test_without_gpus_every_host_has_room_for_all() -> None:
     workers = look(machine("w1"), machine("w2"), hosts=3)
-    assert (workers.profile, set(workers.slots.values())) == ("", {2})
+    assert (workers.profiles, set(workers.slots.values())) == ([], {2})
 
 
 def test_selects_all_workers_or_the_named_ones() -> None:

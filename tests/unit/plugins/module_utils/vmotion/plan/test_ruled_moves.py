@@ -4,16 +4,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from plugins.module_utils.vmotion.plan import ruled_moves
-from plugins.module_utils.vmotion.plan.plan import Infeasible, Move
+from plugins.module_utils.vmotion.plan.fleet import Fleet, HostRoom, MovingWorker, Together
+from plugins.module_utils.vmotion.plan.plan import Infeasible, Move, plan_moves
 from plugins.module_utils.vmotion.plan.ruled_moves import keep_rules
 from plugins.module_utils.vmotion.plan.waves import plan_waves
 
+from . import gpus
 from .test_waves import pair
+from .test_window import may_go
 
 APART = (frozenset({"w1", "w2"}),)
 
@@ -59,7 +66,9 @@ def test_a_plan_that_returns_keeps_the_rules_on_its_way_home() -> None:
         ("w1", "free1"), ("w2", "free2"), ("w2", "h2"), ("w1", "h1"),
     ]  # fmt: skip
     away = replace(fleet, workers={**fleet.workers, "w1": replace(first, targets=("free1",))})
-    with pytest.raises(Infeasible, match="w1 and w2 cannot all move and return: w1 -> h1: a rule keeps it off h1"):
+    with pytest.raises(
+        Infeasible, match="there is none; the one by GPU slots fails at w1 -> h1: a rule keeps it off h1"
+    ):
         keep_rules(away, plan, at, return_home=True)
 
 
@@ -70,3 +79,87 @@ def test_a_search_that_is_given_up_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
     with pytest.raises(Infeasible, match=r"none was found within \d+ tries, although one may exist"):
         keep_rules(replace(fleet, apart=APART), plan, at, return_home=False)
+
+
+@settings(max_examples=250, deadline=None)
+@given(gpus.fleets(), st.booleans())
+def test_workers_of_several_profiles_move_if_an_order_exists(
+    drawn: tuple[Fleet, dict[str, str], list[str]], return_home: bool
+) -> None:
+    fleet, at, hosts = drawn
+    movers = [name for name in at if at[name] in hosts]
+    rules: dict[str, Any] = {"return_home": return_home, "one_per_host": fleet.one_per_host}
+    try:
+        allowed = {name: worker.targets for name, worker in fleet.workers.items()}
+        first = plan_moves(dict.fromkeys(fleet.hosts, 9), at, movable=movers, allowed=allowed, **rules)
+        kept = keep_rules(fleet, first, at, return_home)
+    except Infeasible:
+        assert not has_order(fleet, at, movers, return_home)
+        return
+    now = dict(at)
+    for move in kept:
+        assert now[move.worker] == move.source != move.target
+        assert may_go(fleet, move.worker, move.target, now)
+        now[move.worker] = move.target
+    assert {move.worker for move in kept} == set(movers)
+    assert not return_home or now == at
+    gpus.follow(fleet, at, kept)
+    waves = plan_waves(fleet, kept, at, 2, return_home=return_home)
+    gpus.follow(fleet, at, [move for wave in waves for move in wave.moves])
+
+
+def has_order(fleet: Fleet, at: Mapping[str, str], movers: Sequence[str], return_home: bool) -> bool:
+    """Return whether single moves bring each worker to another host, and home, by trying everything."""
+    waiting = [(at, frozenset[str]())]
+    seen = set()
+    while waiting:
+        now, moved = waiting.pop()
+        if len(moved) == len(movers) and (not return_home or now == at):
+            return True
+        for name in movers:
+            for host in sorted(set(fleet.workers[name].targets) - {now[name]}):
+                after, state = {**now, name: host}, moved | {name}
+                key = (tuple(after.values()), state)
+                if key not in seen and may_go(fleet, name, host, now):
+                    seen.add(key)
+                    waiting.append((after, state))
+    return False
+
+
+def test_a_large_vgpu_goes_only_where_small_ones_leave_a_gpu_wherever_they_are() -> None:
+    """Two small vGPUs use one GPU or both: the host chooses. Beside a third one that stays, it is known."""
+    small, large = ("grid_t4-8c",), ("grid_t4-16c",)
+
+    def refused(profiles: tuple[str, ...], *used: Sequence[str]) -> str:
+        hosts = {"h1": HostRoom((9, 0, 0), gpus=gpus.room_of([])), "h2": HostRoom((9, 0, 0), gpus=gpus.room_of(*used))}
+        workers = {name: MovingWorker((1, 0, 0), hosts, profiles=small) for name in ("w1", "w2")}
+        fleet = Fleet({**workers, "w3": MovingWorker((1, 0, 0), hosts, profiles=profiles)}, hosts)
+        return Together(fleet, {"w1": "h2", "w2": "h2", "w3": "h1"}).refusal(Move("w3", "h1", "h2"))
+
+    text = "h2 may have no GPU for grid_t4-16c beside its vGPUs until the others have moved"
+    assert [refused(large, [], []), refused(large, [], [], []), refused(small, [], [])] == [text, "", ""]
+    assert [refused(large, small, []), refused(small, small, [])] == [text, ""]
+
+
+def test_a_large_vgpu_returns_before_both_small_ones() -> None:
+    """On the reversed way, both small ones return first and could use each GPU of esx1."""
+    fleet, at = gpus.three_workers("a", esx1=gpus.room_of([], []), esx2=gpus.room_of([], [], []))
+    out = [Move(name, "esx1", "esx2") for name in at]
+    home = [Move(name, "esx2", "esx1") for name in reversed(at)]
+    kept = keep_rules(fleet, [*out, *home], at, return_home=True)
+    gpus.follow(fleet, at, kept)
+    assert sorted(move.worker for move in kept if move.target == "esx1") == list(at)
+
+
+def test_many_workers_of_two_profiles_move_host_by_host() -> None:
+    names = [f"esx{number:02}" for number in range(32)]
+    hosts = {name: HostRoom((9, 9, 9), gpus=gpus.room_of([], [], [], [])) for name in names}
+    at = {f"w{number:02}": names[number // 2] for number in range(62)}
+    profiles = (gpus.PROFILES[1:2], gpus.PROFILES[:1])
+    workers = {
+        name: MovingWorker((1, 0, 0), frozenset(names), profiles=profiles[number % 2]) for number, name in enumerate(at)
+    }
+    fleet = Fleet(workers, hosts)
+    kept = keep_rules(fleet, plan_moves(dict.fromkeys(names, 9), at), at, return_home=False)
+    assert len(kept) == len(at)
+    gpus.follow(fleet, at, kept)

@@ -19,6 +19,8 @@ from plugins.module_utils.vmotion.plan.placement import Infeasible
 from plugins.module_utils.vmotion.plan.plan import Move
 from plugins.module_utils.vmotion.plan.window import EmptiedHost, plan_window
 
+from . import gpus
+
 HOSTS = [f"esx{number}" for number in range(1, 6)]
 At = Mapping[str, str]
 
@@ -169,6 +171,8 @@ def check(fleet: Fleet, at: At, found: list[EmptiedHost]) -> None:
             assert may_go(fleet, move.worker, move.target, now)
             now[move.worker] = move.target
         assert change.host not in now.values()
+    if all(room.gpus for room in fleet.hosts.values()):
+        gpus.follow(fleet, at, [move for change in found for move in change.moves])
 
 
 def may_go(fleet: Fleet, worker: str, host: str, at: At) -> bool:
@@ -178,7 +182,8 @@ def may_go(fleet: Fleet, worker: str, host: str, at: At) -> bool:
     totals = [sum(fleet.workers[name].needs[index] for name in together) for index in range(3)]
     is_apart = all(len(group.intersection(together)) < 2 for group in fleet.apart if worker in group)
     has_room = all(total <= has for total, has in zip(totals, fleet.hosts[host].has, strict=True))
-    return host in fleet.workers[worker].targets and has_room and is_apart and not (fleet.one_per_host and there)
+    is_open = host in fleet.workers[worker].targets and not (fleet.one_per_host and there)
+    return is_open and has_room and is_apart and gpus.surely(fleet, worker, host, there)
 
 
 @st.composite
@@ -210,7 +215,17 @@ def windows(draw: Any) -> tuple[Fleet, dict[str, str], list[str], list[str]]:
 def test_a_plan_keeps_the_rules_and_no_order_of_hosts_needs_fewer_moves(
     window: tuple[Fleet, dict[str, str], list[str], list[str]],
 ) -> None:
-    fleet, at, hosts, serving = window
+    check_window(*window)
+
+
+@settings(max_examples=250, deadline=None)
+@given(gpus.fleets())
+def test_a_window_of_several_profiles_needs_the_fewest_moves(drawn: tuple[Fleet, dict[str, str], list[str]]) -> None:
+    check_window(*drawn, list(drawn[0].hosts))
+
+
+def check_window(fleet: Fleet, at: At, hosts: list[str], serving: list[str]) -> None:
+    """Compare a plan with the one that trying everything finds."""
     fewest = oracle(fleet, at, hosts, serving)
     if fewest is None:
         with pytest.raises(Infeasible, match="no order empties"):
@@ -226,11 +241,12 @@ def oracle(fleet: Fleet, at: At, hosts: list[str], serving: list[str]) -> int | 
     """Return the fewest moves of any order and any targets; None if no plan exists."""
 
     def empty(host: str, rest: tuple[str, ...], now: dict[str, str], closed: frozenset[str]) -> int | None:
-        worker = next((name for name, place in now.items() if place == host), None)
-        if worker is None:
+        here = [name for name, place in now.items() if place == host]
+        if not here:
             return follow(rest, now, closed - {host})
-        ways = [name for name in fleet.hosts if name not in {host, *closed} and may_go(fleet, worker, name, now)]
-        counts = [empty(host, rest, {**now, worker: target}, closed) for target in ways]
+        open_hosts = [name for name in fleet.hosts if name not in {host, *closed}]
+        ways = [(worker, name) for worker in here for name in open_hosts if may_go(fleet, worker, name, now)]
+        counts = [empty(host, rest, {**now, worker: target}, closed) for worker, target in ways]
         return min((count + 1 for count in counts if count is not None), default=None)
 
     def follow(order: tuple[str, ...], now: dict[str, str], closed: frozenset[str]) -> int | None:
@@ -247,3 +263,13 @@ def test_a_plan_for_a_large_cluster_takes_seconds() -> None:
     found = plan_window(fleet_of(dict.fromkeys(hosts, 2), at), at, hosts, hosts)
     assert sum(len(change.moves) for change in found) == 120
     assert time.process_time() - started < 30
+
+
+def test_a_large_vgpu_leaves_a_host_before_small_ones() -> None:
+    """Small ones that went first could use each GPU of esx2. Hosts with other GPUs are not exchanged."""
+    rooms = {"esx1": gpus.room_of([], []), "esx2": gpus.room_of([], []), "esx3": gpus.room_of(["grid_t4-16c"])}
+    fleet, at = gpus.three_workers("c", **rooms)
+    check_window(fleet, at, ["esx1"], list(rooms))
+    assert [move.worker for move in plan_window(fleet, at, ["esx1"], rooms)[0].moves] == ["c", "a", "b"]
+    first, second, third = window_search.window_of(fleet, at, (), rooms)[0].host_kinds
+    assert first == second != third
