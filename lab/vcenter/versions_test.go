@@ -20,7 +20,8 @@ func released(t *testing.T, release string) *running {
 }
 
 func TestARefusalOfWhatAVersionDoesNotKnow(t *testing.T) {
-	known := map[string][3]bool{ // metroFtEnabled of machines, networkBootMode of clusters, DirectPathProfileManagerList
+	// metroFtEnabled of machines, networkBootMode of clusters, DirectPathProfileManagerList
+	known := map[string][3]bool{
 		"8.0 U2": {}, "8.0 U3": {true, false, false}, "9.0": {true, true, true}, "9.1": {true, true, true},
 	}
 	for release, knows := range known {
@@ -35,8 +36,10 @@ func TestARefusalOfWhatAVersionDoesNotKnow(t *testing.T) {
 			if _, refused := faultOf(err).(types.InvalidProperty); refused == knows[1] || (err == nil) != knows[1] {
 				t.Errorf("networkBootMode: %v", err)
 			}
-			manager := types.ManagedObjectReference{Type: "DirectPathProfileManager", Value: "DirectPathProfileManager"}
-			_, err = methods.DirectPathProfileManagerList(r.ctx, r.c, &types.DirectPathProfileManagerList{This: manager})
+			const kind = "DirectPathProfileManager"
+			manager := types.ManagedObjectReference{Type: kind, Value: kind}
+			list := &types.DirectPathProfileManagerList{This: manager}
+			_, err = methods.DirectPathProfileManagerList(r.ctx, r.c, list)
 			if _, refused := faultOf(err).(types.InvalidRequest); refused == knows[2] {
 				t.Errorf("DirectPathProfileManagerList: %v", err)
 			}

@@ -33,10 +33,10 @@ The contract:
    the reason, and the run stays open.
 5. ``say`` shows the lines behind the last written value: those before it were shown by the controller that wrote it. A
    controller that dies after a line and before its next value leaves the line to be shown again.
-6. The error that ends an ``attempt`` is written. A later controller takes all written values of the block, skips each
-   ``ensure`` and ``wait`` between them (they return None), starts and takes nothing else in it, and releases its held
-   things: a part that failed is not tried again. So is a thing whose taking failed, which may have happened in part. An
-   effect that a program goes on without is written with ``missed``.
+6. The error that ends an ``attempt`` is written. This controller, if an earlier one came further, and later ones take
+   all written values of the block, skip each ``ensure`` and ``wait`` between them (they return None), start and take
+   nothing else in it, and release its held things: a part that failed is not tried again. So is a thing whose taking
+   failed, which may have happened in part. An effect that a program goes on without is written with ``missed``.
 7. No effect starts after the controller's death: a program whose parent process has ended raises ``ControllerGone``.
 """
 
@@ -161,7 +161,7 @@ class Program:
             self._world.must_be_attended()
             return cast(T, None)
         self._must_go_on()
-        return effect()
+        return self._again(effect)
 
     @contextmanager
     def held(self, name: str, take: Callable[[], Any], release: Callable[[], Any]) -> Iterator[None]:
@@ -176,7 +176,7 @@ class Program:
             if not self._is_over:
                 # Also to end an attempt: an earlier controller may have taken it and died before its next entry.
                 self._world.must_be_attended()
-                take()
+                self._again(take)
             is_taken = True
             yield
         except (CollectionError, AttemptOver) as error:
@@ -246,6 +246,18 @@ class Program:
         if self._ending and self._attempt and not self.is_replaying:
             reason, self._ending = self._ending, ""
             raise EndRequested(reason)
+
+    def _again(self, effect: Callable[[], T]) -> T:
+        """Do an effect again; if it fails before what earlier controllers have written, the attempt ends after that."""
+        try:
+            return effect()
+        except CollectionError as error:
+            if not self._attempt or not self.is_replaying or self._is_over:
+                raise
+            self._end_attempt(str(error))
+            self._world.show(str(error))
+            self._end = len(self._places)
+            return cast(T, None)
 
     def _end_attempt(self, failure: str) -> None:
         """Write the error that ends the attempt before the releases, so that no later controller tries it again."""

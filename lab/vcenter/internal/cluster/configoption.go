@@ -78,7 +78,8 @@ func (l limits) options() []types.BaseVirtualDeviceOption {
 		card := &types.VirtualVmxnet3VrdmaOption{DeviceProtocol: &types.ChoiceOption{}}
 		card.Type = "VirtualVmxnet3Vrdma"
 		for _, key := range l.protocols {
-			card.DeviceProtocol.ChoiceInfo = append(card.DeviceProtocol.ChoiceInfo, &types.ElementDescription{Key: key})
+			choices := &card.DeviceProtocol.ChoiceInfo
+			*choices = append(*choices, &types.ElementDescription{Key: key})
 		}
 		out = append(out, card)
 	}

@@ -28,7 +28,8 @@ func Create(
 				return folder.CreateDVSTask(c, req)
 			})
 			if wrong, ok := fault.(*types.InvalidArgument); ok && wrong.InvalidProperty == "name" {
-				return nil, &types.DuplicateName{Name: req.Spec.ConfigSpec.GetDVSConfigSpec().Name, Object: folder.Self}
+				name := req.Spec.ConfigSpec.GetDVSConfigSpec().Name
+				return nil, &types.DuplicateName{Name: name, Object: folder.Self}
 			}
 			if fault != nil {
 				return nil, fault

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 
 import pytest
@@ -330,6 +330,24 @@ def test_a_later_controller_takes_all_that_a_failed_attempt_has_written() -> Non
     again = smashed(Program(MortalJournal(table, values), table), table)
 
     assert again == first and table.log == ["lock", "unlock"], "it starts and takes nothing else"
+
+
+def test_an_effect_that_fails_again_forgets_nothing_that_was_written() -> None:
+    table, values = Fragile(), dict[str, object]()
+    smashed(Program(MortalJournal(table, values), table), table)
+    for name in ("failure of the cups", "released the locked door"):
+        del values[name]
+
+    def fail(what: str, act: Callable[[], object]) -> object:
+        if what == "look":
+            raise Failed("the table", "look at it", "it is dark")
+        return MortalWorld.effect(table, what, act)
+
+    table.effect = fail  # type: ignore[method-assign]
+    again = smashed(Program(MortalJournal(table, values), table), table)
+
+    assert again == ["right", "saucer: could not find it: it is gone", 2, "the table: could not look at it: it is dark"]
+    assert table.lines[-1] == again[-1] and values["failure of the cups"] == again[-1]
 
 
 def test_a_line_before_a_release_that_is_written_is_not_repeated() -> None:
