@@ -69,9 +69,10 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils import runner
 from ..module_utils.maintenance import cluster_problems
 from ..module_utils.maintenance.lock import cluster_lock, lock_requests
-from ..module_utils.vmotion.folder import window_status
+from ..module_utils.vmotion.folder import trial_folder, window_status
 from ..module_utils.vsphere import session
 from ..module_utils.vsphere.inventory import find_hosts
+from ..module_utils.vsphere.properties import id_of
 
 STATUS = "status"
 ARGUMENTS = {
@@ -83,10 +84,11 @@ ARGUMENTS = {
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     cluster, where = module.params["cluster"], module.params["dir"]
-    folder = window_status.unfinished(Path(where), cluster) if where else None
     with session.session(module.params) as opened:
         request = cluster_lock.lock_request({"run": STATUS, "ttl": 0, "force_unlock": False})
         lock = cluster_lock.ClusterLock(opened, cluster, "held", request)
+        identified = trial_folder.Cluster(cluster, lambda: (opened.uuid, id_of(lock.ref)))
+        folder = window_status.unfinished(Path(where), identified) if where else None
         before = record_of(lock)
         is_left = folder is not None and (not before["held"] or bool(before["over"]))
         result = requested(module, lock, is_left)

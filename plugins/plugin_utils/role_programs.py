@@ -22,7 +22,7 @@ from ..module_utils.hosts.rollback import evidence, image, teardown, ways
 from ..module_utils.maintenance import rolling_change
 from ..module_utils.pages.written_report import write_report
 from ..module_utils.site.conformance import conformance
-from ..module_utils.vmotion.folder.trial_folder import unfinished_test
+from ..module_utils.vmotion.folder import trial_folder
 from ..module_utils.vmotion.trial import holding
 from ..module_utils.vsphere.escaped_names import file_name
 
@@ -142,9 +142,9 @@ def report(_calls: ReadingModules, o: Options, gate: runner.Gate) -> Result:
     return write_report(gate, o)
 
 
-def vmotion_test(_calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result:
+def vmotion_test(calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result:
     """Return the unfinished vMotion test of a cluster."""
-    return unfinished_test(o)
+    return trial_folder.unfinished_test(o, trial_folder.named(o["cluster"], calls.here))
 
 
 def known_hosts(_calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result:

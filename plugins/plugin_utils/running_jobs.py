@@ -101,7 +101,8 @@ class JobSearch:
         """Return the settings of the window that an earlier controller left unfinished; empty if there is none."""
         if not self._given["windows"]:
             return {}
-        folder = trial_folder.find("", os.path.abspath(self._given["windows"]), self._given["cluster"])
+        cluster = trial_folder.named(self._given["cluster"], self._calls.here)
+        folder = trial_folder.find("", os.path.abspath(self._given["windows"]), cluster)
         settings = ends(folder / NAME).start if folder else None
         return settings if isinstance(settings, Mapping) and settings.get("window") else {}
 

@@ -176,7 +176,7 @@ class ObservationSite(TrialSite):
 def carry_out(modules: Modules, given: Mapping[str, Any]) -> dict[str, Any]:
     """Begin or continue a test, a maintenance window or an observation in its folder, and return its result."""
     settings = {name: value for name, value in given.items() if name not in ("folder", "dir", "ending")}
-    folder = trial_folder.opened(given["folder"], given["dir"], given["cluster"])
+    folder = trial_folder.opened(given["folder"], given["dir"], trial_folder.named(given["cluster"], modules.here))
     try:
         with observer_clock.running(folder), FileJournal(folder / NAME, observer_clock.now) as journal:
             start = journal.values.get(START)

@@ -116,6 +116,7 @@ class ClusterReader:
         managed = list(management.managers_of(self.session, refs).values())
         return {
             "name": self.name,
+            "id": id_of(self.ref),
             "vcenter": {
                 "version": about.version,
                 "build": about.build,

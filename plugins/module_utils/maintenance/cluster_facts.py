@@ -121,6 +121,8 @@ class ClusterIdentity(TypedDict):
     """The cluster, its vCenter, and who manages the configuration of its hosts."""
 
     name: str
+    # It stays the same when the cluster is renamed.
+    id: str
     vcenter: dict[str, str]
     options: dict[str, Any]
     image_managed: bool

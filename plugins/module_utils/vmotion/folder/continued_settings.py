@@ -20,7 +20,8 @@ PLAYBOOKS = {
     OBSERVATION: "dml.vsphere.observe",
 }
 # The settings that take effect at once: each is read when it is used, and decides nothing that was decided already.
-PRESENT = ("warm_timeout", "move_timeout", "look_timeout")
+# The cluster is that of the start, perhaps under another name: the folder is found by its id.
+PRESENT = ("cluster", "warm_timeout", "move_timeout", "look_timeout")
 PRESENT_IN_WINDOW = (
     *("accepted", "max_out_of_service", "other_jobs", "accept_other_jobs", "not_after", "max_minutes", "max_stall_s"),
     *("notify", "requires_ack", "maintenance_timeout", "reboot_timeout", "take_over"),

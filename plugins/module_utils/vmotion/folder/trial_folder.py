@@ -10,12 +10,13 @@ import os
 import pwd
 import stat
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Tuple
 
-from ...durable.program_journal import ADVICE, NAME, JournalEnds, ends, start_of
+from ...durable.program_journal import ADVICE, NAME, JournalEnds, ends, read, start_of
 from ...errors import CollectionError, Failed, Refused
 from ...vsphere.escaped_names import file_name
 from ..checks import move_lines
@@ -23,6 +24,9 @@ from ..evidence.prediction import attended
 from . import facts_file
 from .continued_settings import WINDOW, is_replaced, kind, refuse_other
 
+# The UUID of a vCenter and the id of a cluster.
+Identity = Tuple[str, str]
+UNKNOWN: Identity = ("", "")
 CHANGES = "window.json"
 NOTHING: dict[str, Any] = {"found": False, "folder": "", "replaced": False, "launcher": "", "user": "", "moves": []}
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -31,25 +35,65 @@ ELSEWHERE = "name another folder, or judge this test again with the playbook jud
 OWN_FOLDER = "give tests a folder that only you can write to: vmotion_test_dir"
 
 
-def unfinished(where: Path, cluster: str) -> list[Path]:
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster by its name, and by what renaming keeps: ``identity`` reads the UUID of its vCenter and its id.
+
+    Both are empty if they cannot be read.
+    """
+
+    name: str
+    identity: Callable[[], Identity] = lambda: UNKNOWN
+
+    def has(self, path: Path, start: object) -> bool:
+        """Return whether the test of a journal is that of this cluster; without known ids, names are compared."""
+        known = _identity_at_start(path)
+        present = self.identity() if known != UNKNOWN else UNKNOWN
+        # Another vCenter has the same ids: to continue there is refused in words.
+        if known != UNKNOWN and present[0] == known[0]:
+            return present == known
+        return bool(self.name) and cluster_of(start) == self.name
+
+
+def identity_of(cluster: object) -> Identity:
+    """Return the UUID of the vCenter and the id of a cluster, from its facts."""
+    facts = cluster if isinstance(cluster, Mapping) else {}
+    uuid, moid = (facts.get("vcenter") or {}).get("instance_uuid"), facts.get("id")
+    return (str(uuid), str(moid)) if uuid and moid else UNKNOWN
+
+
+def named(name: str, here: Callable[[str, dict[str, Any]], Mapping[str, Any]]) -> Cluster:
+    """Return a cluster whose identity the module cluster_info reads, if a journal has one to compare."""
+    return Cluster(name, lambda: identity_of(here("cluster_info", {"cluster": name}).get("cluster")))
+
+
+def _identity_at_start(path: Path) -> Identity:
+    """Return the identity that a test has written before its first effect; a damaged journal has none."""
+    try:
+        return identity_of(next((entry["value"] for entry in read(path) if entry["key"] == "cluster"), None))
+    except (CollectionError, OSError, AttributeError):
+        return UNKNOWN
+
+
+def unfinished(where: Path, cluster: Cluster) -> list[Path]:
     """Return the folders of the unfinished tests of a cluster."""
     return [path.parent for path in sorted(where.glob(f"*/{NAME}")) if _is_unfinished(path, cluster)]
 
 
-def _is_unfinished(path: Path, cluster: str) -> bool:
+def _is_unfinished(path: Path, cluster: Cluster) -> bool:
     """Return whether a journal belongs to an unfinished test of a cluster; ignore a damaged one of another cluster."""
     try:
         found = ends(path)
     except (CollectionError, OSError):
         # The folder of a test has the name of its cluster, with the suffix that mkdtemp makes.
         owner = cluster_of(start_of(path))
-        if owner == cluster or (not owner and path.parent.name.rpartition("-")[0] == file_name(cluster)):
+        if owner == cluster.name or (not owner and path.parent.name.rpartition("-")[0] == file_name(cluster.name)):
             raise
         return False
-    return not found.is_ended and bool(cluster) and cluster_of(found.start) == cluster
+    return not found.is_ended and cluster.has(path, found.start)
 
 
-def find(folder: str, where: str, cluster: str) -> Path | None:
+def find(folder: str, where: str, cluster: Cluster) -> Path | None:
     """Return the folder of the unfinished or the named test; None if a new folder is needed."""
     if folder:
         _must_be_ours(Path(folder))
@@ -61,7 +105,7 @@ def find(folder: str, where: str, cluster: str) -> Path | None:
         _must_be_ours(path)
     if len(folders) > 1:
         reason = f"several tests of this cluster are unfinished: {', '.join(map(str, folders))}"
-        raise Refused(f"cluster {cluster}", "find its test", reason, "name one of them with vmotion_test_folder")
+        raise Refused(f"cluster {cluster.name}", "find its test", reason, "name one of them with vmotion_test_folder")
     return folders[0] if folders else None
 
 
@@ -133,14 +177,14 @@ def _untrusted(path: Path) -> Refused:
     return Refused(str(path), "continue the test in it", reason, OWN_FOLDER)
 
 
-def _refuse_other(folder: Path, cluster: str) -> None:
+def _refuse_other(folder: Path, cluster: Cluster) -> None:
     found = ends(folder / NAME) if (folder / NAME).exists() else JournalEnds(None, False)
-    tried, owner = f"test cluster {cluster} in it", cluster_of(found.start)
+    tried, owner = f"test cluster {cluster.name} in it", cluster_of(found.start)
     if found.is_ended:
         raise Refused(str(folder), tried, "the test in it has ended", ELSEWHERE)
     if found.start is not None and not owner:
         raise Failed(str(folder / NAME), "read the journal", "its first entry does not name a cluster", ADVICE)
-    if found.start is not None and owner != cluster:
+    if found.start is not None and not cluster.has(folder / NAME, found.start):
         raise Refused(str(folder), tried, f"it has a test of cluster {owner}", ELSEWHERE)
 
 
@@ -167,23 +211,23 @@ def earlier_changes(where: Path, cluster: str, own: Path | None = None) -> list[
     return changes
 
 
-def opened(folder: str, where: str, cluster: str) -> Path:
+def opened(folder: str, where: str, cluster: Cluster) -> Path:
     """Return the folder of the test that continues, or a new one."""
     path = find(folder, where, cluster)
     if path is None:
         os.makedirs(where, mode=0o700, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix=f"{file_name(cluster)}-", dir=where))
+        return Path(tempfile.mkdtemp(prefix=f"{file_name(cluster.name)}-", dir=where))
     os.makedirs(path, mode=0o700, exist_ok=True)
     return path
 
 
-def unfinished_test(options: Mapping[str, Any]) -> dict[str, Any]:
+def unfinished_test(options: Mapping[str, Any], cluster: Cluster) -> dict[str, Any]:
     """Return the unfinished test of a cluster; refuse one of another kind, or a window with other settings.
 
     ``options["folder"]`` is the folder of the test; if it is empty, the test is searched in ``options["dir"]``. The
     options ``window`` and ``observe``, and those that name the job, are those of the requested test.
     """
-    folder = find(options["folder"], options["dir"], options["cluster"])
+    folder = find(options["folder"], options["dir"], cluster)
     return _test_in(folder, options) if folder else NOTHING
 
 

@@ -19,7 +19,7 @@ LEFT_OUT = (
 )
 
 
-def unfinished(where: Path, cluster: str) -> Path | None:
+def unfinished(where: Path, cluster: trial_folder.Cluster) -> Path | None:
     """Return the folder of the unfinished window on this controller; None if there is none."""
     found = [path for path in trial_folder.unfinished(where, cluster) if trial_folder.is_window(path)]
     return found[-1] if found else None

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -32,19 +33,41 @@ def killed_in_mid_host() -> Window:
     raise AssertionError("no death leaves a host out of service")
 
 
-@pytest.mark.parametrize("failure", ["", "esx3: could not return it: the server said no."])
-def test_end_fails_and_names_the_host_that_stays_out(monkeypatch: pytest.MonkeyPatch, failure: str) -> None:
-    world, nothing = killed_in_mid_host(), Any
-    world.cluster.failures = {"in_service": failure} if failure else {}
+def continue_it(monkeypatch: pytest.MonkeyPatch, world: Window, cluster: str, ending: str) -> dict[str, Any]:
+    """Continue or end the window of a killed controller with another one, and return the result of its task."""
+    nothing: Any = None
     world.is_dead, world.controllers, world.controller = False, 2, "controller 2"
     world.warnings, world.ask_for_end = {}, nothing  # type: ignore[attr-defined]
     monkeypatch.setattr(trial, "TrialSite", lambda *_arguments: world)
-    journal = Journal(world, {trial.START: world.settings, **world.values})
+    journal: Any = Journal(world, {trial.START: world.settings, **world.values})
+    return trial._carried_out(nothing, journal, {**world.settings, "cluster": cluster}, ending)
 
-    result = trial._carried_out(nothing, journal, world.settings, "The window was ended.")  # type: ignore[arg-type]
+
+@pytest.mark.parametrize("failure", ["", "esx3: could not return it: the server said no."])
+def test_end_fails_and_names_the_host_that_stays_out(monkeypatch: pytest.MonkeyPatch, failure: str) -> None:
+    world = killed_in_mid_host()
+    world.cluster.failures = {"in_service": failure} if failure else {}
+
+    result = continue_it(monkeypatch, world, "gpu", "The window was ended.")
 
     assert result["failed"] == bool(failure) and world.is_clean, result
     assert world.is_in_service != bool(failure) and failure in result["msg"]
+
+
+@pytest.mark.parametrize("ending", ["", "The window was ended."])
+def test_a_window_continues_after_its_cluster_was_renamed(monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+    world, named = killed_in_mid_host(), set[str]()
+    answer = world.here
+
+    def here(module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        named.update([options["cluster"]] if "cluster" in options else [])
+        return answer(module, options)
+
+    monkeypatch.setattr(world, "here", here)
+    result = continue_it(monkeypatch, world, "renamed", ending)
+
+    assert not result["failed"] and named == {"renamed"}, (result, named)
+    assert world.is_clean and world.is_in_service
 
 
 class Plans:

@@ -15,6 +15,8 @@ from plugins.module_utils.durable.program_journal import NAME, FileJournal
 from plugins.module_utils.errors import CollectionError, Failed, Refused
 from plugins.module_utils.vmotion.folder import trial_folder as folders
 
+GPU = folders.Cluster("gpu")
+
 
 def started(where: Path, name: str, cluster: str = "gpu", *, ended: bool = False) -> Path:
     (where / name).mkdir(parents=True)
@@ -26,22 +28,48 @@ def started(where: Path, name: str, cluster: str = "gpu", *, ended: bool = False
 
 
 def opening(where: Path, folder: str = "") -> Path:
-    return folders.opened(folder, str(where), "gpu")
+    return folders.opened(folder, str(where), GPU)
 
 
 def test_finds_only_unfinished_tests_of_this_cluster(tmp_path: Path) -> None:
     started(tmp_path, "other", "cpu")
     started(tmp_path, "old", ended=True)
-    assert folders.find("", str(tmp_path), "gpu") is None
+    assert folders.find("", str(tmp_path), GPU) is None
     mine = started(tmp_path, "mine")
-    assert folders.find("", str(tmp_path), "gpu") == mine
+    assert folders.find("", str(tmp_path), GPU) == mine
+
+
+@pytest.mark.parametrize(
+    ("name", "identity", "is_found"),
+    [
+        ("gpu", ("v1", "domain-c8"), True),
+        ("renamed", ("v1", "domain-c8"), True),
+        ("gpu", ("v1", "domain-c9"), False),
+        ("renamed", ("v2", "domain-c8"), False),
+        # To continue in another vCenter is refused in words.
+        ("gpu", ("v2", "domain-c8"), True),
+        ("gpu", folders.UNKNOWN, True),
+    ],
+)
+def test_a_renamed_cluster_keeps_its_test(tmp_path: Path, name: str, identity: tuple[str, str], is_found: bool) -> None:
+    mine = started(tmp_path, "mine")
+    with FileJournal(mine / NAME) as journal:
+        journal.write("cluster", {"id": "domain-c8", "vcenter": {"instance_uuid": "v1"}})
+    cluster = folders.Cluster(name, lambda: identity)
+
+    assert folders.find("", str(tmp_path), cluster) == (mine if is_found else None)
+    if is_found:
+        assert folders.opened(str(mine), str(tmp_path), cluster) == mine
+    else:
+        with pytest.raises(Refused, match="it has a test of cluster gpu"):
+            folders.opened(str(mine), str(tmp_path), cluster)
 
 
 def test_requires_a_name_if_there_are_two(tmp_path: Path) -> None:
     first, second = started(tmp_path, "a"), started(tmp_path, "b")
     with pytest.raises(Refused, match=f"are unfinished: {first}, {second}; name one of them with vmotion_test_folder"):
-        folders.find("", str(tmp_path), "gpu")
-    assert folders.find(str(second), str(tmp_path), "gpu") == second
+        folders.find("", str(tmp_path), GPU)
+    assert folders.find(str(second), str(tmp_path), GPU) == second
 
 
 def test_a_folder_whose_test_has_ended_is_refused(tmp_path: Path) -> None:
@@ -64,7 +92,7 @@ def test_a_journal_of_an_earlier_version_is_refused_in_one_sentence(tmp_path: Pa
     journal = tmp_path / "gpu-1a2b3c4d" / NAME
     journal.write_text('{"at": 1.0, "entry": "open", "settings": {"cluster": "gpu"}}\n')
     with pytest.raises(Refused) as error:
-        folders.find("", str(tmp_path), "gpu")
+        folders.find("", str(tmp_path), GPU)
     sentence = (
         "could not read the journal: it belongs to an earlier version of the collection; move its folder elsewhere"
     )
@@ -98,7 +126,7 @@ def test_refuses_a_journal_that_another_user_can_write(
         monkeypatch.setattr(folders.os, "geteuid", lambda: one.stat().st_uid + 1)
     for named in ("", str(one)):
         with pytest.raises(Refused, match="others may have written it, and its commands run on this machine"):
-            folders.find(named, str(tmp_path), "gpu")
+            folders.find(named, str(tmp_path), GPU)
 
 
 @pytest.mark.parametrize("attack", ["group", "owner", "link", "link in an open folder"])
@@ -123,7 +151,7 @@ def test_refuses_a_folder_that_another_user_can_replace(
         (tmp_path / "open").chmod(0o777)
 
     with pytest.raises(Refused, match="others may have written it"):
-        folders.find(str(named), str(tmp_path), "gpu")
+        folders.find(str(named), str(tmp_path), GPU)
 
 
 def as_of_another(inode: int) -> Callable[[Path], os.stat_result]:
@@ -159,35 +187,35 @@ def test_an_odd_journal_of_another_cluster_stops_no_test(tmp_path: Path, first: 
     for name in ("cpu-1a2b3c4d", "gpu-2-1a2b3c4d", "old"):
         (tmp_path / name).mkdir()
         (tmp_path / name / NAME).write_text(f"{first}\n{ENTRY}\n")
-    assert folders.find("", str(tmp_path), "gpu") is None
+    assert folders.find("", str(tmp_path), GPU) is None
     mine = started(tmp_path, "mine")
-    assert folders.find("", str(tmp_path), "gpu") == mine
+    assert folders.find("", str(tmp_path), GPU) == mine
     with pytest.raises(CollectionError, match="journal"):
-        folders.find(str(tmp_path / "old"), str(tmp_path), "gpu")
+        folders.find(str(tmp_path / "old"), str(tmp_path), GPU)
 
 
 def test_a_damaged_journal_belongs_to_the_cluster_in_its_first_line(tmp_path: Path) -> None:
     for name, cluster in (("a", "cpu"), ("b", "gpu")):
         with (started(tmp_path / name, "test", cluster) / NAME).open("a") as journal:
             journal.write("damaged\n")
-    assert folders.find("", str(tmp_path / "a"), "gpu") is None
+    assert folders.find("", str(tmp_path / "a"), GPU) is None
     with pytest.raises(Failed, match=r"line 2 is not a valid entry .*or move its folder elsewhere"):
-        folders.find("", str(tmp_path / "b"), "gpu")
+        folders.find("", str(tmp_path / "b"), GPU)
 
 
 def test_a_damaged_journal_in_a_folder_with_the_name_of_the_cluster_is_not_passed_over(tmp_path: Path) -> None:
     (tmp_path / "gpu-1a2b3c4d").mkdir()
     (tmp_path / "gpu-1a2b3c4d" / NAME).write_text("damaged\n")
     with pytest.raises(Failed, match=r"gpu-1a2b3c4d.*line 1 is not a valid entry"):
-        folders.find("", str(tmp_path), "gpu")
+        folders.find("", str(tmp_path), GPU)
 
 
 def test_a_fifo_in_the_place_of_a_journal_does_not_block_a_new_test(tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
     os.mkfifo(tmp_path / "old" / NAME)
-    assert folders.find("", str(tmp_path), "gpu") is None
+    assert folders.find("", str(tmp_path), GPU) is None
     with pytest.raises(Refused, match="it is not a regular file"):
-        folders.find(str(tmp_path / "old"), str(tmp_path), "gpu")
+        folders.find(str(tmp_path / "old"), str(tmp_path), GPU)
 
 
 @pytest.mark.parametrize("above", [".", "tests"])
@@ -197,8 +225,8 @@ def test_a_folder_that_another_user_can_replace_is_refused(tmp_path: Path, above
     (tmp_path / above).chmod(0o777)
     for named in ("", str(mine), str(tmp_path / "tests" / "new")):
         with pytest.raises(Refused, match="others may have written it"):
-            folders.find(named, str(tmp_path / "tests"), "gpu")
+            folders.find(named, str(tmp_path / "tests"), GPU)
     with pytest.raises(Refused, match="give tests a folder that only you can write to"):
         opening(tmp_path / "tests" / "further")
     (tmp_path / above).chmod(0o1777)
-    assert folders.find("", str(tmp_path / "tests"), "gpu") == mine
+    assert folders.find("", str(tmp_path / "tests"), GPU) == mine
