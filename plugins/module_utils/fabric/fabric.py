@@ -130,9 +130,10 @@ class Fabric:
         """
         known = {host.ref._moId for host in self.hosts.values()}
         outside = {ref._moId: ref for ref in (self.switch.member_refs if self.switch else []) if ref._moId not in known}
-        # Read with a host of this cluster: reading only hosts that the account may not see is an error.
-        here = [host.ref for host in self.hosts.values()][:1] if outside else []
-        read = properties.read_many(self.session, [*here, *outside.values()], ("name", *fabric_marks.PATHS))
+        # The account may not see all of them, and a read that names one of these is an error.
+        paths = ("name", *fabric_marks.PATHS)
+        found = properties.find_all(self.session, vim.HostSystem, paths) if outside else []
+        read = {ref._moId: values for ref, values in found}
         sharing = any(fabric_marks.built_on(read[key], self.spec.switch) for key in outside if key in read)
         names = [str(read[key]["name"]) if key in read else key for key in outside]
         ours = [group for group in self.groups.values() if group.ours]
