@@ -201,10 +201,10 @@ class Facts:
     def keep_request(self, request: Value) -> None:
         """Keep the moves of a wave that are requested next."""
         self.pending = [dict(move) for move in request["moves"]]
-        self.waves += 1
 
     def keep_moves(self, moves: Sequence[Move], is_canary: bool = False) -> None:
         """Keep moves that have ended, or that were refused before they started."""
+        self.waves += bool(moves)
         for made in moves:
             planned: Value = next((one["move"] for one in self.pending if one["move"]["worker"] == made["worker"]), {})
             move = {key: value for key, value in made.items() if key != "wave"}

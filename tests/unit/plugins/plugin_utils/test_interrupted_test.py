@@ -23,8 +23,13 @@ def test_ctrl_c_names_the_unfinished_test(monkeypatch: pytest.MonkeyPatch, tmp_p
     nothing: Any = None
     interrupted = Trial(nothing, nothing, Facts(World().settings))
 
-    with pytest.raises(KeyboardInterrupt), trial._as_window(interrupted, tmp_path):
-        os.kill(os.getpid(), signal.SIGINT)
+    # A shell starts background jobs with this signal ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), trial._as_window(interrupted, tmp_path):
+            os.kill(os.getpid(), signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
     (text,) = shown
     assert f"is unfinished in {tmp_path}, and holds the lock of the cluster" in text
