@@ -36,6 +36,7 @@ STUNS = st.lists(st.sampled_from([1.0, 30.0, 60.0, 90.0, 200.0]), max_size=4)
 PEOPLE = ["kill", "kill", "kill", *sorted(ACTS)]
 # A rollout has some 60 points without a job, and 250 around one.
 # The clock is set an hour forward, or back, soon after the first run begins.
+SOON_SET = 2400.0
 ZONES = ["", "", "STD0DST-1,J1/0:50,J300", "STD0DST-1,J300,J1/1:50"]
 ENDS = st.tuples(st.sampled_from([0.0, 2400.0, 3600.0, 14400.0]), st.booleans())
 POINTS = st.one_of(st.integers(0, 60), st.integers(0, 250))
@@ -80,24 +81,9 @@ def between_runs(act: Callable[[SimulatedCalls, str], None]) -> Callable[[SiteMa
     return lambda machine, host: act(SimulatedCalls(machine.site, "nobody", {}), host)
 
 
-BETWEEN_RUNS = (
-    "alarm",
-    "takes",
-    "remediates",
-    "loses",
-    "moves",
-    "arrives",
-    "finishes",
-    "dies",
-    "sets_clock",
-    "sets_guest_clock",
-    "starts_beside",
-    "ends_beside",
-    "acknowledges",
-    "ages",
-    "asks_to_pause",
-    "asks_to_end",
-)
+BETWEEN_RUNS = ["alarm", "takes", "remediates", "loses", "moves", "arrives", "finishes", "dies", "sets_clock"]
+BETWEEN_RUNS += ["sets_guest_clock", "starts_beside", "ends_beside", "acknowledges", "ages"]
+BETWEEN_RUNS += ["asks_to_pause", "asks_to_end"]
 
 
 def waits(machine: SiteMachine, _host: str) -> None:
@@ -267,6 +253,15 @@ class SiteMachine(RuleBasedStateMachine):
         for act in events:
             self.another_user(act, host)
         self.change_hosts({}, end, under_training=True)
+
+    @rule(seconds=st.sampled_from([2400.0, 4500.0]))
+    @precondition(lambda self: self.site.zone and self.site.clock < SOON_SET)
+    def open_a_window_in_the_night_of_a_time_change(self, seconds: float) -> None:
+        """A window has the time of day as its end that clocks show after they were set."""
+        self.start_job_if_none()
+        self.request_profile(1, leaves=True)
+        self.site.pass_time(SOON_SET - self.site.clock)
+        self.change_hosts({}, End.after(self.site, seconds, is_date=False), under_training=True)
 
     @rule(point=st.integers(20, 250), act=st.sampled_from(["alarm", "dies"]), host=st.sampled_from(HOSTS))
     def fail_a_window_and_its_release(self, point: int, act: str, host: str) -> None:

@@ -110,11 +110,12 @@ class SimulatedCalls(MortalWorld):
             return failed(f"{CLUSTER}: could not take its lock: {decision.refusal}")
         if decision.write:
             site.holder, site.request = "" if is_free else self.run, decision.write.request
+            site.asked = site.request if is_free else site.asked
             site.expires = site.clock + LOCK_SECONDS
         # A pause does not last.
         self.polls += site.request == "pause"
         if self.polls > MOST_POLLS:
-            self.polls, site.request = 0, ""
+            self.polls, site.request, site.asked = 0, "", ""
         return {"state": {"run": site.holder or None, "request": site.request, "requester": "carol"}}
 
     def cluster_info(self, options: Result) -> Result:
