@@ -101,16 +101,18 @@ class SimulatedCalls(MortalWorld):
         # Whether a run has ended is known only where it ran.
         is_others = site.holder not in ("", self.run) and site.holder.split()[-1] != self.run.split()[-1]
         now, until = (datetime.fromtimestamp(at, UTC) for at in (site.clock, site.expires))
-        held = LockRecord(site.holder, site.holder, now, until, request=site.request, requester="carol", free=False)
-        request = LockRequest(self.run, self.run, int(LOCK_SECONDS))
+        noted = {"note": site.note, "request": site.request, "requester": "carol", "free": not site.holder}
+        held = LockRecord(site.holder, site.holder, now, until, **noted)
+        request = LockRequest(self.run, self.run, int(LOCK_SECONDS), note=options.get("note") or "")
         is_free = options.get("state") == "free"
         rule = release if is_free else hold
-        decision = rule(held if site.holder else None, request, now, dead=not is_others and site.holder != self.run)
+        decision = rule(held, request, now, dead=not is_others and site.holder != self.run)
         if decision.refusal:
             return failed(f"{CLUSTER}: could not take its lock: {decision.refusal}")
         if decision.write:
+            site.asked = "" if is_free and site.note else site.asked
             site.holder, site.request = "" if is_free else self.run, decision.write.request
-            site.asked = site.request if is_free else site.asked
+            site.note = decision.write.note
             site.expires = site.clock + LOCK_SECONDS
         # A pause does not last.
         self.polls += site.request == "pause"

@@ -55,7 +55,8 @@ class Site:
     # The request of another user to the window, and when it was made.
     requested_at: float = math.inf
     request: str = ""
-    # The request that no run has answered yet, also if its record was lost.
+    # The progress in the record of the lock; the request that no run has answered yet, also if its record was lost.
+    note: str = ""
     asked: str = ""
     # The hosts that the present run chose.
     chosen: tuple[str, ...] = ()
@@ -160,7 +161,7 @@ class Site:
                 raise Violation(f"{what}, with a rank of the job in {place}")
         if self.requires_ack and self.job and self.job.is_running and self.run_began - self.acknowledged > ACK_SECONDS:
             raise Violation(f"{what}, and the owner of the job agreed at {self.acknowledged:.0f}")
-        if self.asked and self.requested_at < self.run_began:
+        if self.asked and self.requested_at <= self.run_began:
             raise Violation(f"{what}, although {self.asked} was requested at {self.requested_at:.0f}")
 
     def must_be_in_time(self, what: str) -> None:

@@ -88,11 +88,11 @@ def hold(
         renewed = _record(desired, current.since, now)
         return LockDecision(replace(renewed, note=note, request=current.request, requester=current.requester))
     taken = _record(desired, now, now)
-    if current is None or current.free:
+    if current is None or (current.free and not desired.note):
         return LockDecision(taken)
     # A window that another controller continues obeys what users requested meanwhile.
     kept = LockDecision(replace(taken, request=current.request, requester=current.requester))
-    return _take_over(current, desired, now, kept, dead=dead, alive=alive and not mine)
+    return kept if current.free else _take_over(current, desired, now, kept, dead=dead, alive=alive and not mine)
 
 
 def release(
@@ -101,7 +101,10 @@ def release(
     """Release the lock of this run; release that of another run only by force, or if that run has ended."""
     if current is None or current.free:
         return LockDecision()
-    freed = LockDecision(LockRecord(desired.owner, desired.run, now, now, free=True))
+    # A rollout, whose lock has no note, leaves a request to the window that the same run continues next.
+    request, requester = ("", "") if current.note else (current.request, current.requester)
+    record = LockRecord(desired.owner, desired.run, now, now, free=True, request=request, requester=requester)
+    freed = LockDecision(record)
     if current.run == desired.run:
         return freed
     return _take_over(current, desired, now, freed, dead=dead, alive=alive)

@@ -155,3 +155,16 @@ def test_a_record_shows_no_character_that_controls_a_terminal(key: str) -> None:
     assert record is not None
     shown = f"{record} {record.note} {record.request} {record.requester}"
     assert shown.isprintable() and "bob__" in shown
+
+
+@pytest.mark.parametrize(("note", "kept"), [("", "end"), ("1of4", "")], ids=["rollout", "window"])
+def test_release_leaves_a_request_that_no_window_read(note: str, kept: str) -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    held = lock_rules.LockRecord("a", "one", now, now, note=note, request="end", requester="carol")
+
+    freed = lock_rules.release(held, lock_rules.LockRequest("a", "one", 60), now, dead=False).write
+    window = lock_rules.hold(freed, lock_rules.LockRequest("a", "one", 60, note="0of4"), now, dead=False).write
+    other = lock_rules.hold(freed, lock_rules.LockRequest("a", "two", 60), now, dead=False).write
+
+    assert freed and freed.free and window and other
+    assert (freed.request, window.request, other.request) == (kept, kept, "")
