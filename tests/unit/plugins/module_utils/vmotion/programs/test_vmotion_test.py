@@ -107,10 +107,9 @@ def test_a_job_that_another_machine_does_not_have_has_not_died() -> None:
 def test_each_single_death_among_moves_at_once_leads_to_the_same_end() -> None:
     for world, facts in histories(lambda deaths: World(deaths, max_moves=2), World.to_the_end, pairs=100):
         assert sorted(moved(world)) == ["w1", "w2"]
-        assert sorted((move["worker"], move["ok"], move["wave"]) for move in facts.moves) == [
-            ("w1", True, 1),
-            ("w2", True, 1),
-        ]
+        # A move that the dead controller requested and the server never got is made in another wave.
+        waves = [move["wave"] for move in facts.moves]
+        assert all(move["ok"] for move in facts.moves) and waves in ([1, 1], [1, 2]), waves
         assert verdict_input(facts)["facts"]["transport"] == [BOTH] * 2
         assert facts.others == [] and world.is_clean and world.outcome == ""
 
