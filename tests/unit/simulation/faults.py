@@ -154,7 +154,7 @@ def asks_to_pause(calls: SimulatedCalls, _host: str, request: str = "pause") -> 
     """Another user writes a request into the lock that a run holds."""
     site = calls.site
     if site.holder.startswith("run ") and site.clock < site.expires:
-        site.request, site.asked, site.requested_at = request, request, site.clock
+        site.request, site.pending, site.requested_at = request, request, site.clock
 
 
 def asks_to_end(calls: SimulatedCalls, host: str) -> None:

@@ -110,14 +110,14 @@ class SimulatedCalls(MortalWorld):
         if decision.refusal:
             return failed(f"{CLUSTER}: could not take its lock: {decision.refusal}")
         if decision.write:
-            site.asked = "" if is_free and site.note else site.asked
+            site.pending = "" if is_free and site.note else site.pending
             site.holder, site.request = "" if is_free else self.run, decision.write.request
             site.note = decision.write.note
             site.expires = site.clock + LOCK_SECONDS
         # A pause does not last.
         self.polls += site.request == "pause"
         if self.polls > MOST_POLLS:
-            self.polls, site.request, site.asked = 0, "", ""
+            self.polls, site.request, site.pending = 0, "", ""
         return {"state": {"run": site.holder or None, "request": site.request, "requester": "carol"}}
 
     def cluster_info(self, options: Result) -> Result:

@@ -57,7 +57,7 @@ class Site:
     request: str = ""
     # The progress in the record of the lock; the request that no run has answered yet, also if its record was lost.
     note: str = ""
-    asked: str = ""
+    pending: str = ""
     # The hosts that the present run chose.
     chosen: tuple[str, ...] = ()
     # The run directory of the job of the present window.
@@ -161,8 +161,8 @@ class Site:
                 raise Violation(f"{what}, with a rank of the job in {place}")
         if self.requires_ack and self.job and self.job.is_running and self.run_began - self.acknowledged > ACK_SECONDS:
             raise Violation(f"{what}, and the owner of the job agreed at {self.acknowledged:.0f}")
-        if self.asked and self.requested_at <= self.run_began:
-            raise Violation(f"{what}, although {self.asked} was requested at {self.requested_at:.0f}")
+        if self.pending and self.requested_at <= self.run_began:
+            raise Violation(f"{what}, although {self.pending} was requested at {self.requested_at:.0f}")
 
     def must_be_in_time(self, what: str) -> None:
         """Refuse what a window starts after its end."""
