@@ -157,7 +157,10 @@ class JobSearch:
             return
 
         def booting() -> dict[str, float]:
-            unread = self._unread_guests(found)["unread"]
+            try:
+                unread = self._unread_guests(found)["unread"]
+            except CollectionError:
+                return {}  # the refusal asks vCenter again, after the answers of the workers are shown
             return {guest["name"]: guest["boots"] for guest in unread if guest["boots"]}
 
         def have_booted() -> bool:

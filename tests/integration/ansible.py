@@ -86,8 +86,8 @@ class Ansible:
             **os.environ,
             **environment,
             "ANSIBLE_HOME": str(ROOT / ".ansible"),
-            # By default it is in the home of the user, who need not have one.
-            "ANSIBLE_REMOTE_TEMP": str(folder / "remote"),
+            # By default it is in the home of the user, who need not have one. One value for all keeps processes warm.
+            "ANSIBLE_REMOTE_TEMP": str(ROOT / ".ansible" / "remote"),
             "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".ansible" / "collections"),
             "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
             "ANSIBLE_NOCOLOR": "1",
