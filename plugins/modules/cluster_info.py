@@ -113,7 +113,7 @@ cluster:
   type: dict
   contains:
     name: {description: Its name., type: str}
-    id: {description: The id of the cluster in vCenter, which stays the same when it is renamed., type: str}
+    id: {description: "The id of the cluster in vCenter, which stays the same when it is renamed.", type: str}
     vcenter: {description: "C(version), C(build), C(instance_uuid) and C(time) of vCenter.", type: dict}
     options: {description: "Options of vCenter for the collection, such as C(vgpu.hotmigrate.enabled).", type: dict}
     image_managed: {description: Whether vLCM keeps the hosts to an image., type: bool}

@@ -22,8 +22,6 @@ from .planner import GROUP, HOST, SWITCH
 
 PARALLEL = 16
 SETTLE_SECONDS = 15
-# Another cluster that builds or removes the same switch at this time causes these faults.
-RACES = (vim.fault.AlreadyExists, vim.fault.ConcurrentAccess, vim.fault.DuplicateName)
 ATTEMPTS = 5
 MACHINES = ("name", "network", "runtime.powerState", "runtime.host", "config.hardware.device")
 
@@ -83,7 +81,8 @@ class Fabric:
 
     def _rest(self, error: CollectionError) -> Plan:
         """Return the plan of the remaining changes after a race; for other errors, raise the error."""
-        if not is_caused_by(error, *RACES):
+        # Another cluster that builds or removes the same switch at this time causes these faults.
+        if not is_caused_by(error, vim.fault.AlreadyExists, vim.fault.ConcurrentAccess, vim.fault.DuplicateName):
             raise error
         rest = self.plan(self.read())
         if rest.unmet:

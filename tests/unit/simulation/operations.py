@@ -55,6 +55,8 @@ OPTIONS: dict[str, Any] = {
     "warm_timeout": 600,
     "limits": {"max_gap_s": MAX_GAP_S},
 }
+# The plays that are tasks of roles.
+TASKS = ("rollback", "teardown")
 OBSERVATION = {"observe": {"seconds": 60, "keep": 150}, "duration": 600, "drs_override": "", "guest_checks": False}
 
 
@@ -167,7 +169,7 @@ class Team:
         end: End | None = None,
     ) -> Outcome:
         """Run the playbook hosts, as its role does: plan, then roll out, then open a window for the rest."""
-        self.site.most, self.site.chosen, self.end = most, tuple(only), end or End()
+        self.site.most, self.end = most, end or End()
         own: dict[str, Any] = {"not_after": self.end.text, "notify": [{"command": ["tell"]}]}
         limits = {**own, **(window or {})} if under_training else {}
         self.site.requires_ack = bool(limits.get("requires_ack"))
@@ -176,7 +178,7 @@ class Team:
         how = HostChangeOptions(CLUSTER, self.site.requested.option, max_out_of_service=most, image=image)
         options = RolloutOptions(how, only, around_job=under_training, window=limits)
         name = "hosts around a job" if under_training else "hosts"
-        return self._played(name, faults, lambda calls: self._change(calls, options))
+        return self._played(name, faults, lambda calls: self._change(calls, options), only)
 
     def vmotion_test(self, faults: Faults | None = None) -> Outcome:
         """Run the playbook vmotion_test."""
@@ -194,9 +196,11 @@ class Team:
         """Return the name of the last run."""
         return f"run {self.runs} {self.controller}"
 
-    def _played(self, name: str, faults: Faults | None, play: Callable[[SimulatedCalls], Outcome]) -> Outcome:
-        """Run a playbook as the next run, whose faults come at their points."""
-        self.runs += 1
+    def _played(
+        self, name: str, faults: Faults | None, play: Callable[[SimulatedCalls], Outcome], only: Sequence[str] = ()
+    ) -> Outcome:
+        """Run a playbook as the next run, whose faults come at their points, for the chosen hosts."""
+        self.runs, self.site.chosen = self.runs + 1, tuple(only)
         calls = SimulatedCalls(self.site, self.run, faults or {})
         self.site.rules_read.clear()
         self.site.run_began, self.site.is_window, self.site.ends_at = self.site.clock, False, math.inf
@@ -205,7 +209,8 @@ class Team:
             with patch.object(observer_clock, "time", SiteTime(self.site)), in_zone(self.site.zone):
                 outcome = play(calls)
         except Interrupted:
-            is_free = calls.last_call == ("cluster_lock", "free") or self.site.holder != calls.run
+            # The tasks of a role, unlike a program, leave the lock to the next run of this controller.
+            is_free = name in TASKS or calls.last_call == ("cluster_lock", "free") or self.site.holder != calls.run
             assert is_free, f"Ctrl-C left the lock, after {calls.last_call[0]}"
             outcome = Outcome(is_interrupted=True)
         except (Killed, ControllerGone):
