@@ -151,9 +151,9 @@ def ages(calls: SimulatedCalls, _host: str) -> None:
 
 
 def asks_to_pause(calls: SimulatedCalls, _host: str, request: str = "pause") -> None:
-    """Another user writes a request into the lock that a run holds."""
+    """Another user writes a request into the lock that a window holds."""
     site = calls.site
-    if site.holder.startswith("run ") and site.clock < site.expires:
+    if site.holder.startswith("run ") and site.note and site.clock < site.expires:
         site.request, site.pending, site.requested_at = request, request, site.clock
 
 
