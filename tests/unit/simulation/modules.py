@@ -101,7 +101,12 @@ class SimulatedCalls(MortalWorld):
         # Whether a run has ended is known only where it ran.
         is_others = site.holder not in ("", self.run) and site.holder.split()[-1] != self.run.split()[-1]
         now, until = (datetime.fromtimestamp(at, UTC) for at in (site.clock, site.expires))
-        noted = {"note": site.note, "request": site.request, "requester": "carol", "free": not site.holder}
+        noted: dict[str, Any] = {
+            "note": site.note,
+            "request": site.request,
+            "requester": "carol",
+            "free": not site.holder,
+        }
         held = LockRecord(site.holder, site.holder, now, until, **noted)
         request = LockRequest(self.run, self.run, int(LOCK_SECONDS), note=options.get("note") or "")
         is_free = options.get("state") == "free"
