@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,12 @@ def data(name: str) -> Any:
 def value(name: str, stub: Any = None) -> Any:
     """Return a fixture in the XML of the API."""
     return value_of(text(name), stub)
+
+
+@cache
+def config_options() -> dict[str, Any]:
+    """Return the options of virtual machines that a real ESXi 9.0 reported, by hardware version."""
+    return {option.version: option for option in value("vm_operator/config_options.xml")}
 
 
 def ruby(name: str) -> Any:

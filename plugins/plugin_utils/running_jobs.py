@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from typing import Any
 
@@ -157,21 +157,21 @@ class JobSearch:
             return
 
         def booting() -> dict[str, float]:
-            try:
-                unread = self._unread_guests(found)["unread"]
-            except CollectionError:
-                return {}  # the refusal asks vCenter again, after the answers of the workers are shown
+            unread = self._unread_guests(found)["unread"]
             return {guest["name"]: guest["boots"] for guest in unread if guest["boots"]}
 
         def have_booted() -> bool:
             found.update(self._ask([worker for worker, answer in found.items() if "jobs" not in answer]))
             return not booting()
 
-        if waiting := booting():
+        try:
+            waiting = booting()
+        except CollectionError:
+            return  # the refusal asks vCenter again, after the answers of the workers are shown
+        if waiting:
             seconds = max(waiting.values())
             self._calls.show(f"waits at most {seconds:.0f} s for guests that boot: {', '.join(waiting)}")
-            with observer_clock.running():
-                Program(MemoryJournal(), self._calls).wait(have_booted, seconds)
+            self._await(have_booted, seconds)
 
     def _after_waiting(self, found: dict[str, Result]) -> str:
         """Wait for the end of the jobs, and return why the change is still refused; empty if they have ended."""
@@ -183,11 +183,13 @@ class JobSearch:
             found.update(self._ask(list(interruption.busy(found))))
             return not interruption.busy(found)
 
-        with observer_clock.running():
-            is_over = Program(MemoryJournal(), calls).wait(have_ended, seconds)
-        if not is_over:
+        if not self._await(have_ended, seconds):
             calls.show(f"{', '.join(interruption.busy(found))}: the training job still runs after {seconds} s.")
         return interruption.refusal(found, self._given["remedies"])
+
+    def _await(self, condition: Callable[[], bool], seconds: float) -> bool:
+        with observer_clock.running():
+            return Program(MemoryJournal(), self._calls).wait(condition, seconds)
 
 
 def _without(worker: str, answer: Result) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -60,7 +59,9 @@ class FakeWorkerCluster(WorkerCluster):
         self.refreshed.append(set(names))
 
     def limits(self, one: Machine, host: str) -> HardwareLimits:
-        return recorded_limits().get(str(one["config.version"]), HardwareLimits())
+        version = str(one["config.version"])
+        option = recorded.config_options().get(version)
+        return limits_of(version, option) if option else HardwareLimits()
 
     def groups(self, host: str) -> list[str]:
         return sorted(self._offered.get(host, []))
@@ -73,13 +74,6 @@ class FakeWorkerCluster(WorkerCluster):
 
 
 STORE = vim.Datastore("datastore-1")
-
-
-@cache
-def recorded_limits() -> dict[str, HardwareLimits]:
-    """The limits by hardware version that a real ESXi 9.0 reported."""
-    options = recorded.value("vm_operator/config_options.xml")
-    return {option.version: limits_of(option.version, option) for option in options}
 
 
 def disk(folder: str, file: str = "", unit: int = 0, *, store: str = "store", **more: Any) -> Any:

@@ -119,8 +119,7 @@ class FakeVcenter:
 
 
 def _config_option(spec: Any) -> Any:
-    options = recorded.value("vm_operator/config_options.xml")
-    return next(option for option in options if option.version == spec.key)
+    return recorded.config_options()[spec.key]
 
 
 class FakeFields:

@@ -267,8 +267,8 @@ def replies_choose_nothing(checkout: Checkout) -> Iterator[str]:
     """How a node is reached comes from the inventory, and only one place, which checks the name, sets a user."""
     for source in checkout.plugins:
         for node in ast.walk(source.tree):
-            is_user = isinstance(node, ast.Attribute) and node.attr == "become_user"
-            if is_user and isinstance(node.ctx, ast.Store) and source.name != BECOMES:  # type: ignore[attr-defined]
+            sets = isinstance(node, ast.Attribute) and node.attr == "become_user" and isinstance(node.ctx, ast.Store)
+            if sets and source.name != BECOMES:
                 yield f"{source.where(node)}: only {BECOMES} sets the user of a module"
             of = _owner_of_reach(node)
             if of and re.split(r"\[|\.get", of)[0] not in INVENTORY:
@@ -279,9 +279,8 @@ def _owner_of_reach(node: ast.AST) -> str:
     """Return the expression whose key ``reach`` is read; empty for other nodes."""
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
         return ast.unparse(node.value) if ast.unparse(node.slice) == "'reach'" else ""
-    is_get = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get"
-    if is_get and node.args and ast.unparse(node.args[0]) == "'reach'":  # type: ignore[attr-defined]
-        return ast.unparse(node.func.value)  # type: ignore[attr-defined]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+        return ast.unparse(node.func.value) if node.args and ast.unparse(node.args[0]) == "'reach'" else ""
     return ""
 
 

@@ -59,7 +59,7 @@ from plugins.module_utils.workers.capacity import machines
 from plugins.module_utils.workers.placement import gpu_slots, host_room, mmio
 from plugins.module_utils.workers.placement.gpu_models import fits_profile
 from plugins.plugin_utils.follow import Follower
-from tests.fakes import foreign
+from tests.fakes import foreign, hardware, worker_cluster
 from tests.fakes.foreign import json_text, lines, mangled, text
 
 Strategy = st.SearchStrategy[Any]
@@ -158,7 +158,9 @@ def built_on(value: str) -> Any:
 
 
 def recorded_disks(value: str) -> Any:
-    return foreign_disks._entries(SimpleNamespace(extra={foreign_disks.RECORD: value}))  # type: ignore[arg-type]
+    return foreign_disks._entries(
+        worker_cluster.machine(config__extraConfig=hardware.settings(dml__vsphere__disks=value))
+    )
 
 
 def marked(value: str) -> Any:

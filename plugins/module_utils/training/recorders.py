@@ -266,16 +266,9 @@ def _ranks_of(dumps: Dumps) -> dict[int, Rank]:
     for rank, dump in dumps.items():
         for entry in _entries(dump):
             callers.setdefault(_names(entry), set()).add(rank)
-    pairs = {(rank, _names(entry)) for rank, dump in dumps.items() for entry in _entries(dump) if entry.get("is_p2p")}
-    with_pairs = {names for _rank, names in pairs}
-    found = {}
-    for rank, dump in dumps.items():
-        groups = {
-            **{names: Group(names[0], _title(names), tuple(sorted(ranks))) for names, ranks in callers.items()},
-            **own[rank],
-        }
-        found[rank] = _rank(rank, dump, groups, with_pairs)
-    return found
+    with_pairs = {_names(entry) for dump in dumps.values() for entry in _entries(dump) if entry.get("is_p2p")}
+    called = {names: Group(names[0], _title(names), tuple(sorted(ranks))) for names, ranks in callers.items()}
+    return {rank: _rank(rank, dump, {**called, **own[rank]}, with_pairs) for rank, dump in dumps.items()}
 
 
 def _rank(rank: int, dump: Mapping[str, Any], groups: Mapping[tuple[str, str], Group], with_pairs: set[Any]) -> Rank:
@@ -292,11 +285,10 @@ def _rank(rank: int, dump: Mapping[str, Any], groups: Mapping[tuple[str, str], G
         calls.append(call)
         if not call.is_pair:
             latest[call.group] = max(call.number, latest.get(call.group, -1))
+    titles = {(name, _title((name, desc))) for name, desc in with_pairs}
     for number, group in by_id.items():
         last = status.get(number, {}).get("last_enqueued_collective")
-        if isinstance(last, int) and (group.name, group.title) not in {
-            (name, _title((name, desc))) for name, desc in with_pairs
-        }:
+        if isinstance(last, int) and (group.name, group.title) not in titles:
             latest[group] = max(last, latest.get(group, -1))
     return Rank(rank, calls, latest)
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The disks of a worker, and those attached to it that belong to somebody else: data of a user, a volume of Kubernetes.
+"""The disks of a worker, and attached disks that are foreign: data of a user, a volume of Kubernetes.
 
 vSphere deletes a virtual machine with all its disks, so foreign disks are detached first. The file of a disk does not
 show whose it is: the vSphere Client puts a disk of a user into the folder of the virtual machine, with a name like
@@ -23,15 +23,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ..errors import StillDiffers
-from ..vsphere import properties, tasks
-from ..vsphere.faults import translating_faults
+from ..vsphere import properties
 from ..vsphere.sdk import vim
 from .capacity import machines
 from .machine import HOME, Machine
 
 RECORD = "dml.vsphere.disks"
 MULTI_WRITER = "sharingMultiWriter"
-SECONDS = 600
 _PLACE = "place "
 
 
@@ -43,8 +41,7 @@ def own(machine: Machine) -> list[Any]:
 
 def attached(machine: Machine) -> list[Any]:
     """Return the foreign disks of a virtual machine."""
-    mine = _own_among(machine, _disks(machine))
-    return [disk for disk in _disks(machine) if disk not in mine]
+    return _foreign_among(machine, _disks(machine))
 
 
 def files(disks: Iterable[Any]) -> str:
@@ -57,7 +54,7 @@ def in_snapshots(machine: Machine) -> list[Any]:
     refs = list(_snapshots(machine["snapshot"].rootSnapshotList)) if machine["snapshot"] else []
     read = properties.read_many(machine.session, refs, (machines.DEVICES,)).values()
     kept = [machines.devices(values, vim.vm.device.VirtualDisk) for values in read]
-    foreign = [disk for disks in kept for disk in disks if disk not in _own_among(machine, disks)]
+    foreign = [disk for disks in kept for disk in _foreign_among(machine, disks)]
     return list({_file(disk): disk for disk in foreign}.values())
 
 
@@ -107,10 +104,7 @@ def detach(machine: Machine) -> None:
 
 
 def _reconfigure(machine: Machine, tried: str, **changes: Any) -> None:
-    spec = vim.vm.ConfigSpec(changeVersion=machine["config.changeVersion"], **changes)
-    with translating_faults(machine.name, tried):
-        task = machine.ref.ReconfigVM_Task(spec)
-    tasks.wait(machine.session, tasks.Started(task, machine.name, tried), SECONDS)
+    machine.reconfigure(vim.vm.ConfigSpec(changeVersion=machine["config.changeVersion"], **changes), tried)
     machine.refresh()
 
 
@@ -127,6 +121,11 @@ def _own_among(machine: Machine, disks: Sequence[Any]) -> list[Any]:
     # A copy of a disk's file has the UUID of the disk.
     same = collections.Counter(map(_identity, disks))
     return [disk for disk in private if known & _names(disk) and same[_identity(disk)] == 1]
+
+
+def _foreign_among(machine: Machine, disks: Sequence[Any]) -> list[Any]:
+    mine = _own_among(machine, disks)
+    return [disk for disk in disks if disk not in mine]
 
 
 def _recorded(machine: Machine, disks: Iterable[Any]) -> set[str] | None:

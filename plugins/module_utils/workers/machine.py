@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..vsphere import properties
+from ..vsphere import properties, tasks
+from ..vsphere.faults import translating_faults
 from ..vsphere.options import extra_config
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
@@ -44,6 +45,7 @@ PATHS = (
 )
 GROUPS = "config.deviceGroups"
 GROUPS_SINCE = (8, 0, 0, 1)
+RECONFIGURE_SECONDS = 600
 # The properties of virtual machines that are not workers of the call: the resources that they use on their hosts.
 HOLDING = (
     "name",
@@ -106,6 +108,12 @@ class Machine:
         """Its network cards, without SR-IOV functions of the host."""
         fixed = vim.vm.device.VirtualSriovEthernetCard
         return [card for card in self.devices(vim.vm.device.VirtualEthernetCard) if not isinstance(card, fixed)]
+
+    def reconfigure(self, spec: Any, tried: str, remedy: str = "") -> None:
+        """Change its configuration, and wait until the server has done so."""
+        with translating_faults(self.name, tried, remedy):
+            task = self.ref.ReconfigVM_Task(spec)
+        tasks.wait(self.session, tasks.Started(task, self.name, tried, remedy), RECONFIGURE_SECONDS)
 
     def refresh(self) -> None:
         """Read it again."""

@@ -11,7 +11,6 @@ from typing import Any
 from ..errors import NotFound, Refused, StillDiffers
 from ..plan import POWER_OFF, Plan
 from ..vsphere import tasks
-from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import vim
 from . import (
     candidate_hosts,
@@ -49,7 +48,6 @@ COLD = (
 # A reconfiguration does not change these.
 ELSEWHERE = ("exists", "folder", "host", "power", "mark", "address")
 CHANGED_MEANWHILE = "another client changed the VM meanwhile, or the host lacks the requested resources; run again"
-RECONFIGURE_SECONDS = 600
 LARGE_BAR_GB = 64
 
 
@@ -268,10 +266,7 @@ class Worker:
             return
         self._report("gets its hardware")
         before = spec.changeVersion = machine["config.changeVersion"]
-        with translating_faults(self.target, "reconfigure it", CHANGED_MEANWHILE):
-            task = machine.ref.ReconfigVM_Task(spec)
-        started = tasks.Started(task, self.target, "reconfigure it", CHANGED_MEANWHILE)
-        tasks.wait(self.cluster.session, started, RECONFIGURE_SECONDS)
+        machine.reconfigure(spec, "reconfigure it", CHANGED_MEANWHILE)
         machine.refresh()
         if before and machine["config.changeVersion"] == before:
             # If it started now, it would have to be shut down again for the missing changes.

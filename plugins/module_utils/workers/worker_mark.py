@@ -8,9 +8,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..vsphere import custom_fields, tasks
+from ..vsphere import custom_fields
 from ..vsphere.escaped_names import plain
-from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from .machine import Machine
@@ -25,7 +24,6 @@ UNCONFIRMED = (
     f"its advanced setting {CONFIRMATION} does not confirm its mark: another user wrote or changed the mark,"
     " it was restored from a backup, or an earlier release of this collection made it a worker"
 )
-WITHDRAW_SECONDS = 600
 
 
 def read(definitions: Sequence[Any], values: Sequence[Any] | None) -> dict[str, Any] | None:
@@ -61,11 +59,8 @@ def withdraw(machine: Machine) -> None:
     """Remove the confirmation from a machine that is no longer a worker."""
     if CONFIRMATION not in machine.extra:
         return
-    tried = "remove the confirmation of its mark"
     spec = vim.vm.ConfigSpec(extraConfig=[vim.option.OptionValue(key=CONFIRMATION, value="")])
-    with translating_faults(machine.name, tried):
-        task = machine.ref.ReconfigVM_Task(spec)
-    tasks.wait(machine.session, tasks.Started(task, machine.name, tried), WITHDRAW_SECONDS)
+    machine.reconfigure(spec, "remove the confirmation of its mark")
 
 
 def write(session: Session, ref: object, target: str, mark: Mapping[str, Any] | None) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +25,14 @@ def newest_checkpoint(name: str, folder: str, patterns: Sequence[str], required:
     removed by then, or a part of a copy that was killed.
     """
     outputs = Path(folder)
-    files, kept = _files(outputs), _kept(outputs)
+    files, manifest = _files(outputs), _manifest(outputs)
+    kept = _kept(manifest)
     current = [file for file in files if not kept or file.path in kept]
     left_out = [f"/{glob.escape(file.path)}" for file in files if file not in current]
     facts = {"has_files": bool(current), "left_out": left_out}
     try:
         found = candidates(current, patterns)
-        choice = choose(name, found, lambda file: fault(outputs, file, _ranks(outputs, file)))
+        choice = choose(name, found, lambda file: fault(outputs, file, _ranks(manifest, file)))
     except Refused as refusal:
         if required:
             raise
@@ -48,16 +49,15 @@ def _manifest(outputs: Path) -> dict[str, Any]:
         return {}
 
 
-def _ranks(outputs: Path, file: OutputFile) -> int:
+def _ranks(manifest: Mapping[str, Any], file: OutputFile) -> int:
     """Return the number of ranks that wrote a checkpoint; 0 if it is unknown, as that of an earlier run."""
-    manifest = _manifest(outputs)
     began, each = number(manifest.get("started")), number(manifest.get("ranks_per_node"))
     return 0 if began is None or each is None or file.modified < began else len(manifest["nodes"]) * int(each)
 
 
-def _kept(outputs: Path) -> set[str]:
+def _kept(manifest: Mapping[str, Any]) -> set[str]:
     """Return the paths of the outputs at the end of the run, from its manifest; empty if it has none."""
-    listed = _manifest(outputs).get("end", {}).get("outputs")
+    listed = manifest.get("end", {}).get("outputs")
     return {str(each.get("path")) for each in listed if isinstance(each, dict)} if isinstance(listed, list) else set()
 
 
