@@ -49,7 +49,7 @@ def run(folder: Path, playbook: Path | str, *arguments: str) -> Outcome:
 @pytest.mark.parametrize(
     "playbook", ["train", "runs", "stop", "observe", "fabric_check", "kubernetes", "guests", "own"]
 )
-def test_a_fact_named_like_a_variable_ends_the_run_and_names_the_node(tmp_path: Path, playbook: str) -> None:
+def test_run_refuses_facts_named_like_variables(tmp_path: Path, playbook: str) -> None:
     own = tmp_path / "own.yml"
     own.write_text(yaml.safe_dump(ROLE))
     extra = ["-e", "training_name=one", "-e", "interrupt_training=true", "-e", f"training_results={tmp_path}"]

@@ -243,7 +243,7 @@ class Dataset:
 @pytest.mark.parametrize(
     "file", ["[shared] worker01/dataset.vmdk", "[shared] worker01/worker01_2.vmdk", "[nfs] worker01/worker01_1.vmdk"]
 )
-def test_a_disk_of_a_user_is_kept_when_its_worker_is_deleted(place: Simulator, ansible: Ansible, file: str) -> None:
+def test_absent_keeps_disks_of_users(place: Simulator, ansible: Ansible, file: str) -> None:
     built = desired(1)
     built["workers"][0]["disks_gb"] = [10, 5]
     assert ansible.module("worker_vm", **built).rc == 0

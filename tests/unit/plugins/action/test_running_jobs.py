@@ -124,13 +124,13 @@ def test_a_run_waits_for_a_guest_that_boots(tmp_path: Path, answers_at: int, log
     assert sum("waits at most 60 s for guests that boot: w1" in line for line in world.lines) == (answers_at > 1)
 
 
-def test_a_job_of_a_guest_that_booted_refuses_the_change(tmp_path: Path) -> None:
+def test_change_refuses_a_job_on_a_booted_guest(tmp_path: Path) -> None:
     with pytest.raises(CollectionError, match="w1: the training job run one runs on this worker"):
         booting(tmp_path, Booting(3, [RUNNING])).answers()
 
 
 @pytest.mark.parametrize("given", [{"unread_is_idle": True}, {"around": {"launcher": "w1"}}, {"cluster": ""}])
-def test_a_run_that_need_not_know_the_jobs_waits_for_no_boot(tmp_path: Path, given: dict[str, Any]) -> None:
+def test_run_skips_the_wait_without_required_jobs(tmp_path: Path, given: dict[str, Any]) -> None:
     world = Booting(99, [])
     found = booting(tmp_path, world, **given)
     found._vars["ansible_play_hosts_all"] = ["w1"]

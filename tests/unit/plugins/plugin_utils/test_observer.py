@@ -158,7 +158,7 @@ def answering(answer: Callable[[socket.socket], None]) -> Iterator[int]:
         thread.join()
 
 
-def test_a_command_that_takes_too_long_ends_with_all_that_it_started(tmp_path: Path) -> None:
+def test_timed_out_command_ends_with_its_children(tmp_path: Path) -> None:
     script = f"sleep 600 & echo $! > {tmp_path}/child; wait"
 
     result = run_command(("sh", "-c", script), "{}", 2.0)

@@ -184,7 +184,7 @@ def test_requirements_that_look_like_a_key_are_read_if_included(tmp_path: Path) 
     assert packed_folder.requirements_of(str(folder), "key.txt", ["key.txt"]).startswith("-----BEGIN")
 
 
-def test_only_the_owner_reads_a_file_with_an_account_in_a_url(tmp_path: Path) -> None:
+def test_archive_hides_files_with_accounts_from_others(tmp_path: Path) -> None:
     folder = make(tmp_path / "one")
     (folder / "requirements.txt").write_text("--index-url https://user:token@pypi.example.com/simple\nsix\n")
     (folder / "requirements.txt").chmod(0o644)
@@ -203,7 +203,7 @@ def test_data_is_reached_over_no_link(tmp_path: Path) -> None:
     assert packed_folder.data_checksum(str(tmp_path / "real"), 100)["sha256"]
 
 
-def test_no_folder_is_packed_for_a_run_that_a_node_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reported_run_packs_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(make(tmp_path / "one"))
     sha256 = packed_folder.code_checksum(".", [])["sha256"]
     for folder, lacks in ((".", False), ("", True)):

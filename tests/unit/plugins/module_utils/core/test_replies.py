@@ -130,7 +130,7 @@ PRINTED: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
 
 
 @pytest.mark.parametrize(("name", "place"), [(name, at) for name in PRINTED for at in places(PRINTED[name][0])])
-def test_a_lie_in_any_printed_field_is_read_in_time(name: str, place: tuple[Any, ...]) -> None:
+def test_readers_read_false_fields_in_time(name: str, place: tuple[Any, ...]) -> None:
     honest_one, read_it = PRINTED[name]
     for lie in LIES:
         began = time.process_time()
@@ -154,7 +154,7 @@ def test_an_honest_reply_passes_the_door(module: str) -> None:
 @pytest.mark.parametrize(
     ("module", "place"), [(module, place) for module in replies.REPLIES for place in places(honest(module))]
 )
-def test_a_lie_in_any_field_becomes_a_declared_reply_or_a_failure(module: str, place: tuple[Any, ...]) -> None:
+def test_false_field_gives_a_declared_reply_or_failure(module: str, place: tuple[Any, ...]) -> None:
     for lie in LIES:
         began = time.process_time()
         report = with_lie(honest(module), place, lie)
@@ -207,7 +207,7 @@ def test_no_reply_has_the_way_to_a_node() -> None:
         assert found & reached <= ({"host"} if "job" in found else set()), module
 
 
-def test_a_reply_without_a_declaration_is_a_fault_of_the_collection() -> None:
+def test_undeclared_module_raises_an_error() -> None:
     with pytest.raises(KeyError):
         admitted("w1", "ansible.builtin.unknown", {}, dict)
 

@@ -271,7 +271,7 @@ def test_a_taking_that_is_interrupted_is_released(is_in_attempt: bool) -> None:
     assert not table.is_locked and values == {}
 
 
-def test_a_release_that_is_interrupted_lets_the_others_go_and_is_repeated_by_the_next_controller() -> None:
+def test_next_controller_repeats_an_interrupted_release() -> None:
     table, values, is_interrupted = Fragile(), dict[str, object](), [True]
 
     def close() -> None:
@@ -320,7 +320,7 @@ def smashed(p: Program, table: Fragile) -> list[object]:
     return [*known, cups.failure]
 
 
-def test_a_later_controller_takes_all_that_a_failed_attempt_has_written() -> None:
+def test_later_controller_takes_values_of_a_failed_attempt() -> None:
     table, values = Fragile(), dict[str, object]()
     first = smashed(Program(MortalJournal(table, values), table), table)
     assert first[:-1] == ["right", "saucer: could not find it: it is gone", 2] and "it broke" in str(first[-1])
@@ -332,7 +332,7 @@ def test_a_later_controller_takes_all_that_a_failed_attempt_has_written() -> Non
     assert again == first and table.log == ["lock", "unlock"], "it starts and takes nothing else"
 
 
-def test_an_effect_that_fails_again_forgets_nothing_that_was_written() -> None:
+def test_effect_that_fails_again_keeps_written_values() -> None:
     table, values = Fragile(), dict[str, object]()
     smashed(Program(MortalJournal(table, values), table), table)
     for name in ("failure of the cups", "released the locked door"):
@@ -350,7 +350,7 @@ def test_an_effect_that_fails_again_forgets_nothing_that_was_written() -> None:
     assert table.lines[-1] == again[-1] and values["failure of the cups"] == again[-1]
 
 
-def test_a_line_before_a_release_that_is_written_is_not_repeated() -> None:
+def test_line_before_a_written_release_is_shown_once() -> None:
     table, values = Table(), dict[str, object]()
 
     def run() -> None:

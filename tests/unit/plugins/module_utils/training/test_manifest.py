@@ -81,7 +81,7 @@ def test_a_comparison_shows_a_long_value_to_its_end() -> None:
     assert any("--a" in line and "--b" in line for line in lines) and not any("..." in line for line in lines)
 
 
-def test_a_comparison_of_own_programs_has_no_row_of_a_benchmark() -> None:
+def test_comparison_of_programs_omits_benchmark_rows() -> None:
     one, other = (
         {
             **a_manifest(),

@@ -54,7 +54,7 @@ def test_clears_healthy_ranks_without_the_dumps_of_some(tmp_path: Path, run: str
         assert found and set(found) <= {*FAULTS[run], *lost}, lost
 
 
-def test_says_that_a_rank_with_an_empty_dump_is_in_no_operation(tmp_path: Path) -> None:
+def test_empty_dump_reports_a_rank_in_no_operation(tmp_path: Path) -> None:
     (first, second) = hangs.sentences(dumps_of("lock_gil_2nd", tmp_path), [])
 
     assert first.endswith("for rank 10, which is in no operation and whose latest is number 20946.")

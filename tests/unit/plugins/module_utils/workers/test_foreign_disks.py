@@ -83,7 +83,7 @@ def test_a_recorded_disk_that_others_share_is_foreign() -> None:
     assert own(built(shared, record=record_of(BOOT, MADE))) == ["[store] w1/w1.vmdk"]
 
 
-def test_a_copy_with_the_uuid_of_a_disk_makes_both_foreign() -> None:
+def test_disks_that_share_a_uuid_are_foreign() -> None:
     copy = moved(BOOT, "[store] w1/backup.vmdk")
     copy.key, copy.unitNumber = 2002, 2
 
@@ -103,7 +103,7 @@ def test_a_copy_with_the_uuid_of_a_disk_makes_both_foreign() -> None:
         (built(MADE, record=vim.option.OptionValue(key=foreign_disks.RECORD, value="{")), ["[store] w1/w1.vmdk"]),
     ],
 )
-def test_a_worker_without_a_record_owns_its_first_disk_and_expected_sizes(there: Machine, expected: list[str]) -> None:
+def test_unrecorded_worker_owns_first_disk_and_expected_sizes(there: Machine, expected: list[str]) -> None:
     assert own(there) == expected
     assert not foreign_disks.is_recorded(there)
     record = vim.option.OptionValue(key=foreign_disks.RECORD, value=foreign_disks.record(there))

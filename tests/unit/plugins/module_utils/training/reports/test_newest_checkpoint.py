@@ -172,7 +172,7 @@ def test_a_file_that_is_not_one_of_safetensors_is_torn(tmp_path: Path, header: s
     assert "a.safetensors: its header cannot be read, so it was cut off" in found(tmp_path)["msg"]
 
 
-def test_the_header_of_a_file_of_safetensors_is_not_read_beyond_a_limit(tmp_path: Path) -> None:
+def test_reader_limits_the_header_of_safetensors(tmp_path: Path) -> None:
     with (tmp_path / "a.safetensors").open("wb") as file:
         file.write((1_500_000_000).to_bytes(8, "little"))
         file.truncate(1_500_000_100)  # without blocks on the disk

@@ -126,7 +126,7 @@ def has_order(fleet: Fleet, at: Mapping[str, str], movers: Sequence[str], return
     return False
 
 
-def test_a_large_vgpu_goes_only_where_small_ones_leave_a_gpu_wherever_they_are() -> None:
+def test_planner_moves_large_vgpus_for_any_layout() -> None:
     """Two small vGPUs use one GPU or both: the host chooses. Beside a third one that stays, it is known."""
     small, large = ("grid_t4-8c",), ("grid_t4-16c",)
 

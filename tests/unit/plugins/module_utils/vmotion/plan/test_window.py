@@ -67,7 +67,7 @@ def test_no_host_is_emptied_if_none_is_to_be_changed() -> None:
     assert plan({"w1": "esx1"}, []) == []
 
 
-def test_an_empty_host_is_emptied_again_if_no_other_order_exists() -> None:
+def test_window_empties_a_host_twice_if_necessary() -> None:
     """Worker a leaves esx3 free for b only if it returns home before esx3 is changed."""
     at = {"a": "esx1", "b": "esx2"}
     fleet = fleet_of({"esx1": 1, "esx2": 1, "esx3": 1}, at, {"a": ["esx1", "esx3"], "b": ["esx2", "esx3"]})

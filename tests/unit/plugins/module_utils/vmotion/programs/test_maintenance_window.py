@@ -115,7 +115,7 @@ def test_each_single_death_and_many_pairs_lead_to_the_same_end() -> None:
         assert world.cluster.most_out == 1
 
 
-def test_an_end_after_a_kill_leaves_no_host_out_of_service() -> None:
+def test_end_after_a_kill_returns_the_host() -> None:
     for point in range(20, 150, 3):
         world = Window([point])
         with suppress(Killed):

@@ -64,7 +64,7 @@ def test_an_acknowledgement_counts_for_one_window(began: float, is_refused: bool
     assert bool(world.boots) is not is_refused and world.is_clean
 
 
-def test_a_window_whose_end_is_over_is_refused_before_the_lock() -> None:
+def test_past_end_is_refused_before_the_lock() -> None:
     world = Window(window={**WINDOW, "not_after": "1970-01-01T00:00:10Z"})
 
     with pytest.raises(
@@ -153,7 +153,7 @@ def test_the_next_controller_starts_no_host_without_permission(act: Callable[[Wi
     assert "1 of 3 hosts are changed, 2 left (esx1, esx2)" in world.outcome or "w9" in world.outcome
 
 
-def test_a_job_that_starts_meanwhile_is_watched_and_judged_if_accepted() -> None:
+def test_window_watches_accepted_jobs_that_start_meanwhile() -> None:
     world = Beside((), BERT)
     world.jobs_beside, world.settings["window"]["other_jobs"] = [], []
     reading = world._host_effect

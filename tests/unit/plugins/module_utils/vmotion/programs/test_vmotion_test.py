@@ -241,7 +241,7 @@ def test_a_wait_for_steps_ends_soon_after_the_job() -> None:
     assert world.clock - began < 60 and world.is_clean
 
 
-def test_a_wait_for_steps_lasts_as_long_as_the_job_runs() -> None:
+def test_wait_for_steps_lasts_while_the_job_runs() -> None:
     world, waits = World(warm_timeout=600), list[float]()
 
     def wait_for_steps(options: dict[str, Any]) -> dict[str, Any]:

@@ -147,7 +147,7 @@ def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ],
 )
 @pytest.mark.usefixtures("berlin")
-def test_a_time_of_day_is_the_next_one_that_clocks_show(started: str, text: str, ends: str) -> None:
+def test_time_of_day_is_the_next_on_clocks(started: str, text: str, ends: str) -> None:
     until, _option = deadline({"not_after": text}, datetime.fromisoformat(started).timestamp())
 
     assert until == datetime.fromisoformat(ends).timestamp()
@@ -177,7 +177,7 @@ def row(seconds: float, *, attended: bool = True) -> dict[str, Any]:
         ([row(36_000, attended=False)], "18 min"),
     ],
 )
-def test_a_host_needs_as_long_as_the_slowest_one_so_far(changes: list[dict[str, Any]], needs: str) -> None:
+def test_window_expects_the_slowest_time_of_hosts(changes: list[dict[str, Any]], needs: str) -> None:
     world, window = MortalWorld(), {"hosts": ["esx1"], "max_minutes": 1}
     facts = Facts({"cluster": "gpu", "window": window}, host_changes=changes)
     trial = Trial(world, world, facts, started=world.clock)  # type: ignore[arg-type]
@@ -187,7 +187,7 @@ def test_a_host_needs_as_long_as_the_slowest_one_so_far(changes: list[dict[str, 
     assert f"esx1 needs about {needs}, and the window ends" in reason
 
 
-def test_a_window_accepts_requests_as_soon_as_it_has_the_lock() -> None:
+def test_window_with_the_lock_accepts_requests() -> None:
     world, notes = Window(), list[tuple[int, str]]()
     locking = world.cluster_lock
 
@@ -200,7 +200,7 @@ def test_a_window_accepts_requests_as_soon_as_it_has_the_lock() -> None:
     assert notes[0] == (1, "0of3") and world.calls["training_info"] > 0
 
 
-def test_a_job_that_dies_during_a_pause_costs_no_further_move() -> None:
+def test_job_that_dies_during_pause_moves_nothing() -> None:
     world = Window()
     world.waiting_requests = ["", "pause", "pause", ""]
     waiting = world.pause

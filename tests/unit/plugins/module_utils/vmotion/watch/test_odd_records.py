@@ -184,7 +184,7 @@ def test_noise_is_counted_and_skipped_and_the_next_message_is_read(noise: bytes)
     assert (reader.noise, reader.last_error, reader.offsets) == (1, noise.decode(), {"rank0.jsonl": 9})
 
 
-def test_a_node_with_any_number_of_files_can_be_reached_again() -> None:
+def test_link_reconnects_after_any_number_of_files() -> None:
     reader = a_link()
     for number in range(6000):
         one = {"file": f"rank{number}.jsonl", "offset": 1 << 40, "lines": [], "old": False}

@@ -172,7 +172,7 @@ def test_the_diagnostic_of_dcgm_runs_on_a_node_whose_gpus_are_whole_and_idle(nod
 @pytest.mark.parametrize(
     ("program", "why"), [("yes", "its answer has more than 16 MiB"), ("sleep 600", "it did not answer in time")]
 )
-def test_a_program_that_answers_without_end_or_not_is_an_error(program: str, why: str) -> None:
+def test_endless_or_missing_answer_is_an_error(program: str, why: str) -> None:
     nodes: Any = [{"name": "w1", "reach": ["sh", "-c", f"{program}; #"]}]
     seconds = 60.0 if program == "yes" else 0.5
     assert node_programs.run_on_nodes(nodes, node_programs.gpu_program, [], seconds) == {"w1": {"error": why}}
