@@ -32,7 +32,7 @@ from tests.unit.foreign_readers import DCGM, RAS, SEEN, SMI_XML, XID
 INFO, ALL = replies.INFO, {"gather": ["job", "jobs", "printed"], "port": 1, "manifest": "/runs/a"}
 LIES: list[Any] = [
     *(None, True, 7, -1, 1 << 80, float("nan"), float("inf"), "", "x" * 9999, "\x1b[2J\n\u202e{{ 1 }}", "\ud800"),
-    *([], [[]], [None] * 20_000, {}, {"a": {}}, {"\x1b": 1}, dict.fromkeys(map(str, range(20_000)), 1)),
+    *([], [[]], [None] * 20_000, {}, {"a": {}}, {"\x1b": 1}, {"\x1b": "a"}, dict.fromkeys(map(str, range(20_000)), 1)),
 ]
 SECONDS = 1.0
 OPTIONS = {"name": "", "backend": "mpi", "watched": [], "user": ""}
@@ -159,6 +159,7 @@ def test_false_field_gives_a_declared_reply_or_failure(module: str, place: tuple
         began = time.process_time()
         report = with_lie(honest(module), place, lie)
         reply = admitted("w1", module, ALL, lambda report=report: report)
+        assert all(each.replace("\n", "").replace("\t", "").isprintable() for each in texts(reply))
         if reply.get("failed"):
             assert set(reply) <= {"failed", "msg", "unreachable", "missing"} and isinstance(reply["msg"], str)
         else:
@@ -166,6 +167,15 @@ def test_false_field_gives_a_declared_reply_or_failure(module: str, place: tuple
         if module == INFO:
             read_all(reply)
         assert time.process_time() - began < SECONDS
+
+
+def texts(value: Any) -> Iterator[str]:
+    """Yield all texts and names in a reply."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list)):
+        for each in [*value, *value.values()] if isinstance(value, dict) else value:
+            yield from texts(each)
 
 
 def read_all(reply: dict[str, Any]) -> None:

@@ -141,6 +141,23 @@ def _pending(dump: Mapping[str, Any]) -> bool:
     return any(entry["state"] != "completed" for entry in dump["entries"])
 
 
+def test_pairs_in_a_group_are_not_counted_as_collectives() -> None:
+    """The status of a group counts its sends too, so that a rank seems to be ahead."""
+    both, pair = (0, 2), {"is_p2p": True, "profiling_name": "nccl:send 0->1", "state": "completed"}
+
+    def dump(*calls: dict[str, Any]) -> dict[str, Any]:
+        config = {"0": {"name": "0", "desc": "x", "ranks": str(list(both))}}
+        entries = [{"process_group": ("0", "x"), "pg_id": 0, **call} for call in calls]
+        return {"entries": entries, "pg_config": config, "pg_status": {"0": {"last_enqueued_collective": 9}}}
+
+    second, third = ({"collective_seq_id": number, "profiling_name": "nccl:all_reduce"} for number in (2, 3))
+    done = {**second, "state": "completed"}
+
+    found = causes({0: dump(done, pair, {**third, "state": "scheduled"}), 2: dump(done, pair)})
+
+    assert found == [2]
+
+
 def test_names_ranks_that_wait_for_each_other() -> None:
     one, other = ((0, 1, 2, 3), 0), ((0, 1, 3), 0)
     programs = {0: [one, other], 1: [other, one], 2: [one], 3: [one, other]}
