@@ -26,10 +26,12 @@ from .known_variables import known
 SETTING = "ANSIBLE_INJECT_FACT_VARS"
 # Where the releases of ansible-core keep the setting for a process; the others read it each time.
 KEPT = ((constants, "INJECT_FACTS_AS_VARS"), (manager, "_INJECT_FACTS"), (task_executor, "_INJECT_FACTS"))
-# Results of tasks that other hosts or tasks read.
+# The results of tasks, and a fact that playbooks set, with names that are not private.
 REGISTERED = frozenset(
-    {"guest_stack", "training_fabric", "training_listed", "training_measured", "training_node", "training_run"}
-    | {"training_started", "training_stopped"}
+    {"acceptance_canary_back", "acceptance_canary_hosts", "acceptance_canary_lock", "acceptance_canary_seen"}
+    | {"acceptance_seen", "conformance_seen", "depot_folder", "discover_existing", "discover_found", "guest_stack"}
+    | {"guest_versions", "judged", "record_answer", "record_made", "training_fabric", "training_listed"}
+    | {"training_measured", "training_node", "training_run", "training_started", "training_stopped"}
 )
 SHOWN = 5
 

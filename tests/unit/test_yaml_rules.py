@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from plugins.plugin_utils import facts
 from tests.rules import yaml_rules
 from tests.rules.yaml_rules import RULES, Files
 
@@ -95,3 +96,10 @@ def test_a_breach_is_seen(rule: str, file: str, text: str, words: str, tmp_path:
     breaches = list(getattr(yaml_rules, rule)(build(tmp_path, {**GOOD, file: text})))
     assert len(breaches) == 1
     assert words in breaches[0]
+
+
+def test_no_fact_may_have_the_name_of_a_result() -> None:
+    documents = [file.document for file in Files(ROOT).all if file.path.suffix == ".yml"]
+    named = {str(task["register"]) for each in documents for task in yaml_rules.tasks_of(each) if task.get("register")}
+
+    assert {name for name in named if not name.startswith("__")} | {"guest_stack"} == facts.REGISTERED
