@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The demo: from bare hosts to a training whose hosts are upgraded meanwhile, and back; each chapter is checked."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Compiles Horovod for the workers on a separate node, while the demo shows chapters that need no guests."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Shows a long step while it runs, with its seconds: one moving line on a terminal, else a line now and then.
 
 ``python -m lab.progress LOG COMMAND...`` runs a command with its output in a log, and shows the last line of the log.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Harm to a job under vMotion, and the required verdict on each kind: the tables of docs/harms.md."""
 
 from __future__ import annotations

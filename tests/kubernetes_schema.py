@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The schemas of the MPI Operator, of Trainer and of Kubernetes, read strictly: an unknown field is a fault."""
 
 from __future__ import annotations

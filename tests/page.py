@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Reads an HTML page like a browser: its tables, its plot, and the resources that it would fetch."""
 
 from __future__ import annotations

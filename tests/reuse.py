@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A process that gets the number of a process that has ended, as happens on a machine that runs for long."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Functions for the tests of Molecule's scenarios: nodes over ssh, and runs of a playbook that can be killed."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Builds the tarball for ansible-galaxy and its bill of materials: ``python -m tools.build [FOLDER]``.
 
 Only files that git tracks are built, and those that are generated (tools/generated.py). The same checkout gives the

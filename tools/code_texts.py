@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Reads the texts that an expression of the code can have, as Markdown; a part known only in a run is in capitals."""
 
 from __future__ import annotations

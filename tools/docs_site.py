@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Writes the sources of the documentation site: ``python -m tools.docs_site FOLDER``; tools/docs renders them.
 
 The pages keep their paths, so that links between them stay valid. A link to another file leads to the repository.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Explore random histories of the simulated site for a time, each with another seed.
 
 A history that breaks a promise is shrunk and printed as Python, which reads like a story and can be pasted into a test.

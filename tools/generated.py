@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Writes the files that git does not contain: ``python -m tools.generated FOLDER``.
 
 These are the JSON schema of inventories and pages with tables that come from code. `make

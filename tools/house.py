@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Draws docs/house.svg, the rooms of the collection by floor, for docs/architecture.md: ``python -m tools.house``."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Returns docs/inventory.schema.json, from the argument specs of the roles.
 
 Editors complete and check the variables of an inventory with this JSON schema.

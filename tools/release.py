@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Makes a release in the checkout: ``python -m tools.release 1.2.3``.
 
 It writes the version, turns the fragments into CHANGELOG.rst, builds the files, commits, and tags. It pushes nothing.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Writes the bill of materials as CycloneDX JSON: ``python -m tools.sbom FILE``.
 
 It lists what the collection needs at run time, with lower bounds, and the exact versions with which it is developed and

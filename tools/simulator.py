@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Returns the tables of docs/simulator.md, from comments in lab/vcenter.
 
 A behaviour is a declaration whose comment ends in lines ``VMware: SOURCE`` or ``Ours: REASON``.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Runs make targets one after another, compares their times with budgets, and prints the number of all tests.
 
 python tools/stages.py TARGET=SECONDS ...

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Write all text that is derived from the parts of a host's profile: ``python tools/subjects.py``.
 
 This is the list of parts, the documentation of the profile and of esxi_info's groups, and the head of the RETURN of

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Runs govmomi's test scripts against VMware's simulator program and against this project's simulator.
 
 python tools/suites.py [SUITE ...]

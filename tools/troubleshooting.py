@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Returns the page of all errors and findings with their remedies, from the sentences in the code.
 
 A part of a sentence that is known only in a run, such as the name of a host, is in capitals. ``make docs`` adds the

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Returns the tables of docs/unproven.md, from the collection's assumptions.
 
 The assumptions are data in plugins/module_utils/site/acceptance/assumptions.py. If tests/unproven_esxcli.yml exists,

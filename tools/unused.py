@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Lists code that nothing uses, and code outside the lab that only tests use: ``python -m tools.unused``.
 
 ``[tool.vulture]`` in pyproject.toml lists the names that only foreign programs use, with the reasons.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Replaces VMware's simulator program ``vcsim`` with this project's simulator, for the same command line.
 
 govmomi's test scripts start ``vcsim`` with sizes of an inventory; this program serves a data centre with these sizes

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Extracts from pyVmomi's type tables since which vSphere version things exist: ``python tools/versions.py``.
 
 With the table ``since.txt``, the simulator rejects methods and properties that its version does not support. The table

@@ -1,5 +1,3 @@
-// Copyright: (c) 2026, dml.vsphere contributors
-// GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 // The search of the documentation site: a task finds the page of the task first, and a pasted error finds the page of errors.
 // tools/docs_site.py writes the titles of the sidebar in the place of TITLES.
 (() => {

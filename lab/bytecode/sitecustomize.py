@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Keeps what Python compiles from zip files, in .cache/bytecode of the checkout.
 
 Ansible sends the source of a module in a zip file, and Python compiles it again for each task: up to half of the time

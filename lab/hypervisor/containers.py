@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The backend whose guests are nodes: in a move, a node keeps running, is stunned, and then continues."""
 
 from __future__ import annotations

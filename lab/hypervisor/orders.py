@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Carries out the operations that the simulated vCenter hands to its hypervisor, and reports their results."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Builds the parts of a lab's Kubernetes once: python -m lab.kubernetes, for make setup-kubernetes."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The control plane of a lab: real programs in the lab's network namespace, outside the nodes, so no move stuns it."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The images of nodes and pods, built once; pod images are stored in a prepared folder of containerd."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Derived images: Debian packages and files of the lab on top of the node image, tagged with a hash of the recipe."""
 
 from __future__ import annotations

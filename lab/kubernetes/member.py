@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Nodes that are members of the lab's Kubernetes from their first boot, as with a kubeadm image."""
 
 from __future__ import annotations

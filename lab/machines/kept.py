@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Build results for all labs: locked by their users, and removed when a newer recipe replaces them."""
 
 from __future__ import annotations

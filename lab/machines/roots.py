@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The parts of virtual machines: a root file system with libvirt and QEMU, and the guests' image, each built once."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Builds the cloud-init settings of a guest: vCenter's settings unchanged, plus the lab's vendor data."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Freezes and thaws a node with the kernel's freezer, immediately.
 
 ``podman pause`` does the same, but waits for locks that all nodes of its store share: on a busy machine, a stun of

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The nodes' images: a Debian from debootstrap each, built once and tagged with a hash of its recipe."""
 
 from __future__ import annotations

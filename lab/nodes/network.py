@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The lab's networks: bridges in a separate namespace, a veth pair to each node, and one to this machine."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Runs the readers of the collection against a recording: ``python -m lab.replay recording.tar.xz``."""
 
 from __future__ import annotations

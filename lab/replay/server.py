@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Answers reads from a recording, so that a recording of a real site can test the readers.
 
     with replayed(Path("recording.tar.xz")) as session: ...

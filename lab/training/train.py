@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A small training without a framework: a linear regression, with Open MPI adding up the gradients of all ranks."""
 
 from __future__ import annotations

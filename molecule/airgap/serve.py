@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Serve a folder over HTTP in the background: serve.py FOLDER ADDRESS starts the server, serve.py FOLDER stops it.
 
 Next to the folder are NAME.json, with the process ID and URL of the server, and NAME.log, with all requests.

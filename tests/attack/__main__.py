@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Kills controllers and makes the server misbehave, at random: ``python -m tests.attack [--rounds N] [--seed S] ...``.
 
 Each round draws from its number and the seed alone, so that ``--seed S --only kill:17`` does again what round 17 did.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A controller in its own process: it runs the steps of a scenario, and can be killed at any call to the server.
 
 It is forked from a process that has everything imported, which makes a thousand of them affordable.

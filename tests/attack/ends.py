@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The end of a run: every property of every object that the server reports, in words that do not depend on chance.
 
 Objects have the names that people gave them, not the server's ids, which depend on the number of attempts. Values that

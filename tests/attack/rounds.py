@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """One round: a scenario is killed or struck by a fault, healed, run again, and must end as if nothing had happened."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The attacked calls in one process: calls of modules, one after another as a playbook makes them."""
 
 from __future__ import annotations

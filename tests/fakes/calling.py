@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Runs a whole module, arguments and all, over fake hosts instead of a server, or a function of the controller."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Controllers that die before and after each effect and each entry of the journal: once, or at random points."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """An ESXi host without a server: the house's Host over managers that log their writes and can misbehave."""
 
 from __future__ import annotations

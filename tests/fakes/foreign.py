@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Odd input from others: any JSON, any text, and good answers with a part put wrong."""
 
 from __future__ import annotations

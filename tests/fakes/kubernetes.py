@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """An API server of Kubernetes over HTTP, for tests: it answers reads from given objects, and keeps what is applied.
 
 An applied object is merged into the existing one, as server-side apply does for one field manager; a dry run answers

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The part of AnsibleModule that the runner uses, and a subject that logs its writes and can misbehave."""
 
 from __future__ import annotations

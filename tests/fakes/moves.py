@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A cluster between whose hosts a worker moves: what is read of the target, and what vCenter itself thinks of it."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A vCenter that is just able to log someone in and to list no hosts, and that misbehaves at one stage of that.
 
 Real sockets and real TLS. ``odd`` names the stage and what is sent there instead of the right answer: bytes, which go

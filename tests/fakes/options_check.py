@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Checks that a program calls a function or a module with options that it has: a fake would accept any."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Takes the place of torchrun in nodes and pods without PyTorch: starts the ranks of a node with torchrun's variables.
 
 It reads the variables with which Kubeflow Trainer configures torchrun. tests/fixtures/torchrun has torchrun's output.

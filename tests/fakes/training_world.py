@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Nodes, jobs and files of a controller, which answer the calls of the training programs as the modules do."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The software of a host without a server: esxcli software vib, with an image that waits for the next boot."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A cluster with hosts, networks and machines as plain data; WorkerCluster reads these from a server."""
 
 from __future__ import annotations

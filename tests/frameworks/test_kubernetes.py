@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """PyTorch without Horovod as a job on Kubernetes: real ranks over Gloo, and a test server instead of the cluster."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Bugs planted in programs of PyTorch, in two real ranks over Gloo: a deadlock, NaN, a shape: `make frameworks`."""
 
 from __future__ import annotations

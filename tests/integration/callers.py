@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Closes the loop of the privileges: what the modules really called in a run of tests, beside the table.
 
 Every simulator is asked at its end; the processes of a run share one folder; the first of them judges at the very end.

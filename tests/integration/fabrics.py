@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Data centres whose hosts have no RDMA network yet, and a fabric to wish for."""
 
 from __future__ import annotations

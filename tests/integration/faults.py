@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Faults that hit playbooks/hosts.yml, and the bench on which it happens: break, run, look, mend, run again."""
 
 from __future__ import annotations

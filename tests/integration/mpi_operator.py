@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The MPI Operator and the kubelets of the tests' API server: launchers of jobs are real mpiruns on this machine."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Calls that the server refuses for want of a privilege; a test file names its own in WITHOUT_PRIVILEGE."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The releases of vSphere on which the playbooks are tested.
 
 The main path of each playbook is marked ``every_release``: the newest in each run, all others in the slow tests.

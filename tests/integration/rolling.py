@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Runs of playbooks/hosts.yml, and what the server's log of writes reports about them."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Small clusters from bare network to workers: their data centre and inventory, and runs of the playbooks on them."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """esxi_advanced_option against the simulated data centre: alone, in a host's profile, in evidence and rollback."""
 
 from __future__ import annotations

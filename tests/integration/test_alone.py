@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Locks that someone holds forever, and links where a lock is expected: what role alone makes of both."""
 
 from __future__ import annotations

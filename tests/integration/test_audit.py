@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """How GPUs are used, against the simulated data centre: what the module and the playbook tell is the truth."""
 
 from __future__ import annotations

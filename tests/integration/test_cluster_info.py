@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """cluster_info against the simulated data centre: each fact that stops a change is seen, and reading is cheap."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Connecting: certificates, fingerprints, passwords, names; each failure is one sentence and no secret."""
 
 from __future__ import annotations

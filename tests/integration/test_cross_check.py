@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The writes of our modules, read back by clients that no one here wrote: community.vmware and govc."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """custom_attributes and the lock's state absent leave nothing of ours in vCenter, and take nothing of others'."""
 
 from __future__ import annotations

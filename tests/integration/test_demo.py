@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """`make demo` keeps its promises on each release of vSphere, as far as no guests are needed."""
 
 from __future__ import annotations

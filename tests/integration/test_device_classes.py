@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Workers with devices of a class (Enhanced DirectPath I/O): placement by class, and moves where the class moves."""
 
 from __future__ import annotations

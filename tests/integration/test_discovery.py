@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """From a vCenter to an inventory, and from the inventory to a preflight, for each data centre of the lab."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """dml_pairs.py in ranks of real mpirun: messages of MPI, a stand-in for NCCL, and a pair that stalls."""
 
 from __future__ import annotations

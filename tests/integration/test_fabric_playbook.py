@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """playbooks/fabric.yml: planned, built, verified, repeated, taken away, with the shared settings as they were."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A fresh host and one in passthrough become vGPU hosts by one profile: with one boot, and with two."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The inventory of workers against simulated machines that carry the mark, another's mark, or none."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """--limit to one of two clusters: the other is neither written to nor changed, and keeps what both need."""
 
 from __future__ import annotations

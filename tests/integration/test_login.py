@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The vCenter login of the environment reaches the modules that connect, and no other child process of a playbook."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """playbooks/hosts.yml with an option that the driver does not have: drivers ignore such options without an error."""
 
 from __future__ import annotations

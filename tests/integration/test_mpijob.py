@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The role mpijob, against an API server that keeps what is applied: check, apply, again, another job, delete.
 
 The operator here only says that a job succeeded; jobs that run are those of the lab's Kubernetes.

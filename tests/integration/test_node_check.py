@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """node_check as roles call it: values come from templates, and a misfit fails the task in one sentence."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The non-disruptive evacuation of 9.1: refused by an older vCenter before any write, accepted by 9.1."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """playbooks/observe.yml: others move workers of a real mpirun; each move is found, attributed, judged and reported."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A worker on which root adds variables of the collection to its facts ends the run, also without our ansible.cfg."""
 
 from __future__ import annotations

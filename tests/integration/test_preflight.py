@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """playbooks/preflight.yml against simulated data centres, good and bad: what it finds, its exit code, and no write."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A missing privilege is one sentence with its name and its object, for every module that writes.
 
 The simulator enforces none: each refusal here is injected.

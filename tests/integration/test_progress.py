@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The progress that a person sees while hosts change, and the rest of a killed ansible."""
 
 from __future__ import annotations

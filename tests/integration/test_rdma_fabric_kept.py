@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """rdma_fabric where vCenter accepts and does not keep, and where it stores names in its own form."""
 
 from __future__ import annotations

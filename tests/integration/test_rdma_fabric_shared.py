@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """One RDMA switch of two clusters: both build it at the same time, and each removes only its own part."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The driver of an RDMA device whose port is not active is loaded again, once, and that is reported."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The commands of the README and of the guide, in their order, from the tarball, on a site with RDMA."""
 
 from __future__ import annotations

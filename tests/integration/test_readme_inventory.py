@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The README's inventory, with the README's commands: one driver option on every host, and nothing else."""
 
 from __future__ import annotations

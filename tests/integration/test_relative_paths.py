@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Each playbook that writes files, from a tarball in a read-only folder, with relative paths of its user."""
 
 from __future__ import annotations

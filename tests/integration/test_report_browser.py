@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The report on training runs in a real browser: it fetches nothing, complains of nothing, and can be read."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Evidence, change and rollback against the simulated data centre: afterwards the hosts are as the evidence says."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """playbooks/scaling.yml with real mpirun: interrupted and run again, it measures what is left and shows the table."""
 
 from __future__ import annotations

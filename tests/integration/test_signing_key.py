@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Files with which someone tries to have a key trusted that no one pinned, given to the real GnuPG and the real apt."""
 
 from __future__ import annotations

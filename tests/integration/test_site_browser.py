@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The documentation site in a real browser: no page shows an error, and the search finds the right page first."""
 
 from __future__ import annotations

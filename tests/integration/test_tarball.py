@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The tarball as a user gets it: built, installed into an empty folder, read, and run from elsewhere."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """playbooks/train.yml on nodes on which another run trains: refused, locked out, beside it, and after its end."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Ctrl-C of playbooks/train.yml: the job continues, and the last lines say how to follow and how to stop it."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """training_job and training_info with real mpirun: start, stop, and ways to die that leave no process."""
 
 from __future__ import annotations

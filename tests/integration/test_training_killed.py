@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The playbooks of training killed as by kill -9: the next command goes on, and starts no job twice."""
 
 from __future__ import annotations

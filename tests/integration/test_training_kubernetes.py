@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """playbooks/train.yml on Kubernetes: the same playbook, job, records, pace and result by another backend.
 
 The API server of this test keeps what is applied, and starts the launcher's command, a real mpirun, as a process of

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A run is followed by its name alone, whatever the inventory has and whoever else trains; its records are counted."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """playbooks/train.yml with tf_cnn_benchmarks: a pinned archive, recorded by what it prints, judged by its total."""
 
 from __future__ import annotations

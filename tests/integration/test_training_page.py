@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The live page while playbooks/train.yml trains: moves of a test, GPUs of a stand-in, output without secrets."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Bugs planted in a training program, with real mpirun: each ends the job soon, with the sentence that a person needs.
 
 Those that need PyTorch are in ``tests/frameworks/test_planted.py``. Elsewhere are: a node or a disk that is lost, and a

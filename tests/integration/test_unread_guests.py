@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """running_jobs: playbooks that stop workers refuse running guests whose training jobs cannot be read."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Templates in names, marks, addresses, records and logs: no playbook evaluates one, whatever it shows.
 
 `make oldest` and `make newest` run these tests with other versions of ansible-core.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """playbooks/vmotion_test.yml with a job on Kubernetes: its ranks run in pods, on nodes that are the workers.
 
 mpirun trains on this machine, each rank under the host name of a pod; an API server of the tests reports these pods.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """playbooks/vmotion_test.yml: workers of the simulated data centre move while real mpirun trains on this machine."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """DRS moves workers at random moments, and the clock of vCenter is set, while a vMotion test moves workers."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """playbooks/vmotion_test.yml killed as by kill -9: the next run goes on where it was, and begins no move twice."""
 
 from __future__ import annotations

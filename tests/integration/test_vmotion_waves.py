@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Several moves at once against the simulated data centre: their plan, their overlap in the server's log, a kill."""
 
 from __future__ import annotations

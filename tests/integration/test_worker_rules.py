@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """worker_rules against the simulated data centre: over the wire, with the marks of real workers, and interrupted."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """worker_vm against the simulated data centre: four workers, a fifth, and what goes wrong with them."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Nodes that real mpirun trains on: processes of this machine, each with its own host name, reached as by ssh."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Runs the commands of Ansible as forks of one process that has imported Ansible.
 
 Without it, half of the processor time of a playbook that is refused goes into the same imports, and each playbook packs

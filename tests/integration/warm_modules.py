@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Runs the modules of warm commands as forks of one process that has imported what all modules import.
 
 Without it, two thirds of the processor time of a playbook's modules go into the same imports. The first time that a

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """MPIJobs in the hands of a test of the lab: as small as one can be, so that what fails is the lab."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The role mpi_operator on the lab's Kubernetes: it installs what upstream publishes, and removes what it made."""
 
 from __future__ import annotations

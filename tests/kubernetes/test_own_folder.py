@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """An ordinary folder of PyTorch, unchanged, trains in pods on two workers; so does the benchmark without Horovod."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The sentences of the roles on a job that does not start or go on, on a real Kubernetes with the real operator."""
 
 from __future__ import annotations

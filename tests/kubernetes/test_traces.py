@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A lab with Kubernetes that was killed goes without a trace, and the machine's settings stay as they are."""
 
 from __future__ import annotations

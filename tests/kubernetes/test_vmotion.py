@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """playbooks/vmotion_test.yml on the lab's Kubernetes: an MPIJob trains on four nodes, whose virtual machines move."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """playbooks/hosts.yml around an MPIJob: the vGPU manager of five hosts is upgraded while pods on four nodes train."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Two nodes on which playbooks/train.yml trains for real, by the stack lab-cpu, and what is seen of it from outside."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A small training with Horovod and TensorFlow: a regression whose loss falls, with a record of each step."""
 
 # pylint: disable=missing-function-docstring,import-error # it is a program, for a node that has both

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Two workers and the playbooks that prepare them and train there; and what they need to train in a container image."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Two workers that are virtual machines with Soft-RoCE: how they are made, and how a job on them uses RDMA."""
 
 from __future__ import annotations

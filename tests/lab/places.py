@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A lab in the hands of a test: its workers, commands in their guests, and what this machine shows of it."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A small convolutional network by TensorFlow 1 and Horovod of 2019, whose steps the session hook records."""
 
 # No "from __future__ import annotations" here: TensorFlow 1 runs on a Python that does not know it.

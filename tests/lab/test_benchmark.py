@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """TensorFlow and Horovod train on two nodes by playbooks/train.yml: our benchmark, and scripts with our hooks."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """However a training on nodes ends, one sentence reports it in time, and no process is left on any node."""
 
 from __future__ import annotations

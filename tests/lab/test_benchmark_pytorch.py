@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """PyTorch and Horovod train on two nodes by playbooks/train.yml: Debian's PyTorch, Horovod compiled once for it."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The role container_runtime with Docker itself, as Debian has it; a node of the lab lets it run, but no container."""
 
 from __future__ import annotations

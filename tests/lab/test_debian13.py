@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Two nodes with Debian 13, whose Python is 3.13, are prepared by the roles and train with PyTorch."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Harm done to a training that runs on nodes: each kind has one verdict, one breach, one sentence (docs/harms.md)."""
 
 from __future__ import annotations

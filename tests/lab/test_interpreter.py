@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """An interpreter that the distribution does not have comes to a node from an archive, by its own role."""
 
 from __future__ import annotations

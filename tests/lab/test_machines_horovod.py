@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Horovod trains on two virtual machines over TCP and over RDMA, and goes on while both are migrated."""
 
 from __future__ import annotations

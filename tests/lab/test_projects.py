@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Two projects as people have them, on two workers: Hugging Face's Trainer, and a package with a configuration."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """PyTorch of the present trains on two workers without Horovod, by a stack alone, and goes on while both are moved."""
 
 from __future__ import annotations

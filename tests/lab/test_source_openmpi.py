@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """OpenMPI that is built from source, as the stacks for GPUs have it, serves Horovod and training on two nodes."""
 
 from __future__ import annotations

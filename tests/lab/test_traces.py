@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A lab goes without a trace, also one that was killed, and also one whose node is frozen."""
 
 from __future__ import annotations

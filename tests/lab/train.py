@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A small training on every node: each step is an allreduce of Open MPI, so that all ranks wait for each."""
 
 # pylint: disable=missing-function-docstring # it is a program, not a library

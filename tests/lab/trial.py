@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A trial of harm: Open MPI trains on the workers of a lab, is watched, and is judged as the playbook judges it."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The rules of the house, read from the syntax trees of a checkout: each rule yields one sentence for each breach."""
 
 from __future__ import annotations
@@ -285,8 +283,8 @@ def _owner_of_reach(node: ast.AST) -> str:
 
 
 def licensed(checkout: Checkout) -> Iterator[str]:
-    """Every file begins with its copyright and licence."""
-    for source in checkout.sources:
+    """Every plugin begins with its copyright and licence; REUSE.toml names those of all other files."""
+    for source in checkout.plugins:
         lines = [line for line in source.text.splitlines() if not line.startswith("#!")][:2]
         if lines and not (lines[0] == COPYRIGHT and lines[-1].startswith(LICENCES)):
             yield f"{source.name} does not begin with its copyright and licence"

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """List words that the project does not use, with their location and the words to use instead.
 
 `python -m tests.rules.language [PATH...] [--kind KIND] [--count]`; tests/rules/language.yml has the patterns.

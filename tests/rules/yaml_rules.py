@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The rules of roles and playbooks, read from their YAML and templates: each rule yields a sentence for each breach."""
 
 from __future__ import annotations

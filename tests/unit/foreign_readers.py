@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The readers of foreign text by their files, each with what is put before it and what it may answer.
 
 ``test_foreign_text.py`` tries them. ELSEWHERE are the files that take texts apart and are tried by another test of that

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Every pin is held against the known holes, and what is accepted is accepted for a reason that still holds."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The attacks are judged too: what is wrong must be seen, and a round must be the same again by its seed."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Every esxcli call of the collection agrees with a dump of the command descriptions of ESXi 8.0.1.
 
 The dump is in govmomi's sources (simulator/esx/type_info.go, Apache-2.0), which the simulator is built with.

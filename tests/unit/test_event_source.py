@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The event source for Event-Driven Ansible sends each finding once, and the rulebook uses its keys."""
 
 from __future__ import annotations

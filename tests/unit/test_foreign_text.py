@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """For any text from vCenter, hosts, nodes, programs or files, a reader returns its type or raises an error."""
 
 from __future__ import annotations

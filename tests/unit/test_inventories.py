@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Each example of an inventory and the stack that it names fit together: system, GPU, driver and login."""
 
 from __future__ import annotations

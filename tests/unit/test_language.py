@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The prose of the checkout has no words that language.yml refuses, and each pattern finds its words only."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Texts of guests and of vCenter that made a pattern take a time that grows with the square of their length."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The readers read what no one of this project made: recordings of real systems, and what others wrote down of them."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Run all checks within eight minutes, and write docs/gpu-runs/NAME.json and NAME.md.
 
 python3 -m tools.gpu [--out FOLDER] [--name NAME] [CHECK ...]

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The checks of `make gpu`: each returns a sentence and its data, or refuses a machine that cannot show it."""
 
 from __future__ import annotations

@@ -1,6 +1,3 @@
-// Copyright: (c) 2026, dml.vsphere contributors
-// GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-
 // Command coredns is CoreDNS with only the plugins in the lab's Corefile.
 package main
 

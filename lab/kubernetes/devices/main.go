@@ -1,6 +1,3 @@
-// Copyright: (c) 2026, dml.vsphere contributors
-// GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-
 // Command devices is a kubelet device plugin for simulated devices: requests of pods, allocations by the scheduler and
 // the environment of containers are real, the devices are not.
 //

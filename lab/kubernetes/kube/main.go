@@ -1,6 +1,3 @@
-// Copyright: (c) 2026, dml.vsphere contributors
-// GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-
 // Command kube contains etcd and all programs of Kubernetes; the first argument selects one. They share most of their
 // code, so one binary takes a fifth of the space and of the link time.
 package main

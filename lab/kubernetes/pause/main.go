@@ -1,6 +1,3 @@
-// Copyright: (c) 2026, dml.vsphere contributors
-// GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-
 // Command pause holds the namespaces of a pod. It runs until a signal ends it, and reaps orphaned processes if the
 // containers of the pod share a process namespace.
 package main

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Runs that are killed in the middle of their work, together with the programs on the last node, as in a power failure.
 
 The converge step of the scenario comes next and must finish the work.

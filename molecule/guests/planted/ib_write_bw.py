@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Connects to its peer and prints results as perftest's ib_write_bw does, but breaks off the first time."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Faults on the last node: the run repairs each fault, or fails with an error that names it."""
 
 from __future__ import annotations

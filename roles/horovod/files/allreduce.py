@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Add up the rank numbers of all ranks with Horovod 0.16 to 0.28, and print one line of JSON."""
 
 # No "from __future__ import annotations" here: the Python of TensorFlow 1 does not support it.

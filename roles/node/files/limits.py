@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Prints the soft and the hard limit of this process for each name in the arguments, such as nofile, as JSON."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Prints the seconds of the lookups that Gloo and PyTorch make for a peer, as JSON.
 
 The arguments are the name and the IPv4 address of the peer. Gloo and PyTorch look up the name of the address in its

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Train a network on synthetic images or a folder of images with TensorFlow 2 and Horovod, and record each step."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Install the requirements of a training program over the packages of a container image, before the ranks start::
 
     python3 dml_environment.py --store FOLDER --link RUN/environment requirements.txt

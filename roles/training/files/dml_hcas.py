@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Print the RDMA devices of this node as JSON: name, driver, index of the RoCE v2 GID for IPv4, bytes sent."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Keep other training runs off this node for as long as a rank runs::
 
     python3 dml_node_lock.py FOLDER COMMAND ...

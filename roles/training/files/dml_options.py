@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Common parts of the benchmark scripts: options, end condition, checkpoints, and the summary of each rank."""
 
 from __future__ import annotations

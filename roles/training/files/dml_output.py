@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Run a training script that prints its steps, and record each printed step with its rate.
 
 It supports the output of tf_cnn_benchmarks and Horovod's synthetic benchmarks::

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Measure the bandwidth between pairs of nodes, as the rank of a node::
 
     mpirun ... python3 dml_pairs.py OPTIONS

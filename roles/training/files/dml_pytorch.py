@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Common parts of the PyTorch benchmarks; each benchmark provides an object for communication between ranks.
 
 That object has ``rank``, ``size`` and ``local_rank``. ``optimizer`` and ``joined`` return optimizer and model for all

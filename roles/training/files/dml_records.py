@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Write step records of a training script: one JSON line per optimizer step, in one file per rank.
 
 PyTorch and custom training loops (including TensorFlow)::

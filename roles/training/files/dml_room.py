@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Find the file systems without room to which a program may have written: its error often names none."""
 
 # No "from __future__ import annotations" here: the Python of TensorFlow 1 does not support it.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Record the steps of an unchanged training script: those of its optimizer in PyTorch, or of Keras' fit::
 
     python -u dml_steps.py script.py ...

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Run a script that is written for torchrun in the ranks that mpirun or torchrun starts::
 
     python -u dml_torchrun.py script.py ...

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Losses that Hugging Face's Trainer and Lightning log, and phases in which they make no steps, for dml_steps.py."""
 
 # No "from __future__ import annotations" here: the Python of TensorFlow 1 does not support it.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Apply the patches of a stack to a source during the image build: patch.py PATCHES FOLDER."""
 
 # No "from __future__ import annotations" here: the Python in the whitepaper's image does not support it.

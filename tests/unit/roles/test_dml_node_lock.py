@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """dml_node_lock.py with real processes: one run at a time on a node, and no lock outlives its run."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The common code of the benchmark scripts, without a framework: their steps, and the final report of each rank."""
 
 from __future__ import annotations

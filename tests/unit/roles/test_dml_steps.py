@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The steps of a script that does not record them, with small stand-ins of the frameworks.
 
 tests/frameworks runs the same with the real ones.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The role node writes names that glibc finds for IPv4 addresses and for their IPv6 form, without a name server."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The programs in the whitepaper's image run with Python 3.6 and Horovod 0.16.4, and with current versions."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The inputs that change the folder of an interpreter, and those that re-create a virtual environment."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A switch given as ``-e switch=false`` is the text "false", which Jinja takes for true: each use says ``| bool``."""
 
 from __future__ import annotations

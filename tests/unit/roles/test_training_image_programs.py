@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The programs that run a command, and mpirun, in a container: options, environment, signals and quotes."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Every wait of a role has a deadline, and the role's page says what it waits for and how long at most."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The objects of the collection on a site, and those of others. A write that no teardown may send raises Violation."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Random sequences of what happens to a site, and the promises that hold after each of them.
 
 Hypothesis shrinks a sequence that breaks a promise, and prints it as Python to paste into a test.

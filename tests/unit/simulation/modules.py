@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The modules as a program calls them, on a data centre in memory; other people act and controllers die in between."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Users run playbooks, whose programs are the real ones, while others act; the result is checked.
 
 The parts of a playbook that are not programs are short here: which job runs, and which folder continues.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Runs the task files of roles on a data centre in memory: order, conditions and options are those of the files."""
 
 from __future__ import annotations

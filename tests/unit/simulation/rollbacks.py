@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The evidence that a change of hosts saves, and the tasks of roles that read it, on a data centre in memory."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A data centre in memory and in virtual time: hosts, workers, a job that makes steps, a lock, and other people.
 
 It is the truth that programs are judged by. A write that no program may ever send raises Violation.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The tasks of the role teardown on a data centre in memory, and histories in which clusters are built and removed."""
 
 from __future__ import annotations

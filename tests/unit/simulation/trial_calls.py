@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The calls of a vMotion test, a window or an observation: its job, its nodes, and the folder that outlives it."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Makes a communicator of NCCL with one rank, and reduces once: this already makes the memory pool."""
 
 import sys

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A training script as a user has it, on a GPU if there is one; argv: backend, steps, seconds of each."""
 
 import os

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The job around which hosts are changed: a running one, or that of a window which a killed controller left."""
 
 from __future__ import annotations

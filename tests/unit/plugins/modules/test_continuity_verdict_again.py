@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A vMotion test is judged again from its folder alone, by other limits, and its first verdict stays."""
 
 from __future__ import annotations

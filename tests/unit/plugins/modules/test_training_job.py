@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """training_job as a module: no value of its secret environment is reported, whatever else it reports."""
 
 from __future__ import annotations

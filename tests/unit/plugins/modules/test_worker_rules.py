@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The module worker_rules over a cluster in memory: four runs, drift, rules of others, a deaf server, faults."""
 
 from __future__ import annotations

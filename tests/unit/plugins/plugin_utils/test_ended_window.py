@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A window that is over: check mode refuses it, and its end fails if the host at hand cannot be returned."""
 
 from __future__ import annotations

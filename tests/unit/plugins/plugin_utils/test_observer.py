@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The command of an observation runs without a shell and without the vCenter account; a signal ends an observation."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The world of a program repeats calls that opened no session, and starts nothing after its controller's death."""
 
 from __future__ import annotations

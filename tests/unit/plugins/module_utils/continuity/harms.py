@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Random training runs with one kind of harm each, and the breaches that the verdict must name."""
 
 from __future__ import annotations

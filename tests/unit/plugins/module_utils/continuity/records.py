@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Random training runs without harm: the records of the ranks and their times of arrival while workers move."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Lists of breaches are bounded, the counts are exact, and the verdict is the same."""
 
 from __future__ import annotations

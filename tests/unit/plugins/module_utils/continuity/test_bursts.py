@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Rates on the observer's clock: they do not depend on how many records the observer reads at once."""
 
 from __future__ import annotations

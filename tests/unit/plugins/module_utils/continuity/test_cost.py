@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The cost of moves: goodput, stalls, slow time, lost images, and the work that a restart would have repeated."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The records of every harm in docs/harms.md: the verdict, the breach and the sentence of each."""
 
 from __future__ import annotations

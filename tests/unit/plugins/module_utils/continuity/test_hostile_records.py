@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Records in which each has another rank, phase or process: memory and answers are bounded, and none is continuous."""
 
 from __future__ import annotations

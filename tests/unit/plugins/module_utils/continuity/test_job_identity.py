@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The identity of a job: ranks that changed, are foreign, came later, are missing, or report only part of it."""
 
 from __future__ import annotations

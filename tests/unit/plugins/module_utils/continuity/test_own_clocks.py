@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Clocks at their limits: steps that went back, settings of a clock, and the time of each line."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Progress at its limits: lost or repeated steps, a loss that is no longer finite, and late or stopped ranks."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A verdict on records that are read one by one and kept compressed is the verdict on a list of all of them."""
 
 from __future__ import annotations

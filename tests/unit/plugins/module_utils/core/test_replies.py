@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """For any answer of a node, the reply has its declared form or is a failure, and its readers end with a sentence."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A journal keeps the entries of one process at a time; an incomplete last line is ignored, damage is an error."""
 
 from __future__ import annotations

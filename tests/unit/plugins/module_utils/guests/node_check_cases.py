@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Cases of the checks of GPUs: kind, found and desired without a misfit; then changes, and words of the misfit."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The failed tests of DCGM's short diagnostic, in the forms of DCGM 3 and 4, as findings on the GPUs of a node."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A sick GPU is a finding with its remedy, and no published state of a healthy one stops a job."""
 
 from __future__ import annotations

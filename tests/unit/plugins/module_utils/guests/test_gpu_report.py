@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Published output of nvidia-smi is read as it is: passed-through GPUs, MIG, a vGPU, and formats from 10 to 13."""
 
 from __future__ import annotations

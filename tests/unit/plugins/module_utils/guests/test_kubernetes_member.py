@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A worker as a node of Kubernetes: its labels come from proofs, and outdated labels are reported."""
 
 from __future__ import annotations

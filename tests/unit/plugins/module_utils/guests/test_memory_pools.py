@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """An NCCL that needs memory pools is refused on a GPU without them; what is unknown is not refused."""
 
 from __future__ import annotations

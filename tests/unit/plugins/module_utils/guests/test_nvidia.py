@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The output of nvidia-smi and CUDA on a node.
 
 The outputs are put together from public ones, shortened: heads and GPUs as in NVIDIA's documentation on the licensing

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Packages of a stack in the notation of apt, dnf and pip, and the misfits of a node's packages."""
 
 from __future__ import annotations

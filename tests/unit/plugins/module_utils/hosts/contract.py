@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """One case for each subject of a host: a fake host, a change, and what the contract of all subjects expects of it."""
 
 from __future__ import annotations

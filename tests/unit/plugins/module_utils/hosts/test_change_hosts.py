@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Hosts leave service, are changed and booted as often as needed, and return, with any number of controllers."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The contract of all subjects of a host: each is checked, applied, refused and restored in the same way."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Every subject of a host is a part of profile, evidence, rollback, esxi_info, privileges and documentation."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Lossless RoCE on a host: two modules in one plan, other users of the cards, and the DCB status afterwards."""
 
 from __future__ import annotations

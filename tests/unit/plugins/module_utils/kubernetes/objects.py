@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Objects of the API of Kubernetes 1.35, reduced to the fields that the collection reads.
 
 Names, messages, times and order are those of a recorded run: an MPIJob with three workers, operator 0.8.2, on four

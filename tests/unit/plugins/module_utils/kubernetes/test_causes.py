@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Causes that need the nodes: a folder that a node does not have, and failures of a machine."""
 
 from __future__ import annotations

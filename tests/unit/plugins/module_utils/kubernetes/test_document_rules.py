@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Rules of docs/kubernetes.md as properties, from an oracle that was written from the page and not from the code."""
 
 from __future__ import annotations

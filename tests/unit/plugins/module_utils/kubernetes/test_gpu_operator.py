@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The GPU Operator's use of CDI; the policies are synthetic, with the fields of its clusterpolicy_types.go."""
 
 from __future__ import annotations

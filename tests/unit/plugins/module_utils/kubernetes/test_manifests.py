@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The manifests of a job: they are valid in the schemas of the operator and of Kubernetes, and complete."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Kubernetes objects with a part replaced with any value: a job has a state, a cluster has findings, nothing raises."""
 
 from __future__ import annotations

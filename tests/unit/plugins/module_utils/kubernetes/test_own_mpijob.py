@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The objects of a run on Kubernetes: variables of the user take precedence over those of the role, as on nodes."""
 
 from __future__ import annotations

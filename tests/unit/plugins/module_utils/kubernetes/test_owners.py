@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Objects with the labels and the name of a job that belong to an earlier job or to another tenant."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Conditions in a Kubernetes cluster that would end a job during a move; the objects are synthetic."""
 
 from __future__ import annotations

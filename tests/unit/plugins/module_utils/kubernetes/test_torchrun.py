@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A TrainJob without a launcher: torchrun of each node starts its ranks, and one pod stands for the launcher."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A TrainJob of Kubeflow Trainer: its objects are valid in its schemas, and its state is read as of an MPIJob.
 
 The objects that Trainer, JobSet and Kubernetes make have the names, labels and owners of the sources of Trainer 2.3 and

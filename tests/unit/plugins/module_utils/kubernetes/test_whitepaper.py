@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The job of appendix A of VMware's paper "Distributed Machine Learning on vSphere leveraging NVIDIA vGPU and Mellanox
 PVRDMA", field by field, in the current API, which has the policy of its pods in runPolicy.
 

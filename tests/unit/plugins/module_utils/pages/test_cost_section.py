@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The cost of a test in its page, in Markdown and in the lines of the verdict, with the published figures."""
 
 from __future__ import annotations

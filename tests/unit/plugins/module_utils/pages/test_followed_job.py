@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The pace of a job is shown until all is done or nothing comes any more, and the page of the run is written."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Plots stay valid for any values from a script: an impossible rate is drawn at the edge."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The report on GPUs as lines and as a page: complete, safe with any name, and without external files."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The JUnit file of a vMotion test: a broken job is a failure, and an inconclusive test an error."""
 
 from __future__ import annotations

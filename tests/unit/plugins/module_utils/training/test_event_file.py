@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Event files as tensorboardX 2.6.5 and the library tensorboard 2.21.0 wrote them, whole, cut off and damaged."""
 
 from __future__ import annotations

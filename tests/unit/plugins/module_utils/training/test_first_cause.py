@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The first cause among the errors of ranks: its own error, a consequence, an error that was caught, or silence."""
 
 from __future__ import annotations

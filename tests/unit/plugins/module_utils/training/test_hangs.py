@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Dumps of PyTorch's recorder and answers of NCCL's RAS service name the rank that the others wait for."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Any text of any ranks, in any pieces, with each tag that a launcher prints: every step has the right rank.
 
 The oracle is the launcher: it prints a tag before each piece that it reads from a rank, and after each line end within

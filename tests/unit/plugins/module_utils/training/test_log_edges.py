@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Edge cases of training logs: the quick path for usual records, the limits of lines and pieces, and each sentence."""
 
 from __future__ import annotations

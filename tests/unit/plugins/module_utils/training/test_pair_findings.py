@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The findings of a measurement of all pairs: a slow node, a slow pair, a wrong card, and less than expected."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The rounds in which all pairs of nodes are measured: every pair once, disjoint at a time, in the fewest rounds."""
 
 from __future__ import annotations

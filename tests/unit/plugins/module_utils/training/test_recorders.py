@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Only the ranks with the fault are causes, once: recorded runs with injected faults, and runs of any layout."""
 
 from __future__ import annotations

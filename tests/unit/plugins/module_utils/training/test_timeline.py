@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The timeline of a vMotion test: rates over time, moves, silences and hosts, and the page that shows them."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The disks of a worker and those of others, with its record, without one, and while a run is killed."""
 
 from __future__ import annotations

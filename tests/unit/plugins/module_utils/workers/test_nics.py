@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The network cards for RDMA: their order, their changes, and refusals of cards that a host does not support."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The pure parts of a worker: merged options, paired GPUs, MAC addresses from names, cloud-init data."""
 
 from __future__ import annotations

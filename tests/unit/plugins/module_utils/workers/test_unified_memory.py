@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The unified memory of a worker's vGPUs: its settings, the plan with its consequence, and its refusal."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Workers are shut down, powered off if the guest does not end, and awaited until they report an address."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Problems of a cluster that stop a change or make it unwise: each gives the one finding that names it."""
 
 from __future__ import annotations

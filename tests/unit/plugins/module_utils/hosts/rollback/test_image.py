@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The rollback of a cluster's image: the parts that the change named, or why vLCM cannot return to them."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Reads from an API server that is silent, disconnects or is another server: one sentence each, within a time."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The log of a pod has a limit, in the request and in the result, and no value of the Secret of its job."""
 
 from __future__ import annotations

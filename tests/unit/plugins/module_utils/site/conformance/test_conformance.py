@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The writing cases run on a confirmed cluster without others, restore it, and show which answers differ."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Recordings lose the names of a site, based on the API type of each field, and keep the words of vSphere."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The plan of a training job from its run directory, and its start and stop with a small program instead of mpirun."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A run is stopped as its user; a measurement of pairs leaves no process behind, however its controller ends."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A scaling measurement makes each run once, in order, and goes on where an earlier controller ended."""
 
 from __future__ import annotations

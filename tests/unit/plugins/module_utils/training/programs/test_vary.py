@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A sweep of a folder: side by side on groups of nodes, continued after a death, with one table."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Checkpoints of each framework, complete and torn: a torn one is never resumed from, and the one before is."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Two runs are compared by the files and lines of their programs, and by the metrics in their outputs."""
 
 from __future__ import annotations

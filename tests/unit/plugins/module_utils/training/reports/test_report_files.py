@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The files of a report are written once, atomically, with their modes; another kind of file is never replaced."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A sick GPU stops a run before it starts, unless a healthy spare node takes the place of its node."""
 
 from __future__ import annotations

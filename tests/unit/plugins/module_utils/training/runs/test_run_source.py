@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A run takes its options from the manifest of an earlier run, and a node's manifest is only compared."""
 
 from __future__ import annotations

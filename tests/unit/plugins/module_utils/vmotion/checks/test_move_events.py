@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Moves that others started: found in events, explained in the verdict, never counted as moves of the test."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """How long a move stuns a worker: by the server, or by VMware's tables for version, framebuffer and memory."""
 
 from __future__ import annotations

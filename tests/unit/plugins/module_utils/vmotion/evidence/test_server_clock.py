@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A clock of vCenter that is set during a test: its events cannot be dated, so nothing is concluded from their lack."""
 
 from __future__ import annotations

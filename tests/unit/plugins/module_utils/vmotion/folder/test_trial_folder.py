@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """An unfinished test is found if it is the only one of its cluster; no folder is used for a second test."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The program vmotion_test finds an unfinished test and its folder, and refuses one that has ended by its name."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The state of a window names the hosts that runs took out of service, and how to return those that were left."""
 
 from __future__ import annotations

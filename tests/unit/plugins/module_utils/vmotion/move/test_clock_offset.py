@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The times of a move on the controller's clock, also if the server's clock is set while the worker moves."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The room, links, stuns and rules of a cluster, as the planner of waves gets them."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """GPUs of hosts and vGPUs of several profiles, drawn at random, and a second, simple rule of what fits."""
 
 from __future__ import annotations

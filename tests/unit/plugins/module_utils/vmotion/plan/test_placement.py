@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A requested rolling move: its numbers, the workers that never share a host, and the errors that refuse it."""
 
 from __future__ import annotations

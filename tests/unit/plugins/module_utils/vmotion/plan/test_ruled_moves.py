@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Moves one after another keep the rules of the cluster and find memory, or are refused with the reason."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Rolling moves: the search finds a shortest plan or any plan, or names the workers that can never move."""
 
 from __future__ import annotations

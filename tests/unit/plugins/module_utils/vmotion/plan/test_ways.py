@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Rolling moves: the choice of the planning method, the improvement of a plan, and the error for several groups."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The plan of a maintenance window: every host is empty before its change, and no worker moves more than it must."""
 
 from __future__ import annotations

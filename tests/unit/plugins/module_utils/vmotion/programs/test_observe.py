@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """An observation finds and judges the moves of others, writes nothing to vCenter, and ends with its time or the job."""
 
 from __future__ import annotations

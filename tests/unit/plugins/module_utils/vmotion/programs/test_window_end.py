@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A maintenance window ends at its limits, obeys requests, notifies people and requires the owner's agreement."""
 
 from __future__ import annotations

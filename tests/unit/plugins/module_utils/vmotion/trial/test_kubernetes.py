@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A vMotion test of a job on Kubernetes: which API it asks about the job, and how it reports recreated pods."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A move without an answer is looked up on the server; it is never started twice, and is one of the test."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A file of records is read as it grows: only complete lines, from its beginning or from its last bytes on."""
 
 from __future__ import annotations

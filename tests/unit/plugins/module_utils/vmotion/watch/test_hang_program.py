@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The program on a node asks ranks for dumps and RAS for its state, and reads no dump that is more than plain data."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A watch with a view of its nodes: real processes, and a stand-in for nvidia-smi that prints given texts."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Any content of a record file and any output of a node is read, counted as noise, or refused with an error."""
 
 from __future__ import annotations

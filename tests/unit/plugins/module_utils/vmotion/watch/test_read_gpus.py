@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The function read_gpus on this machine as its node, with stand-ins for nvidia-smi, the driver and NCCL."""
 
 from __future__ import annotations

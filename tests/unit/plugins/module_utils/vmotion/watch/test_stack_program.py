@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The stacks of real ranks, which train on, and processes that are not ranks, which get no signal."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The watch of real processes that write records: no record is lost or comes twice, and each end has its reason."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The resources that virtual machines use, what keeps them on their hosts, and their owners."""
 
 from __future__ import annotations
