@@ -53,6 +53,8 @@ class Fabric:
             "port_groups": {name: {"vlan": group.vlan, "ours": group.ours} for name, group in self.groups.items()},
             "taken": others,
             "hosts": {name: vmkernel.facts(host, self.spec.switch, keys) for name, host in self.hosts.items()},
+            # Only a removal relies on the notes.
+            "notes_of_others": {} if self.present else self.notes_of_others(),
             "members": self._members(),
             "others": self._others(),
             "machines": self._machines(),
@@ -60,7 +62,7 @@ class Fabric:
 
     def info(self) -> dict[str, Any]:
         """Return the current fabric, sorted for the result."""
-        state = self.read()
+        state = {**self.read(), "notes_of_others": self.notes_of_others()}
         hosts = {name: planner.host_facts(net, self.spec.switch) for name, net in state["hosts"].items()}
         shown = {key: state[key] for key in ("switch", "port_groups", "machines")}
         return {**shown, "hosts": hosts, "removal": planner.removal(state, self.spec)}
@@ -98,6 +100,12 @@ class Fabric:
         else:
             self._remove(plan, hosts)
         self._settle([self.hosts[name] for name in hosts])
+
+    def notes_of_others(self) -> dict[str, str]:
+        """Return the accounts that wrote the notes of hosts in place of this one, by host."""
+        noted = [host for host in self.hosts.values() if fabric_marks.built_on(host, self.spec.switch)]
+        authors = {host.name: fabric_marks.other_author(host) for host in noted}
+        return {name: author for name, author in authors.items() if author}
 
     def _must_answer(self) -> None:
         silent = [host.name for host in self.hosts.values() if not host.reachable]

@@ -40,6 +40,11 @@ def write(host: Host, switch: str, built: Mapping[str, Any] | None) -> None:
     custom_fields.store(host.session, host.ref, host.name, ATTRIBUTE, text)
 
 
+def other_author(host: Host) -> str:
+    """Return the other account that wrote the note of a host last; empty if this account did."""
+    return custom_fields.other_author(host.session, host.ref, host.name, ATTRIBUTE)
+
+
 def _all(host: Host | Mapping[str, Any]) -> dict[str, Any]:
     fields, values = ((host.get(path) if isinstance(host, Mapping) else host[path]) for path in PATHS)
     try:

@@ -66,6 +66,8 @@ def hosts_in_use(
 ) -> Iterator[str]:
     """Yield the hosts and their adapters that use the objects to remove."""
     ours = removes_switch(current)
+    for name, author in current["notes_of_others"].items():
+        yield f"the note of {name} was written by {author}: run as that account, or remove its adapters by hand"
     for name, net in current["hosts"].items():
         for device, adapter in net["vmkernel"].items():
             kept = adapter["port_group"] not in gone.get(name, [])

@@ -18,7 +18,7 @@ from .service_options import ServiceOptions
 
 ATTRIBUTE = "dml.vsphere.maintenance"
 PATHS = ("availableField", "customValue")
-EXITED, CHANGED = "ExitMaintenanceModeEvent", "CustomFieldValueChangedEvent"
+EXITED, CHANGED = "ExitMaintenanceModeEvent", custom_fields.CHANGED
 ENTERED = ("EnteringMaintenanceModeEvent", "EnteredMaintenanceModeEvent")
 # The events of an entry follow its note within this time. vCenter keeps events for longer, by default for 30 days.
 ENTRY_SHOWS = timedelta(days=1)
@@ -90,14 +90,8 @@ def is_of_another(host: Host) -> bool:
     """Return whether another account wrote the note, according to the latest event about it that vCenter still has."""
     known = host[CHANGED]
     if known is None:
-        entity = vim.event.EventFilterSpec.ByEntity(entity=host.ref, recursion="self")
-        spec = vim.event.EventFilterSpec(entity=entity, eventTypeId=[CHANGED])
-        with translating_faults(host.name, "look up who wrote the note on it"):
-            events = host.session.content.eventManager.QueryEvents(spec)
-        writes = [event for event in events or [] if event.name == ATTRIBUTE and event.userName]
-        last = max(writes, key=lambda event: (event.createdTime, event.key), default=None)
-        is_other = last is not None and last.userName.lower() != host.session.account.lower()
-        known = host.properties[CHANGED] = is_other
+        author = custom_fields.other_author(host.session, host.ref, host.name, ATTRIBUTE)
+        known = host.properties[CHANGED] = bool(author)
     return bool(known)
 
 

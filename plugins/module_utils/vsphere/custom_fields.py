@@ -12,6 +12,7 @@ from .faults import translating_faults
 from .sdk import vim
 from .session import Session
 
+CHANGED = "CustomFieldValueChangedEvent"
 KEPT_SECONDS, PAUSE_SECONDS = 5.0, 0.5
 
 
@@ -19,6 +20,20 @@ def value_of(name: str, available_fields: Any, custom_values: Any) -> str:
     """Return the text of an attribute from an object's ``availableField`` and ``customValue``; empty without one."""
     key = next((field.key for field in available_fields or [] if field.name == name), None)
     return next((one.value for one in custom_values or [] if one.key == key), "")
+
+
+def other_author(session: Session, ref: object, target: str, name: str) -> str:
+    """Return the other account that wrote an attribute last, by the events that vCenter still has; empty if none did.
+
+    Each user who may set custom attributes can write a note of ours.
+    """
+    entity = vim.event.EventFilterSpec.ByEntity(entity=ref, recursion="self")
+    spec = vim.event.EventFilterSpec(entity=entity, eventTypeId=[CHANGED])
+    with translating_faults(target, f"look up who wrote its custom attribute {name}"):
+        events = session.content.eventManager.QueryEvents(spec)
+    writes = [event for event in events or [] if event.name == name and event.userName]
+    last = max(writes, key=lambda event: (event.createdTime, event.key), default=None)
+    return last.userName if last is not None and last.userName.lower() != session.account.lower() else ""
 
 
 def store(session: Session, ref: object, target: str, name: str, text: str, kind: object = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,10 +11,11 @@ from pyVmomi import vim
 
 from plugins.module_utils import runner
 from plugins.module_utils.errors import Failed, Refused
-from plugins.module_utils.fabric import fabric_spec, planner, switch
+from plugins.module_utils.fabric import fabric_marks, fabric_spec, planner, switch
 from plugins.module_utils.fabric.fabric import ATTEMPTS, Fabric
 from plugins.module_utils.fabric.planner import GROUP, HOST, SWITCH
 from plugins.module_utils.plan import Plan
+from tests.fakes.esxi import FakeHost
 from tests.fakes.module import FakeModule
 
 HOSTS = ("esx01.lab", "esx02.lab")
@@ -43,7 +45,7 @@ def adapter(switch: str, group: str, address: str, **more: Any) -> dict[str, Any
 def bare() -> dict[str, Any]:
     hosts = {name: host(number) for number, name in enumerate(HOSTS, start=1)}
     none: dict[str, Any] = {"hosts": [], "port_groups": []}
-    there = {"switch": None, "port_groups": {}, "taken": {}, "members": [], "machines": []}
+    there = {"switch": None, "port_groups": {}, "taken": {}, "members": [], "machines": [], "notes_of_others": {}}
     return {**there, "hosts": hosts, "others": none}
 
 
@@ -305,6 +307,23 @@ def test_removal_names_the_hosts_that_prevent_it() -> None:
         "in_use": [],
         "shared_with": ["esx21.lab"],
     }
+
+
+def test_only_notes_that_this_account_wrote_permit_a_removal() -> None:
+    fabric, state = Fabric(None, spec(), present=False), built()  # type: ignore[arg-type] # it reads no server
+    time = datetime(2026, 11, 28, tzinfo=UTC)
+    for name, user in zip(HOSTS, ("vsphere.local\\Robot", "CORP\\bob"), strict=True):
+        fabric.hosts[name] = noted = FakeHost(name)
+        fabric_marks.write(noted, "rdma", {"joined": True, "adapters": []})
+        noted.refresh()
+        change = vim.event.CustomFieldValueChangedEvent(name=fabric_marks.ATTRIBUTE, userName=user, createdTime=time)
+        noted.session.content.eventManager.events.append(change)
+    state["notes_of_others"] = fabric.notes_of_others()
+
+    (refusal,) = planner.removal(state, spec())["in_use"]
+    assert refusal.startswith("the note of esx02.lab was written by CORP\\bob: run as that account")
+    with pytest.raises(Refused, match=r"the note of esx02\.lab was written by"):
+        planner.plan_absent(state, spec())
 
 
 class RacedFabric(Fabric):
