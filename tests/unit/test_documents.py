@@ -74,6 +74,16 @@ def test_each_stop_rule_is_in_the_page_of_a_window_and_in_cluster_info() -> None
     assert set(re.findall(r"V\((\w+)\)", module)) == rules
 
 
+def test_the_role_names_each_rule_that_a_vmotion_test_may_accept() -> None:
+    sources = (ROOT / "plugins/module_utils").rglob("*checks/*.py")
+    text = "\n".join(path.read_text() for path in sources)
+
+    rules = {*re.findall(r'STOP, "(\w+)"', text), "versions", "gpu_health"}
+
+    assert len(rules) > 20
+    assert rules <= set(re.findall(r"`(\w+)`", (ROOT / "roles/vmotion_test/README.md").read_text()))
+
+
 def test_the_page_of_privileges_names_those_of_reading() -> None:
     page = " ".join((ROOT / "docs" / "privileges.md").read_text().split())
     sentence = page.partition("Modules that only read, ")[2].partition("Read`. ")[0] + "Read`"
