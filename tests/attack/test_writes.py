@@ -16,7 +16,7 @@ HARMS: tuple[tuple[str, dict[str, Any]], ...] = (("deaf", {}), ("drop", {"after"
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda one: one.name)
-def test_a_write_that_is_lost_is_noticed_and_made_by_the_next_run(scenario: Scenario, certs: Path) -> None:
+def test_next_run_notices_and_repeats_a_lost_write(scenario: Scenario, certs: Path) -> None:
     make = partial(Ground, scenario, certs)
     peace, wrong = undisturbed(make), []
     for number, method in enumerate(peace.writes):

@@ -109,7 +109,7 @@ def test_each_of_two_ranks_reports_its_steps(tmp_path: Path, script: str) -> Non
 
 
 @pytest.mark.parametrize(("nodes", "devices"), [(1, 1), (1, 2), (2, 1)])
-def test_lightning_has_the_ranks_of_mpirun_and_reports_its_steps(tmp_path: Path, nodes: int, devices: int) -> None:
+def test_lightning_uses_mpirun_ranks_and_reports_steps(tmp_path: Path, nodes: int, devices: int) -> None:
     size = nodes * devices
     outputs = run(
         "pytorch", tmp_path, "lightning_fit", str(tmp_path), str(nodes), str(devices), size=size, local=devices
@@ -127,7 +127,7 @@ def test_records_of_the_script_take_precedence(tmp_path: Path) -> None:
     assert steps(tmp_path) == [(1, None), (2, None), (3, None), *((number, 1.0) for number in range(4, 9))]
 
 
-def test_a_compiled_step_stays_as_it_is_and_reports_nothing(tmp_path: Path) -> None:
+def test_compiled_step_stays_unchanged_and_reports_nothing(tmp_path: Path) -> None:
     run("pytorch", tmp_path, "compiled")
     assert records(tmp_path) == []
 

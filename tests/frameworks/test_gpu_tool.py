@@ -14,7 +14,7 @@ ON_CPUS = ["steps of a script", "steps of Trainer", "steps of Lightning", "stun 
 
 
 @pytest.mark.parametrize("check", ON_CPUS)
-def test_a_check_that_needs_no_gpu_passes_on_cpus(check: str, tmp_path: Path) -> None:
+def test_check_without_gpu_needs_passes_on_cpus(check: str, tmp_path: Path) -> None:
     command = [str(PYTHON), "-m", "tools.gpu", "--out", str(tmp_path), "--name", "cpu", check]
 
     done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=600)

@@ -44,7 +44,7 @@ def options() -> dict[str, Any]:
     return {"training_framework": "pytorch_ddp", "training_python": str(python), "training_port": port}
 
 
-def test_the_benchmark_trains_and_all_ranks_have_the_same_parameters(kubernetes: Kubernetes, tmp_path: Path) -> None:
+def test_benchmark_trains_and_ranks_agree_on_parameters(kubernetes: Kubernetes, tmp_path: Path) -> None:
     kubernetes.run(training_name="one", training_command=[], training_options=OPTIONS, **options())
     result = json.loads((tmp_path / "results" / "one.json").read_text())
     assert (result["job"]["state"], result["steps"], result["gpus"]) == ("finished", 20, 2)

@@ -81,7 +81,7 @@ def started() -> Iterator[list[Ranks]]:
         ranks.end()
 
 
-def test_a_rank_outside_a_collective_is_named_with_its_line(tmp_path: Path, started: list[Ranks]) -> None:
+def test_names_a_rank_outside_a_collective_with_line(tmp_path: Path, started: list[Ranks]) -> None:
     started.append(Ranks(tmp_path, DEADLOCK))
     deadline = time.monotonic() + 300
     while "(validate), outside the collective" not in (found := _stacks(tmp_path)):
@@ -101,7 +101,7 @@ def _stacks(folder: Path) -> str:
     return rank_stacks.sentences({"n0": {"ranks": stack_program.stacks(str(folder / "run"))}})
 
 
-def test_gradients_that_are_not_finite_have_their_step_and_their_ranks(tmp_path: Path, started: list[Ranks]) -> None:
+def test_names_step_and_ranks_of_infinite_gradients(tmp_path: Path, started: list[Ranks]) -> None:
     started.append(Ranks(tmp_path, NOT_FINITE, DML_CHECK_GRADIENTS="1"))
     assert [process.wait(600) for process in started[0].processes] == [0, 0]
 
@@ -116,7 +116,7 @@ def test_gradients_that_are_not_finite_have_their_step_and_their_ranks(tmp_path:
     assert judged.sentence() == "gradients not finite since step 5 on ranks 0, 1"
 
 
-def test_a_shape_on_one_rank_is_named_with_rank_and_line(tmp_path: Path, started: list[Ranks]) -> None:
+def test_names_rank_and_line_of_a_different_shape(tmp_path: Path, started: list[Ranks]) -> None:
     started.append(Ranks(tmp_path, SHAPE))
     assert started[0].processes[1].wait(600) == 1
 

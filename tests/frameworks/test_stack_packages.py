@@ -47,7 +47,7 @@ def python() -> str:
     return own
 
 
-def test_the_job_of_this_stack_loads_the_nccl_that_the_stack_puts_over_that_of_pytorch(python: str) -> None:
+def test_job_loads_the_nccl_of_its_stack(python: str) -> None:
     assert gpu_program.value(python, "-c", gpu_program.NCCL) == 23203
 
 

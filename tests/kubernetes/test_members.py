@@ -43,7 +43,7 @@ def test_every_node_answers_hello(cluster: Cluster, jobs: Jobs) -> None:
     assert sorted(pod["spec"]["nodeName"] for pod in pods) == WORKERS
 
 
-def test_a_worker_finds_its_devices_and_others_by_name(cluster: Cluster, jobs: Jobs) -> None:
+def test_worker_finds_its_devices_and_peers_by_name(cluster: Cluster, jobs: Jobs) -> None:
     script = "ls /dev/nvidia0 /dev/infiniband/uverbs0; getent hosts kubernetes.default.svc.cluster.local"
     words = jobs.ended(jobs.begin(mpijob("devices", 2, ["sh", "-c", script], limits={GPU: 1, HCA: 1}))).split()
     found = ("/dev/nvidia0", "/dev/infiniband/uverbs0", "10.96.0.1")
@@ -53,7 +53,7 @@ def test_a_worker_finds_its_devices_and_others_by_name(cluster: Cluster, jobs: J
     assert result == "GPU-lab-0\n"
 
 
-def test_without_a_free_gpu_a_pod_waits_with_a_message(jobs: Jobs) -> None:
+def test_pod_without_free_gpu_waits_with_a_message(jobs: Jobs) -> None:
     name = jobs.begin(mpijob("greedy", 2, ["hostname"], limits={GPU: 2}))
 
     def messages() -> list[str]:

@@ -84,7 +84,7 @@ def test_workers_become_nodes_that_can_train(members: Place, tmp_path: Path) -> 
     assert labels(cluster) == {name: {} for name in WORKERS}
 
 
-def test_refuses_a_machine_that_is_not_a_node_or_offers_too_little(members: Place, tmp_path: Path) -> None:
+def test_refuses_a_machine_that_offers_too_little(members: Place, tmp_path: Path) -> None:
     lost = prepare(members, tmp_path, "--limit", "worker01", kubernetes_node_name="nobody")
     message = " ".join(lost.out.split())
     assert lost.rc != 0 and "Kubernetes has no node nobody: let the worker join" in message

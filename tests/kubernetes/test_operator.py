@@ -112,9 +112,7 @@ def test_keeps_a_foreign_operator(role: Role, cluster: Cluster) -> None:
     assert made <= there(cluster)
 
 
-def test_a_definition_that_was_there_stays_and_so_does_a_namespace_that_holds_more(
-    role: Role, cluster: Cluster
-) -> None:
+def test_keeps_existing_definitions_and_a_shared_namespace(role: Role, cluster: Cluster) -> None:
     before = there(cluster)
     (kind,) = (
         one for one in yaml.safe_load_all(role.manifest.read_text()) if one["kind"] == "CustomResourceDefinition"

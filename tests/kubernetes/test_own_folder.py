@@ -124,7 +124,7 @@ def test_an_unchanged_folder_trains_in_pods(place: Place, tmp_path: Path, folder
     assert [path.name for path in (tmp_path / "results" / "folder" / "outputs").iterdir()] == ["model.pt"]
 
 
-def test_an_exception_in_a_pod_is_reported_with_its_line(place: Place, tmp_path: Path, folder: dict[str, Any]) -> None:
+def test_reports_an_exception_in_a_pod_with_line(place: Place, tmp_path: Path, folder: dict[str, Any]) -> None:
     more = {**folder, "training_command": "torchrun train.py fail"}
     done = play(place, tmp_path, "train", training_name="failing", **more)
     cause = f"rank 1 on dml-failing-worker-1 ended: ValueError: the batch is empty (train.py, line {FAILING})"
@@ -132,7 +132,7 @@ def test_an_exception_in_a_pod_is_reported_with_its_line(place: Place, tmp_path:
     assert (tmp_path / "results" / "failing" / "outputs" / "model.pt").exists()
 
 
-def test_a_run_in_pods_is_stopped_by_its_name(place: Place, tmp_path: Path, folder: dict[str, Any]) -> None:
+def test_stops_a_run_in_pods_by_name(place: Place, tmp_path: Path, folder: dict[str, Any]) -> None:
     more = {**folder, "training_command": "torchrun train.py stay"}
     done = play(place, tmp_path, "train", training_name="staying", training_follow=False, **more)
     assert done.rc == 0, done.out[-6000:]

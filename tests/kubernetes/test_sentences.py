@@ -99,7 +99,7 @@ def test_a_quota_that_is_too_small(members: Place, cluster: Cluster, jobs: Jobs,
     cluster.kubectl("delete", "mpijob", "many", "--namespace", tight, "--wait")
 
 
-def test_no_operator_takes_the_job_up_until_there_is_one(members: Place, cluster: Cluster, jobs: Jobs) -> None:
+def test_says_that_no_operator_takes_the_job(members: Place, cluster: Cluster, jobs: Jobs) -> None:
     cluster.kubectl(*OPERATOR, "scale", "deployment/mpi-operator", "--replicas=0")
     cluster.kubectl(*OPERATOR, "wait", "--for=delete", "pod", "--selector=app=mpi-operator", "--timeout=120s")
     try:
@@ -111,7 +111,7 @@ def test_no_operator_takes_the_job_up_until_there_is_one(members: Place, cluster
     assert sorted(jobs.ended(name).split()) == ["patient-worker-0", "patient-worker-1"]
 
 
-def test_an_operator_that_is_started_again_leaves_the_job_alone(members: Place, cluster: Cluster, jobs: Jobs) -> None:
+def test_restarted_operator_leaves_the_job_alone(members: Place, cluster: Cluster, jobs: Jobs) -> None:
     name = jobs.begin(mpijob("steady", 2, LONG))
     before = running(members, jobs, name)
     cluster.kubectl(*OPERATOR, "delete", "pod", "--selector=app=mpi-operator", "--wait")
@@ -138,7 +138,7 @@ def test_a_pod_that_is_evicted_is_another_one(members: Place, cluster: Cluster, 
     jobs.remove(name)
 
 
-def test_a_job_that_is_suspended_has_lost_its_pods_and_resumes(members: Place, cluster: Cluster, jobs: Jobs) -> None:
+def test_suspended_job_loses_its_pods_and_resumes(members: Place, cluster: Cluster, jobs: Jobs) -> None:
     cluster.kubectl(
         "apply", "--filename", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": [RIGHTS, BOUND]})
     )
@@ -155,7 +155,7 @@ def test_a_job_that_is_suspended_has_lost_its_pods_and_resumes(members: Place, c
     jobs.remove(name)
 
 
-def test_a_node_that_is_switched_off_is_called_not_ready(members: Place, cluster: Cluster, jobs: Jobs) -> None:
+def test_reports_a_powered_off_node_as_not_ready(members: Place, cluster: Cluster, jobs: Jobs) -> None:
     """The job's end is mpirun's business: where no one closes its connections it learns of it late."""
     name = jobs.begin(mpijob("dark", 2, LONG))
     node = running(members, jobs, name)["pods"][f"{name}-worker-1"]["node"]

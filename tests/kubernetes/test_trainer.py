@@ -92,7 +92,7 @@ def test_a_trainjob_trains_to_its_end(trainer: Place, tmp_path: Path) -> None:
     assert counts == {"node": 2, "launcher": 1}
 
 
-def test_a_trainjob_outlives_the_moves_of_all_its_nodes(trainer: Place, tmp_path: Path) -> None:
+def test_trainjob_survives_moves_of_all_its_nodes(trainer: Place, tmp_path: Path) -> None:
     trainer.lab.hypervisor.ask("PUT", "/moves", {"precopy_seconds": 1, "stun_seconds": STUN})
     done = play(trainer, tmp_path, "vmotion_test")
     assert done.rc == 0, done.out[-6000:]
@@ -108,7 +108,7 @@ def test_a_trainjob_outlives_the_moves_of_all_its_nodes(trainer: Place, tmp_path
     until(lambda: not objects_left(trainer, job), f"{job} is gone", 90)
 
 
-def test_a_trainjob_with_torchrun_outlives_the_moves_of_all_its_nodes(trainer: Place, tmp_path: Path) -> None:
+def test_trainjob_with_torchrun_survives_moves_of_all_nodes(trainer: Place, tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     (folder / "torch" / "distributed").mkdir(parents=True)
     # The image of the pods has no PyTorch.

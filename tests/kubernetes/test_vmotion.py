@@ -74,7 +74,7 @@ def place(members: Place) -> Place:
     return members
 
 
-def test_a_job_outlives_the_moves_of_all_its_nodes(place: Place, tmp_path: Path) -> None:
+def test_job_survives_moves_of_all_its_nodes(place: Place, tmp_path: Path) -> None:
     where, given = inventory(place, tmp_path), json.dumps(variables(place, tmp_path))
     before = {number: place.facts_of(number)["host"] for number in NUMBERS}
     done = place.ansible.playbook("playbooks/vmotion_test.yml", "-i", str(where), "-e", given, timeout=TEST_SECONDS)
@@ -120,7 +120,7 @@ def operators(place: Place) -> str:
     return str(pod["spec"]["nodeName"])
 
 
-def test_a_stun_that_is_shorter_than_kubernetes_patience_is_not_noticed(place: Place, tmp_path: Path) -> None:
+def test_kubernetes_does_not_notice_a_short_stun(place: Place, tmp_path: Path) -> None:
     done, verdict = stunned(place, tmp_path, UNNOTICED)
     assert done.rc == 0, done.out[-6000:]
     assert (verdict["verdict"], verdict["moved"]) == ("continuous", "all"), verdict
@@ -129,9 +129,7 @@ def test_a_stun_that_is_shorter_than_kubernetes_patience_is_not_noticed(place: P
 
 
 @pytest.mark.parametrize("is_operators", [False, True], ids=["another", "operators"])
-def test_a_node_that_is_called_not_ready_for_a_while_costs_no_pod(
-    place: Place, tmp_path: Path, is_operators: bool
-) -> None:
+def test_node_not_ready_for_a_while_loses_nothing(place: Place, tmp_path: Path, is_operators: bool) -> None:
     worker = operators(place) if is_operators else next(one for one in WORKERS if one != operators(place))
     done, verdict = stunned(place, tmp_path, SILENT, worker)
     assert done.rc == 0, done.out[-6000:]
@@ -141,7 +139,7 @@ def test_a_node_that_is_called_not_ready_for_a_while_costs_no_pod(
     assert note.startswith(f"Kubernetes reported node {worker} as not ready"), note
 
 
-def test_reports_that_pods_with_too_short_tolerations_are_deleted(place: Place, tmp_path: Path) -> None:
+def test_reports_deleted_pods_with_too_short_tolerations(place: Place, tmp_path: Path) -> None:
     there = variables(place, tmp_path)["training_kubernetes"]
     short = {**there, "job": {**there["job"], "toleration_seconds": TOLERATION}}
     # Before a move the test asks Kubernetes, and refuses it; here someone takes that for no reason to stay.

@@ -146,12 +146,12 @@ def check_window(upgrade: Upgrade) -> None:
     assert again.rc == 0 and control.writes() == [], again.out[-6000:]
 
 
-def test_every_host_is_upgraded_and_rebooted_while_the_pods_train(place: Place, jobs: Jobs, tmp_path: Path) -> None:
+def test_upgrades_every_host_while_the_pods_train(place: Place, jobs: Jobs, tmp_path: Path) -> None:
     assert len(HOSTS) == len(WORKERS) + 1
     check_window(PodUpgrade(place, tmp_path, VERSIONS[0]))
 
 
-def test_the_same_around_a_job_that_the_collection_did_not_start(place: Place, jobs: Jobs, tmp_path: Path) -> None:
+def test_upgrades_every_host_around_a_foreign_job(place: Place, jobs: Jobs, tmp_path: Path) -> None:
     data = {program.name: program.read_text() for program in PROGRAMS}
     programs = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "programs"}, "data": data}
     train = ["env", "DML_RECORDS=/records", "PYTHONPATH=/programs", "python3", "/programs/train.py", "--seconds", "0.2"]

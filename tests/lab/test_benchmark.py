@@ -116,7 +116,7 @@ def iterations(cluster: Cluster, step: int) -> list[int]:
     return list(json.loads(result))
 
 
-def test_epochs_over_a_folder_with_checkpoints_and_on_from_the_newest(cluster: Cluster) -> None:
+def test_benchmark_trains_epochs_and_resumes_from_newest_checkpoint(cluster: Cluster) -> None:
     draw(cluster)
     common = ["--data", f"{SERVED}/images", "--classes", 3, "--steps", STEPS, "--step-seconds", STEP_SECONDS]
     common += ["--warmup", WARMUP, "--checkpoint-every", 5, "--checkpoints", KEPT, "--evaluate-every", STEPS]
@@ -177,5 +177,5 @@ def check_hook(cluster: Cluster, name: str, script: str, python: str = PYTHON, *
 
 
 @pytest.mark.parametrize(("name", "script"), [("keras", KERAS), ("tensorflow1", TENSORFLOW_1)])
-def test_the_hook_for_a_script_of_one_s_own(cluster: Cluster, name: str, script: str) -> None:
+def test_hook_records_steps_of_a_user_script(cluster: Cluster, name: str, script: str) -> None:
     check_hook(cluster, name, script)

@@ -92,7 +92,7 @@ def test_a_script_with_a_syntax_error(nodes: Cluster) -> None:
     assert "ended: SyntaxError: invalid syntax (wrong.py, line 1)." in result
 
 
-def test_a_launcher_that_is_lost_and_comes_back_loses_no_step(nodes: Cluster) -> None:
+def test_launcher_that_returns_has_lost_no_step(nodes: Cluster) -> None:
     command = [*TRAIN, "--steps", "600"]
     options = {"training_command": command, "training_steps": 600, "training_ranks_per_node": 2}
     options["training_stun_seconds"] = 10

@@ -97,7 +97,7 @@ def train(nodes: Cluster, name: str, *more: object, **variables: Any) -> tuple[s
     return nodes.train(name, **OURS, **options(*more), **variables)
 
 
-def test_epochs_over_a_folder_with_checkpoints_and_on_from_the_newest(nodes: Cluster) -> None:
+def test_benchmark_trains_epochs_and_resumes_from_newest_checkpoint(nodes: Cluster) -> None:
     draw(nodes)
     common = ["--data", f"{SERVED}/images", "--classes", 3, "--steps", STEPS, "--step-seconds", STEP_SECONDS]
     common += ["--checkpoint-every", 5, "--checkpoints", CHECKPOINTS, "--evaluate-every", STEPS]
@@ -136,5 +136,5 @@ def test_refuses_what_this_pytorch_does_not_support(nodes: Cluster) -> None:
     assert "--xla needs torch.compile, which PyTorch 1.13" in result, result
 
 
-def test_the_hook_for_a_script_of_one_s_own(nodes: Cluster) -> None:
+def test_hook_records_steps_of_a_user_script(nodes: Cluster) -> None:
     check_hook(nodes, "torch-hook", HOOK, PYTHON)

@@ -97,7 +97,7 @@ def test_a_second_run_changes_nothing(docker: Docker) -> None:
     assert docker.inside("cat /run/docker.pid") == before
 
 
-def test_settings_with_which_docker_does_not_begin_are_taken_back(docker: Docker) -> None:
+def test_reverts_settings_with_which_docker_does_not_start(docker: Docker) -> None:
     before = docker.settings()
     refused = docker.converge(**{"no-such-setting": True})
     message = " ".join(refused.out.split())
@@ -108,7 +108,7 @@ def test_settings_with_which_docker_does_not_begin_are_taken_back(docker: Docker
     assert docker.info()["ServerVersion"].startswith(VERSION)
 
 
-def test_settings_of_others_stay_and_come_into_force(docker: Docker) -> None:
+def test_keeps_and_activates_settings_of_other_users(docker: Docker) -> None:
     assert docker.info()["LoggingDriver"] == "json-file"
     theirs = {**docker.settings(), "log-driver": "journald"}
     docker.inside(f"sh -c 'echo {json.dumps(json.dumps(theirs))} > {SETTINGS}'")

@@ -53,7 +53,7 @@ def test_the_nodes_have_debian_13_and_its_python(nodes: Cluster) -> None:
         assert (result[0], result[2].rpartition(".")[0]) == ("13", "3.13")
 
 
-def test_openmpi_is_verified_and_a_second_run_changes_nothing(nodes: Cluster) -> None:
+def test_verifies_openmpi_and_changes_nothing_again(nodes: Cluster) -> None:
     facts = [json.loads(nodes.inside(name, "cat /etc/ansible/facts.d/dml_openmpi.fact")) for name in NAMES]
     assert [one["proven"] for one in facts] == [True, True]
     for again in (guests(nodes, "--tags", "node,openmpi", "--check"), guests(nodes, "--tags", "node,openmpi")):

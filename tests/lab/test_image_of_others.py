@@ -63,7 +63,7 @@ def bring(pair: Pair) -> Outcome:
     return ansible.playbook(str(ansible.folder / "bring.yml"), "-i", str(pair.inventory), timeout=1800)
 
 
-def test_pytorch_confirms_the_image_and_a_second_run_changes_nothing(pair: Pair) -> None:
+def test_confirms_the_image_and_changes_nothing_again(pair: Pair) -> None:
     read = [pair.place.inside(number, "cat /etc/ansible/facts.d/dml_training_image.fact").stdout for number in (1, 2)]
     first, second = map(json.loads, read)
     assert first == second
@@ -84,6 +84,6 @@ def test_training_runs_in_a_container_on_each_node(pair: Pair) -> None:
     assert pair.containers() == []
 
 
-def test_the_job_goes_on_while_both_workers_are_moved(pair: Pair) -> None:
+def test_job_continues_while_both_workers_move(pair: Pair) -> None:
     check_moved(pair.moved(STUN, training_options=[*OPTIONS, "100", "--step-seconds", "0.2", "--seconds", "100000"]))
     assert pair.containers() == []

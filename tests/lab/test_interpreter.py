@@ -68,7 +68,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
         yield Node(made)
 
 
-def test_it_is_unpacked_once_and_the_environment_is_of_it(node: Node) -> None:
+def test_unpacks_once_and_builds_the_environment_with_it(node: Node) -> None:
     assert node("--check").rc == 0
     assert node.cluster.inside("n1", f"ls -d {node.python['prefix']} {VENV}", check=False) == ""
     assert node.changes() > 0
@@ -83,7 +83,7 @@ def test_another_interpreter_recreates_the_environment(node: Node) -> None:
     assert node.changes(python_environment_python="/usr/bin/python3", python_environment_archive={}) == 0
 
 
-def test_refuses_a_foreign_folder_and_an_archive_with_another_checksum(node: Node) -> None:
+def test_refuses_a_foreign_folder_and_a_changed_archive(node: Node) -> None:
     node.cluster.inside("n1", "sudo mkdir -p /opt/theirs && sudo touch /opt/theirs/kept")
     refused = node(python_environment_prefix="/opt/theirs")
     message = " ".join(refused.out.split())

@@ -56,7 +56,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         yield made
 
 
-def test_first_boot_is_cloud_init_s_with_what_worker_vm_wrote(place: Place) -> None:
+def test_cloud_init_applies_what_worker_vm_wrote(place: Place) -> None:
     for number in NUMBERS:
         output = place.inside(
             number,
@@ -90,7 +90,7 @@ def test_rdma_devices_are_there_from_boot(place: Place) -> None:
         assert gid == f"0000:0000:0000:0000:0000:ffff:0ad8:01{number:02x}\n"
 
 
-def test_a_job_over_rdma_outlives_the_moves_of_both_workers(place: Place, tmp_path: Path) -> None:
+def test_rdma_job_survives_moves_of_both_workers(place: Place, tmp_path: Path) -> None:
     before = {number: devices(place, number) for number in NUMBERS}
     with job(place, tmp_path, rdma(place)) as trial:
         move_both(place, trial)
@@ -101,12 +101,12 @@ def test_a_job_over_rdma_outlives_the_moves_of_both_workers(place: Place, tmp_pa
         assert devices(place, number)[0]["sent_bytes"] - before[number][0]["sent_bytes"] > 20 * 65536 * 4
 
 
-def test_the_playbook_moves_both_workers_while_they_train_over_rdma(place: Place, tmp_path: Path) -> None:
+def test_playbook_moves_both_workers_during_rdma_training(place: Place, tmp_path: Path) -> None:
     """Ten rounds in a row are ROLLING_RDMA_ROUNDS=10."""
     moved_over_rdma(place, tmp_path, ROUNDS)
 
 
-def test_a_cancelled_migration_and_a_killed_target_leave_job_and_worker_alone(place: Place, tmp_path: Path) -> None:
+def test_cancelled_migration_and_killed_target_spare_the_job(place: Place, tmp_path: Path) -> None:
     with job(place, tmp_path, rdma(place)) as trial:
         place.lab.hypervisor.ask("PUT", "/moves/worker02", {"mib_per_second": SLOW_MIB})
         for interrupt in (_cancel, _kill_target):
@@ -129,7 +129,7 @@ def test_a_cancelled_migration_and_a_killed_target_leave_job_and_worker_alone(pl
     [("rdma", BUDGET / 3, True), ("rdma", BUDGET * 3, False), ("tcp", BUDGET * 3, True)],
     ids=["rdma-within", "rdma-beyond", "tcp-beyond"],
 )
-def test_a_stun_beyond_the_retries_of_rdma_ends_a_job_over_rdma_alone(
+def test_stun_beyond_rdma_retries_ends_only_rdma_jobs(
     place: Place, tmp_path: Path, transport: str, seconds: float, outlives: bool
 ) -> None:
     short = (f"UCX_RC_VERBS_RETRY_COUNT={RETRIES}", f"UCX_RC_VERBS_TIMEOUT={TIMEOUT:.3f}s")
@@ -145,7 +145,7 @@ def test_a_stun_beyond_the_retries_of_rdma_ends_a_job_over_rdma_alone(
         assert "transport retry counter exceeded" in place.inside(1, f"cat {trial.run}/output.log").stdout
 
 
-def test_a_worker_that_comes_up_without_its_rdma_device(place: Place) -> None:
+def test_refuses_a_worker_that_boots_without_rdma_device(place: Place) -> None:
     """The last one: the worker stays as it is."""
     place.lab.hypervisor.ask("POST", "/nodes/worker02/harm", {"kind": "lose_rdma"})
     boot_id = "cat /proc/sys/kernel/random/boot_id"
@@ -166,7 +166,7 @@ def test_a_worker_that_comes_up_without_its_rdma_device(place: Place) -> None:
     assert (proof["ok"], "worker02 has no RDMA device" in proof["why"]) == (False, True)
 
 
-def test_nothing_is_left_of_a_lab_whose_hypervisor_was_killed() -> None:
+def test_removes_a_lab_whose_hypervisor_was_killed() -> None:
     lab = Lab("machines-traces")
     lab.down()
     before = traces(lab)

@@ -90,7 +90,7 @@ def dockers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dockers]:
         yield made
 
 
-def test_a_foreign_image_is_verified_on_both_and_a_second_run_changes_nothing(dockers: Dockers) -> None:
+def test_verifies_a_foreign_image_and_changes_nothing_again(dockers: Dockers) -> None:
     first, second = dockers.fact(1), dockers.fact(2)
     assert first == second
     assert (first["proven"], first["engine"]) == (True, "docker")
@@ -101,7 +101,7 @@ def test_a_foreign_image_is_verified_on_both_and_a_second_run_changes_nothing(do
     assert dockers.containers() == [0, 0]
 
 
-def test_a_job_in_its_containers_goes_on_over_rdma_while_both_are_migrated(dockers: Dockers, tmp_path: Path) -> None:
+def test_job_in_containers_continues_while_both_migrate(dockers: Dockers, tmp_path: Path) -> None:
     def has_started() -> None:
         until(lambda: dockers.containers() == [1, 1], "a container on each machine", 30 * PATIENCE)
 
@@ -110,7 +110,7 @@ def test_a_job_in_its_containers_goes_on_over_rdma_while_both_are_migrated(docke
     until(lambda: dockers.containers() == [0, 0], "no container is left", 30 * PATIENCE)
 
 
-def test_an_image_of_a_registry_is_pulled_by_its_digest(dockers: Dockers) -> None:
+def test_pulls_a_registry_image_by_digest(dockers: Dockers) -> None:
     place, there = dockers.place, f"{registry(dockers.place)}/others/mpi"
     install_registry(place, 90 * PATIENCE)
     push = f"sudo docker tag {IMAGE} {there}:1 && sudo docker push --quiet {there}:1 > /dev/null"

@@ -135,7 +135,7 @@ def test_one_command_trains_and_brings_the_outputs_back(pair: Pair, mine: Path) 
     assert "sent: true" not in shipped
 
 
-def test_reports_an_exception_with_rank_type_text_and_line(pair: Pair, mine: Path) -> None:
+def test_reports_an_exception_with_rank_and_line(pair: Pair, mine: Path) -> None:
     done = train(pair, mine, "fails", "--epochs 3 --fail-on 1")
     assert done.rc != 0
     text = text_of(done)
@@ -143,7 +143,7 @@ def test_reports_an_exception_with_rank_type_text_and_line(pair: Pair, mine: Pat
     assert f"line {FAILING}" in text, text[-3000:]
 
 
-def test_many_lines_and_a_run_without_steps_longer_than_the_silence(pair: Pair, mine: Path) -> None:
+def test_follows_many_lines_and_a_long_silence(pair: Pair, mine: Path) -> None:
     done = train(pair, mine, "talks", f"--lines {LINES} --pace 0.01")
     log = pair.place.inside(1, f"tail -40 {RUNS}/talks/output.log", check=False).stdout
     assert done.rc == 0, f"{done.out[-1500:]} {log}"
@@ -152,7 +152,7 @@ def test_many_lines_and_a_run_without_steps_longer_than_the_silence(pair: Pair, 
     assert waits.rc == 0, waits.out[-4000:]
 
 
-def test_a_run_is_followed_again_after_its_controller_was_killed(pair: Pair, mine: Path) -> None:
+def test_follows_a_run_again_after_controller_is_killed(pair: Pair, mine: Path) -> None:
     variables = {"training_folder": str(mine), "training_command": "python train.py --epochs 10 --pace 0.1"}
     given = json.dumps({**variables, "training_name": "long", "training_warmup": 3})
     words = ["playbooks/train.yml", "-i", str(pair.inventory), "-e", given]
@@ -177,7 +177,7 @@ def test_all_ranks_resume_from_the_newest_checkpoint(pair: Pair, mine: Path) -> 
     assert log.count("trained from epoch 2 to 2") == RANKS, log[-2000:]
 
 
-def test_the_script_goes_on_while_both_workers_are_moved(pair: Pair, mine: Path) -> None:
+def test_script_continues_while_both_workers_move(pair: Pair, mine: Path) -> None:
     started = train(pair, mine, "moving", "--epochs 100000 --pace 0.2", training_follow=False)
     assert started.rc == 0, started.out[-4000:]
     verdict = pair.moved(STUN, training_name="moving", vmotion_test_run="moving")

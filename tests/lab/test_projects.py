@@ -109,7 +109,7 @@ def manifest(pair: Pair, name: str) -> dict[str, Any]:
     return dict(json.loads((pair.results / name / "manifest.json").read_text()))
 
 
-def test_a_trainer_of_hugging_face_is_resumed_by_its_name_and_shows_its_loss(pair: Pair, tmp_path: Path) -> None:
+def test_resumes_a_trainer_run_by_name_with_loss(pair: Pair, tmp_path: Path) -> None:
     folder = written(tmp_path / "trainer", OF_TRAINER)
     first = train(pair, "trainer", "python train.py --steps 20 --resume {resume}", training_folder=str(folder))
     assert "the packages of requirements.txt" in first.out and ", loss " in first.out, first.out[-3000:]
@@ -123,7 +123,7 @@ def test_a_trainer_of_hugging_face_is_resumed_by_its_name_and_shows_its_loss(pai
     assert manifest(pair, "again")["code"] == manifest(pair, "trainer")["code"]
 
 
-def test_a_package_in_src_is_named_then_swept_on_one_worker_each_and_compared(pair: Pair, tmp_path: Path) -> None:
+def test_sweeps_a_src_package_and_compares_its_runs(pair: Pair, tmp_path: Path) -> None:
     given = {"training_folder": str(written(tmp_path / "package", OF_PACKAGE))}
     wrong = pair.play("train", training_name="wrong", training_command="python main.py --lr 1", **given)
     assert wrong.rc != 0 and "set PYTHONPATH=src" in " ".join(wrong.out.split()), wrong.out[-3000:]

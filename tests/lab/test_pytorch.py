@@ -69,7 +69,7 @@ def check_equal(pair: Pair, name: str) -> None:
     assert len({json.loads(one)["parameters_sha256"] for one in read}) == 1
 
 
-def test_the_proof_names_versions_and_a_second_run_changes_nothing(pair: Pair) -> None:
+def test_proof_names_versions_and_second_run_changes_nothing(pair: Pair) -> None:
     read = [pair.place.inside(number, "cat /etc/ansible/facts.d/dml_pytorch.fact").stdout for number in (1, 2)]
     first, second = map(json.loads, read)
     assert first == second
@@ -122,7 +122,7 @@ def test_rdma_is_refused_before_the_job(pair: Pair) -> None:
     assert pair.place.inside(1, f"test -e {RUNS}/rdma/run.json", check=False).returncode == 1
 
 
-def test_a_rank_that_is_killed_ends_the_job_in_a_sentence(pair: Pair) -> None:
+def test_names_the_rank_whose_kill_ended_the_job(pair: Pair) -> None:
     """Gloo notifies the other rank at once that its peer is gone, which is not the cause."""
     done = pair.play("train", training_name="killed", training_command=[*bring(pair), "--die"])
     message = " ".join(done.out.replace("\\n", " ").split())
@@ -130,6 +130,6 @@ def test_a_rank_that_is_killed_ends_the_job_in_a_sentence(pair: Pair) -> None:
     assert "rank 1 on worker02 (process " in message and "was ended by signal 9 (Killed)" in message, message[-3000:]
 
 
-def test_the_job_goes_on_while_both_workers_are_moved(pair: Pair) -> None:
+def test_job_continues_while_both_workers_move(pair: Pair) -> None:
     options = [*SMALL, "--steps", "100", "--step-seconds", "0.2", "--seconds", "100000"]
     check_moved(pair.moved(STUN, training_options=options))

@@ -25,7 +25,7 @@ FILES = "--enable-mca-no-build=io,fs,fbtl,fcoll,sharedfp"
 CONFIGURE = ["--enable-mpi-fortran=no", "--disable-oshmem", "--disable-io-romio", FILES, "CFLAGS=-O0"]
 
 
-def test_openmpi_of_a_stack_s_own_prefix_serves_horovod_and_training(unbuilt: Cluster) -> None:
+def test_openmpi_in_another_prefix_serves_horovod_and_training(unbuilt: Cluster) -> None:
     for name in NAMES:
         unbuilt.inside(name, f"sudo apt-get update -qq && {FETCH}")
     stack = yaml.safe_load((ROOT / "stacks" / "lab-cpu.yml").read_text())

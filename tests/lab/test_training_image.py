@@ -44,7 +44,7 @@ def fact(pair: Pair, number: int) -> dict[str, Any]:
     return dict(json.loads(pair.place.inside(number, "cat /etc/ansible/facts.d/dml_training_image.fact").stdout))
 
 
-def test_both_nodes_have_the_image_with_the_versions_of_2019(pair: Pair) -> None:
+def test_both_nodes_get_the_image_of_2019(pair: Pair) -> None:
     first, second = fact(pair, 1), fact(pair, 2)
     assert first == second
     assert first["proven"] is True
@@ -74,7 +74,7 @@ def test_training_runs_in_a_container_on_each_node(pair: Pair) -> None:
     assert pair.containers() == []
 
 
-def test_the_job_goes_on_while_its_workers_are_moved(pair: Pair) -> None:
+def test_job_continues_while_its_workers_move(pair: Pair) -> None:
     check_moved(pair.moved(STUN))
     assert pair.containers() == []
 
@@ -98,7 +98,7 @@ def pulled(pair: Pair) -> dict[str, Any]:
     return {"training_image_recipe": {}, "training_image_name": f"{address}/{THERE}", "training_image_digest": digest}
 
 
-def test_an_image_of_a_registry_is_pulled_by_its_digest(pair: Pair, pulled: dict[str, Any]) -> None:
+def test_pulls_a_registry_image_by_digest(pair: Pair, pulled: dict[str, Any]) -> None:
     built, expected = fact(pair, 1)["versions"], pulled["training_image_digest"]
     done = pair.play("guests", "--tags", "training_image", **pulled)
     assert done.rc == 0, done.out[-4000:]

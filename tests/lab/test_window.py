@@ -147,7 +147,7 @@ def window(place: Place, tmp_path: Path, request: pytest.FixtureRequest) -> Iter
     made.end()
 
 
-def test_every_host_is_upgraded_and_rebooted_while_the_job_trains(window: Window) -> None:
+def test_upgrades_every_host_while_the_job_trains(window: Window) -> None:
     shown = window.run("--check")
     assert shown.rc == 0 and window.place.lab.control.writes() == [], shown.out[-4000:]
     assert all(worker in shown.out for worker in WORKERS)
@@ -172,7 +172,7 @@ def test_a_run_that_is_killed_goes_on(window: Window, method: str) -> None:
     window.check()
 
 
-def test_a_rank_that_dies_stops_the_change_before_the_next_host(window: Window) -> None:
+def test_dead_rank_stops_window_before_next_host(window: Window) -> None:
     running = window.begin()
     reached = has_started(window.place.lab.control, "RebootHost_Task", 2)
     wait_for(lambda: reached() or running.poll() is not None, LONG)

@@ -45,7 +45,7 @@ def test_port_groups_have_their_vlan() -> None:
         assert change["val"]["vlan"]["vlanId"] == group["vlan"]
 
 
-def test_a_host_has_its_address_in_the_rdma_network(host: str) -> None:
+def test_host_has_an_address_in_the_rdma_network(host: str) -> None:
     adapters = listed(objects(CENTRE, "h", "config.network.vnic")[host]["config.network.vnic"])
     assert {one["device"]: one["spec"]["ip"]["ipAddress"] for one in adapters}["vmk1"] == ADDRESSES[host]
 
@@ -79,7 +79,7 @@ def test_a_worker_runs_with_its_address(worker: str) -> None:
     assert (found["runtime.powerState"], found["guest.ipAddress"]) == ("poweredOn", address)
 
 
-def test_a_worker_has_its_vgpus_and_an_rdma_adapter(worker: str) -> None:
+def test_worker_has_its_vgpus_and_rdma_adapter(worker: str) -> None:
     devices = listed(objects(CENTRE, "m", "config.hardware.device")[worker]["config.hardware.device"])
     profiles = [one["backing"]["vgpu"] for one in devices if one.get("backing", {}).get("vgpu")]
     desired = [gpu["profile"] for gpu in WORKERS[worker]["gpus"] for _number in range(gpu.get("count", 1))]

@@ -15,7 +15,7 @@ def written(name: str) -> set[str]:
     return {line for line in run(node(name), LIST).splitlines() if not line.startswith(("/home/molecule d", "/root d"))}
 
 
-def test_check_mode_on_fresh_nodes_succeeds_and_writes_nothing() -> None:
+def test_check_mode_writes_nothing_on_fresh_nodes() -> None:
     before = {name: written(name) for name in NODES}
     running = start(GUESTS, "--check", "--diff")
     output, _nothing = running.communicate(timeout=900)

@@ -67,7 +67,7 @@ def why(host: Host, role: str) -> str:
     return str(kept["why"])
 
 
-def test_another_version_and_a_lost_hold_are_mended_where_that_is_allowed(victim: Host) -> None:
+def test_restores_versions_and_holds_where_allowed(victim: Host) -> None:
     run(victim, PLANT_DEB)
     run(victim, "apt-mark unhold libopenmpi3")
     assert run(victim, "dpkg-query --show openmpi-common").split()[1] == "9:9-1"
@@ -90,18 +90,18 @@ def test_a_hold_that_is_not_kept_fails(victim: Host) -> None:
     assert "libopenmpi3 is not held" in why(victim, "openmpi")
 
 
-def test_a_rank_of_another_version_fails_and_both_are_named(victim: Host) -> None:
+def test_names_both_versions_when_ranks_differ(victim: Host) -> None:
     output = converge("openmpi", good=False, openmpi_version="4.1.5")
     assert "The ranks are linked to OpenMPI 4.1.4, not 4.1.5." in output
     assert "not 4.1.5" in why(victim, "openmpi")
 
 
-def test_a_version_that_no_archive_has_fails_and_is_named(victim: Host) -> None:
+def test_names_a_version_that_no_archive_has(victim: Host) -> None:
     converge("openmpi", good=False, openmpi_packages=[{"name": "hello", "version": "99"}])
     assert "no available installation candidate for hello=99" in why(victim, "openmpi")
 
 
-def test_a_wrong_checksum_fails_with_the_words_of_pip(victim: Host) -> None:
+def test_wrong_checksum_fails_with_the_words_of_pip(victim: Host) -> None:
     wrong = [{"name": "six", "version": "1.17.0", "sha256": "0" * 64}]
     converge("horovod", good=False, horovod_packages=wrong, horovod_venv="/opt/dml/planted")
     result = why(victim, "horovod")
@@ -109,7 +109,7 @@ def test_a_wrong_checksum_fails_with_the_words_of_pip(victim: Host) -> None:
     assert "Expected sha256 " + "0" * 64 in result
 
 
-def test_a_wheel_that_was_changed_on_the_controller_is_refused(victim: Host, tmp_path: Path) -> None:
+def test_refuses_a_wheel_changed_on_the_controller(victim: Host, tmp_path: Path) -> None:
     shutil.copytree(CACHE / "horovod", tmp_path / "horovod")
     for wheel in tmp_path.glob("horovod/*/*.whl"):
         wheel.write_bytes(wheel.read_bytes() + b"\0")
@@ -124,18 +124,18 @@ def test_a_node_without_its_device_fails(victim: Host) -> None:
     assert words in why(victim, "rdma")
 
 
-def test_every_node_writes_to_the_next_through_the_firewall() -> None:
+def test_each_node_reaches_the_next_through_the_firewall() -> None:
     output = converge("all", good=True, playbook=RING)
     for writer, reader in zip(NODES, [*NODES[1:], NODES[0]], strict=True):
         assert f"The bandwidth from {writer} to {reader}, in Gbit/s: 23.55." in output
 
 
-def test_a_ring_that_is_too_slow_fails_and_the_pairs_are_named() -> None:
+def test_slow_ring_fails_and_names_the_pairs() -> None:
     output = converge("all", good=False, playbook=RING, rdma_least_gbits=40)
     assert f"ib_write_bw from {NODES[0]} to {NODES[1]} measured 23.55 Gbit/s, less than 40." in output
 
 
-def test_a_keepalive_that_would_end_a_job_is_named(victim: Host) -> None:
+def test_names_a_keepalive_that_would_end_a_job(victim: Host) -> None:
     run(victim, "printf 'Host *\\n  ServerAliveInterval 2\\n' > /etc/ssh/ssh_config.d/00-a.conf")
     output = converge("node", good=False)
     run(victim, "rm /etc/ssh/ssh_config.d/00-a.conf")
@@ -143,16 +143,14 @@ def test_a_keepalive_that_would_end_a_job_is_named(victim: Host) -> None:
     assert "serveraliveinterval" in why(victim, "node")
 
 
-def test_settings_that_a_killed_run_wrote_and_did_not_load_are_loaded(victim: Host) -> None:
+def test_loads_settings_that_a_killed_run_wrote(victim: Host) -> None:
     run(victim, f"touch {SSHD}")
     _before, _title, after = converge("node", good=True).partition("Reload the settings of sshd]")
     assert f"changed: [{VICTIM}]" in after.partition("TASK [")[0]
     assert run(victim, f"find {SSHD} -newer /run/sshd.pid") == ""
 
 
-def test_horovod_is_compiled_once_though_a_run_was_killed_and_one_that_lacks_the_framework_fails(
-    victim: Host, tmp_path: Path
-) -> None:
+def test_compiles_horovod_once_and_fails_without_the_framework(victim: Host, tmp_path: Path) -> None:
     # A new recipe each time, so that the nodes do not have the wheel yet.
     desired_workers = {"horovod_build_environment": {**WITHOUT_FRAMEWORK, "PLANTED": str(tmp_path)}}
     with (tmp_path / "log").open("w") as out:

@@ -22,7 +22,7 @@ def each(request: pytest.FixtureRequest) -> Host:
     return node(request.param)
 
 
-def test_there_are_two_nodes() -> None:
+def test_finds_two_nodes() -> None:
     assert len(NODES) == 2
 
 
@@ -37,7 +37,7 @@ def test_an_upgrade_leaves_them_alone(each: Host) -> None:
     assert not [line for line in output.splitlines() if line.startswith("Inst") and "mpi" in line]
 
 
-def test_python_packages_are_those_of_the_stack_and_no_others(each: Host) -> None:
+def test_installs_only_python_packages_of_the_stack(each: Host) -> None:
     listed = json.loads(run(each, "/opt/dml/horovod/bin/pip list --disable-pip-version-check --format json"))
     there = {one["name"].lower().replace("_", "-"): one["version"] for one in listed}
     assert {name: version for name, version in there.items() if name not in {"pip", "setuptools"}} == {

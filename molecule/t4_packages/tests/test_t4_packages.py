@@ -44,7 +44,7 @@ def test_the_stack_names_the_versions_of_2019() -> None:
     assert DEBS["libnccl2"] == "2.4.7-1+cuda10.0"
 
 
-def test_apt_has_the_pinned_versions_held_though_newer_ones_are_there(apt: Host) -> None:
+def test_apt_holds_pinned_versions_despite_newer_ones(apt: Host) -> None:
     assert debs(apt, DEBS) == DEBS
     assert set(run(apt, "apt-mark showhold").split()) == set(DEBS)
     for name in DEBS:
@@ -57,7 +57,7 @@ def test_no_upgrade_by_apt_changes_them(apt: Host) -> None:
         assert debs(apt, DEBS) == DEBS
 
 
-def test_apt_trusts_each_archive_by_its_own_key_alone(apt: Host) -> None:
+def test_apt_trusts_each_archive_only_by_its_key(apt: Host) -> None:
     output = run(apt, "apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages'")
     assert len(output.split()) == 2
     for repository, key in (("cuda", "nvidia-2022"), ("nvidia-machine-learning", "nvidia-2016")):
@@ -66,7 +66,7 @@ def test_apt_trusts_each_archive_by_its_own_key_alone(apt: Host) -> None:
         assert next(line for line in source if line.startswith("URIs: ")).split()[1] in output.split()
 
 
-def test_dnf_has_the_pinned_versions_locked_though_newer_ones_are_there(dnf: Host) -> None:
+def test_dnf_locks_pinned_versions_despite_newer_ones(dnf: Host) -> None:
     assert rpms(dnf) == RPMS
     locked = run(dnf, "dnf --quiet versionlock list").splitlines()
     assert sorted(locked) == sorted(f"{name}-0:{version}.*" for name, version in RPMS.items())
@@ -81,7 +81,7 @@ def test_no_upgrade_by_dnf_changes_them(dnf: Host) -> None:
     assert rpms(dnf) == RPMS
 
 
-def test_dnf_checks_lists_and_packages_by_the_key_of_the_repository(dnf: Host) -> None:
+def test_dnf_checks_lists_and_packages_with_repository_key(dnf: Host) -> None:
     for repository, key in (("cuda", "nvidia-2022"), ("nvidia-machine-learning", "nvidia-2016")):
         text = run(dnf, f"cat /etc/dml/yum.repos.d/dml-{repository}.repo")
         assert {"gpgcheck=1", "repo_gpgcheck=1", f"gpgkey=file:///etc/pki/rpm-gpg/dml-{key}.asc"} <= set(text.split())
@@ -89,7 +89,7 @@ def test_dnf_checks_lists_and_packages_by_the_key_of_the_repository(dnf: Host) -
 
 
 @pytest.mark.parametrize("name", ["u1", "r1"])
-def test_cuda_reports_its_versions_and_the_facts_are_kept(name: str) -> None:
+def test_cuda_reports_its_versions_as_facts(name: str) -> None:
     host = node(name)
     assert proof(host, "repositories") == {
         "only": True,

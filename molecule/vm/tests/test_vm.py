@@ -24,13 +24,13 @@ def test_the_machine_has_rebooted(each: Host) -> None:
     assert run(each, "cat /proc/sys/kernel/random/boot_id") != run(each, "cat /root/boot_id")
 
 
-def test_peers_keep_their_names_after_cloud_init_rewrites_etc_hosts(each: Host) -> None:
+def test_peers_keep_names_after_cloud_init_rewrites_hosts(each: Host) -> None:
     assert "'manage_etc_hosts' as True" in run(each, "cat /etc/hosts")
     for peer in NODES:
         assert run(each, f"runuser -u dml -- ssh {peer} hostname") == peer
 
 
-def test_the_training_user_may_lock_all_memory_and_open_the_device(each: Host) -> None:
+def test_training_user_locks_memory_and_opens_the_device(each: Host) -> None:
     assert run(each, "runuser -u dml -- ssh $(hostname) ulimit -l") == "unlimited"
     output = run(each, "runuser -u dml -- ibv_devinfo").split()
     assert output[output.index("hca_id:") + 1] == "rxe0"
@@ -44,7 +44,7 @@ def test_every_role_verifies_its_result(each: Host) -> None:
     assert (result["proven"], result["device"], result["ring"]) == (True, "rxe0", NODES)
 
 
-def test_a_write_to_the_other_node_goes_through_the_device() -> None:
+def test_write_to_the_other_node_uses_the_device() -> None:
     writer, reader = (node(name) for name in NODES)
     listens = f"until ss -Hltn | grep -q :{PORT}; do sleep 0.2; done"
     run(reader, f"{WRITE} > /tmp/reader.log 2>&1 & timeout 60 sh -c '{listens}'")
@@ -57,7 +57,7 @@ def test_a_write_to_the_other_node_goes_through_the_device() -> None:
     assert int(run(writer, SENT)) - before >= SIZE // MTU * WRITES
 
 
-def test_the_driver_reached_its_installer_and_nouveau_was_not_loaded(each: Host) -> None:
+def test_driver_reaches_its_installer_without_nouveau(each: Host) -> None:
     result = proof(each, "gpu_driver")
     assert result["proven"] is False
     message = "with exit code 3: arguments: --silent --dkms GNU Make 4.3 nouveau is gone no GPU is here"

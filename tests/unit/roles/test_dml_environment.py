@@ -26,9 +26,7 @@ def test_another_text_or_package_is_another_environment(text: str, stack: dict[s
     assert key == dml_environment.key_of("tqdm\n", STACK) != dml_environment.key_of(text, stack)
 
 
-def test_an_environment_that_is_a_link_or_of_another_user_is_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ignores_linked_and_foreign_environments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "planted").mkdir()
     (tmp_path / "link").symlink_to("planted")
     dml_environment.refuse_of_others(str(tmp_path / "planted"))
@@ -72,9 +70,7 @@ def link_the_digest(path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [write_module, add_module, move_link, plant, link_the_digest])
-def test_an_environment_whose_files_pip_did_not_install_is_refused(
-    tmp_path: Path, change: Callable[[Path], None]
-) -> None:
+def test_refuses_an_environment_with_unknown_files(tmp_path: Path, change: Callable[[Path], None]) -> None:
     path = installed(tmp_path / "environment")
     dml_environment.refuse_changed(str(path))
 
@@ -91,7 +87,7 @@ def test_the_link_leads_to_the_newest_environment(tmp_path: Path) -> None:
     assert (tmp_path / "environment").readlink() == tmp_path / "two"
 
 
-def test_a_failure_is_one_sentence_with_the_errors_of_pip() -> None:
+def test_failure_names_the_errors_of_pip() -> None:
     program = "import sys; sys.exit('noise\\nERROR: No matching distribution found for tqdm==99')"
     with pytest.raises(SystemExit) as ended:
         dml_environment.run("install the requirements", sys.executable, "-c", program)

@@ -21,7 +21,7 @@ def counters_of(root: Path) -> dict[str, Any]:
     return dict(device)
 
 
-def test_a_card_with_two_ports_counts_words_of_both(tmp_path: Path) -> None:
+def test_counts_words_of_both_ports_of_a_card(tmp_path: Path) -> None:
     port = "class/infiniband/mlx5_0/ports"
     put(tmp_path, f"{port}/1/gids/0", "fe80:0000:0000:0000:0250:56ff:fe00:0001")
     put(tmp_path, f"{port}/1/gids/3", "0000:0000:0000:0000:0000:ffff:0a00:0001")

@@ -38,7 +38,7 @@ def end(*processes: subprocess.Popen[str]) -> None:
         process.communicate()
 
 
-def test_a_second_run_ends_with_who_trains_and_a_killed_run_leaves_no_lock(tmp_path: Path) -> None:
+def test_second_run_names_the_holder_of_the_lock(tmp_path: Path) -> None:
     first, beside = rank(tmp_path, "one"), rank(tmp_path, "one", local=1)
     try:
         assert runs(first) and runs(beside), "the ranks of one run share its node"

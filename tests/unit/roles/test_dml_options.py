@@ -41,7 +41,7 @@ def test_it_makes_the_steps_of_all_epochs(monkeypatch: pytest.MonkeyPatch) -> No
     assert output["seconds_per_epoch"] >= 0.03
 
 
-def test_it_goes_on_after_the_steps_that_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_continues_after_the_completed_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers, output = run(chosen(monkeypatch, "--steps", "3", "--epochs", "3"), done=4)
     assert numbers == [5, 6, 7, 8, 9]
     assert output["steps"] == 5
@@ -52,7 +52,7 @@ def test_half_an_epoch_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     assert output["seconds_per_epoch"] is None
 
 
-def test_no_step_is_shorter_than_requested_even_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_step_is_shorter_than_requested(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, slept = [0.0], []
 
     def sleep(seconds: float) -> None:
@@ -80,7 +80,7 @@ def test_an_epoch_has_a_step(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     assert "--steps" in capsys.readouterr().err
 
 
-def test_a_folder_that_would_make_ranks_wait_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refuses_a_folder_on_which_ranks_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     options = chosen(monkeypatch, "--data", "/images", "--batch-size", "8", "--classes", "10")
     dml_options.check_folder(options, 32, 10, 4)
     with pytest.raises(
@@ -151,13 +151,13 @@ def test_warmup_steps_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pace.summary(0, 1, [])["images_per_sec"] == 10.0
 
 
-def test_parameters_are_summed_up_in_a_checksum_and_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_parameters_as_checksum_and_size(monkeypatch: pytest.MonkeyPatch) -> None:
     _numbers, output = run(chosen(monkeypatch, "--steps", "1"))
     assert output["parameters_sha256"] == hashlib.sha256(b"weightsbiases").hexdigest()
     assert output["gradient_bytes"] == len(b"weightsbiases")
 
 
-def test_ranks_that_differ_end_the_job_after_their_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_differing_ranks_end_the_job_after_their_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DML_RECORDS", str(tmp_path))
     summary = {"rank": 2, "parameters_sha256": "aa"}
     dml_options.keep(dict(summary), lambda own: [own, own])

@@ -82,7 +82,7 @@ def test_losses_are_json(place: Path, loss: Any, written: Any) -> None:
     assert lines(place)[0]["loss"] == written
 
 
-def test_a_stride_writes_every_nth_step_and_counts_all_images(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stride_writes_every_nth_step_with_all_images(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 1000, 2))
     monkeypatch.setattr(dml_records.time, "monotonic", lambda: float(next(clock)))
     records = dml_records.start(stride=5)
@@ -93,7 +93,7 @@ def test_a_stride_writes_every_nth_step_and_counts_all_images(place: Path, monke
     assert [record["images_per_sec"] for record in written] == [None, 5 * 8 / 2]
 
 
-def test_a_pause_is_marked_and_does_not_lower_the_rate(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_marked_pause_does_not_lower_the_rate(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 1.0, 101.0, 102.0])
     monkeypatch.setattr(dml_records.time, "monotonic", lambda: next(clock))
     records = dml_records.start()
@@ -106,7 +106,7 @@ def test_a_pause_is_marked_and_does_not_lower_the_rate(place: Path, monkeypatch:
     assert second["images_per_sec"] == 8 / 2
 
 
-def test_a_script_with_its_own_counter_reports_its_progress(place: Path) -> None:
+def test_script_with_a_step_counter_reports_its_progress(place: Path) -> None:
     records = dml_records.start()
     for step, rate, loss in ((1, "3.2", "81.126"), (10, "3.4", "nan"), (20, None, None), (1, 3.0, None)):
         records.report(step, rate, loss)
@@ -143,7 +143,7 @@ def test_finishes_a_partial_write(place: Path, monkeypatch: pytest.MonkeyPatch) 
     assert record["loss"] == 0.5
 
 
-def test_two_ranks_are_a_continuous_job_to_its_readers(tmp_path: Path) -> None:
+def test_readers_accept_two_ranks_as_continuous_job(tmp_path: Path) -> None:
     for rank in range(2):
         environment = {
             **os.environ,

@@ -117,7 +117,7 @@ def records(folder: Path, script: str, **variables: str) -> list[dict[str, Any]]
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def test_each_step_of_the_optimizer_is_a_record_without_a_loss(folder: Path) -> None:
+def test_records_each_optimizer_step_without_a_loss(folder: Path) -> None:
     check = "assert sys.argv[1:] == ['--lr', '0.1'] and __name__ == '__main__'\n"
     made = records(folder, BEGIN + check + "one.step()\n" * 3)
     assert [(each["step"], each["loss"], each["images_per_sec"]) for each in made] == [
@@ -180,13 +180,13 @@ def test_reports_the_step_whose_gradients_are_not_finite(
     assert made[-1].get("checked_every") == (int(every) if expected != {None} else None)
 
 
-def test_a_fused_optimizer_that_skips_steps_itself_is_not_checked(folder: Path) -> None:
+def test_skips_checks_of_a_step_skipping_fused_optimizer(folder: Path) -> None:
     script = "one.found_inf = 0.0\ngradients(float('inf'))\nfor _ in range(5): one.step()\n"
     made = records(folder, BEGIN + TENSORS + script, DML_CHECK_GRADIENTS="1")
     assert len(made) == 5 and "not_finite" not in made[-1]
 
 
-def test_records_of_the_script_take_precedence_and_continue_the_count(folder: Path) -> None:
+def test_records_of_the_script_continue_the_count(folder: Path) -> None:
     script = "import dml_records\none.step()\nrecords = dml_records.start()\none.step()\nrecords.step(8, 0.5)\n"
     made = records(folder, BEGIN + script)
     assert [(each["step"], each["loss"], each.get("by")) for each in made] == [
@@ -200,13 +200,13 @@ def test_without_the_request_nothing_is_recorded(folder: Path, by: str) -> None:
     assert records(folder, BEGIN + "one.step()\n", DML_STEPS_BY=by) == []
 
 
-def test_a_compiled_step_and_a_child_process_record_nothing(folder: Path) -> None:
+def test_compiled_steps_and_child_processes_record_nothing(folder: Path) -> None:
     script = "torch.compiler.is_compiling = lambda: True\none.step()\ntorch.compiler.is_compiling = lambda: False\n"
     script += "if not os.fork():\n    one.step()\n    os._exit(0)\nos.wait()\ntwo.step()\n"
     assert [each["by"] for each in records(folder, BEGIN + script)] == ["optimizer Adam"]
 
 
-def test_records_that_cannot_be_written_do_not_end_the_script(folder: Path) -> None:
+def test_unwritable_records_do_not_end_the_script(folder: Path) -> None:
     (folder / "run").mkdir()
     (folder / "run" / "rank0.jsonl").symlink_to("/dev/full")
     done = run(folder, BEGIN + "one.step()\none.step()\nprint('trained')\n")
@@ -215,7 +215,7 @@ def test_records_that_cannot_be_written_do_not_end_the_script(folder: Path) -> N
     assert done.stderr == f"dml_steps.py records no more steps: {cause}\n"
 
 
-def test_batches_of_keras_have_their_loss_and_its_evaluation_is_a_phase(folder: Path) -> None:
+def test_records_keras_losses_and_its_evaluation_as_phase(folder: Path) -> None:
     script = "import keras.src.callbacks as given\ncalls = given.CallbackList()\n"
     script += "calls.call('on_test_begin')\ncalls.call('on_train_batch_end', 0, {'loss': 1.5})\n"
     script += "calls.call('on_test_begin')\ncalls.call('on_test_end')\n"
@@ -237,7 +237,7 @@ def test_the_first_framework_counts(folder: Path) -> None:
     assert [each["step"] for each in records(folder, BEGIN + script)] == [1, 2]
 
 
-def test_a_module_and_the_loaders_of_the_frameworks_stay_as_they_are(folder: Path) -> None:
+def test_leaves_modules_and_loaders_of_frameworks_unchanged(folder: Path) -> None:
     last = "print(__spec__.name, 'exec_module' in vars(torch.optim.optimizer.__loader__))\n"
     (folder / "mine.py").write_text(f"{BEGIN}one.step()\n{last}")
     environment = {**os.environ, "DML_STEPS_BY": "auto", "DML_RECORDS": str(folder / "run")}
@@ -255,9 +255,7 @@ def test_a_module_and_the_loaders_of_the_frameworks_stay_as_they_are(folder: Pat
         ({"OMP_NUM_THREADS": "7"}, "7"),
     ],
 )
-def test_the_ranks_of_a_node_share_its_cores_unless_the_user_has_set_the_number(
-    folder: Path, variables: dict[str, str], expected: str
-) -> None:
+def test_ranks_share_cores_unless_the_user_chose(folder: Path, variables: dict[str, str], expected: str) -> None:
     own = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     done = run(
         folder, "import os\nprint(os.environ['OMP_NUM_THREADS'])\n", **{"OMP_NUM_THREADS": "", **own, **variables}
@@ -283,9 +281,7 @@ raise {error}
         ("OSError(28, 'No space left on device')", "", "dml_steps.py: no space was left, and there is room again\n"),
     ],
 )
-def test_a_program_that_fails_on_a_full_disk_names_the_file_system(
-    folder: Path, error: str, full: str, line: str
-) -> None:
+def test_full_disk_failure_names_the_file_system(folder: Path, error: str, full: str, line: str) -> None:
     done = run(folder, FULL.format(error=error, full=full))
     assert done.returncode == 1 and done.stderr.startswith(line or "Traceback"), done.stderr
 
@@ -305,7 +301,7 @@ def log(**metrics):
 
 
 @pytest.mark.parametrize("trainer", LOGS)
-def test_a_loss_that_a_trainer_logs_is_in_the_record_of_the_next_step(folder: Path, trainer: str) -> None:
+def test_records_the_trainer_loss_with_the_next_step(folder: Path, trainer: str) -> None:
     script = """
 one.step()
 log(train_loss=0.5, lr=0.1)
@@ -327,7 +323,7 @@ def marks(made: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     return [(each["step"], each["phase"], each.get("mark")) for each in made]
 
 
-def test_an_evaluation_and_a_checkpoint_of_trainer_are_phases(folder: Path) -> None:
+def test_trainer_evaluations_and_checkpoints_are_phases(folder: Path) -> None:
     script = """
 import inspect
 from transformers.trainer import Trainer
@@ -352,7 +348,7 @@ assert list(inspect.signature(trainer._save_checkpoint).parameters) == ["model",
     ]
 
 
-def test_a_phase_of_lightning_in_another_one_is_part_of_it(folder: Path) -> None:
+def test_nested_lightning_phase_is_part_of_the_outer(folder: Path) -> None:
     script = """
 from lightning.pytorch.trainer.trainer import Trainer
 one.step()
@@ -367,7 +363,7 @@ one.step()
     ]
 
 
-def test_a_script_with_its_own_records_gets_no_phases_of_trainer(folder: Path) -> None:
+def test_script_that_writes_records_gets_no_trainer_phases(folder: Path) -> None:
     script = """
 import dml_records
 from transformers.trainer import Trainer

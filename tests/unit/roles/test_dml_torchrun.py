@@ -42,7 +42,7 @@ def run(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, env={**environment, **variables}, capture_output=True, text=True, check=False)
 
 
-def test_the_script_receives_its_rank_and_the_rendezvous_address(tmp_path: Path) -> None:
+def test_script_receives_its_rank_and_rendezvous_address(tmp_path: Path) -> None:
     done = run(tmp_path, **MPI, MASTER_ADDR="127.0.0.1", MASTER_PORT="29500")
     name, beside, arguments, result = json.loads(done.stdout)
     assert (name, beside, arguments) == ("__main__", "beside", ["--lr", "0.1"])
@@ -72,7 +72,7 @@ def test_the_variables_of_torchrun_stay_in_its_rank(tmp_path: Path) -> None:
     assert (result["GLOO_SOCKET_IFNAME"], result["NCCL_DEBUG"]) == ("lo", "INFO")
 
 
-def test_the_interface_of_gloo_is_that_of_the_address_and_what_a_user_set_stays(tmp_path: Path) -> None:
+def test_gloo_uses_interface_of_address_unless_user_chose(tmp_path: Path) -> None:
     """Gloo takes what the node's name resolves to, which is the loopback on Debian and Ubuntu."""
     route = subprocess.run(["ip", "-4", "-json", "address"], capture_output=True, text=True, check=True).stdout
     cards = [
@@ -104,7 +104,7 @@ def test_an_address_that_leads_nowhere_names_no_interface(tmp_path: Path, addres
         ((1, 4, 0, 2), (None, None)),
     ],
 )
-def test_a_rank_has_the_number_of_its_node_if_the_nodes_are_alike(
+def test_rank_has_a_node_number_on_equal_nodes(
     tmp_path: Path, numbers: tuple[int, ...], node: tuple[str | None, ...]
 ) -> None:
     mpi = dict(zip(MPI, map(str, numbers)))
@@ -124,7 +124,7 @@ def test_names_what_is_missing(tmp_path: Path, lacking: str) -> None:
 @pytest.mark.parametrize(
     ("role", "variable"), [("pytorch", "__pytorch_programs"), ("training_image", "__training_image_proofs")]
 )
-def test_a_role_that_copies_it_copies_its_imports_too(role: str, variable: str) -> None:
+def test_roles_copy_dml_torchrun_with_its_imports(role: str, variable: str) -> None:
     copied = [Path(path).stem for path in rendering.value(role, variable, role_path=f"/roles/{role}")]
     assert "dml_torchrun" in copied
     ours = {path.stem for path in FILES.glob("dml_*.py")}
@@ -142,7 +142,7 @@ def test_a_role_that_copies_it_copies_its_imports_too(role: str, variable: str) 
         ("tensorflow", "none", ""),
     ],
 )
-def test_a_script_of_pytorch_without_horovod_always_gets_the_variables(framework: str, by: str, program: str) -> None:
+def test_pytorch_script_without_horovod_gets_the_variables(framework: str, by: str, program: str) -> None:
     options = {"framework": framework, "steps_by": by, "dir": "/lib", "command": ["python3", "train.py"], "folder": ""}
     words = rank_words.rank_words(options, Prepared("/venv/bin/python", 29500)).words
     assert words == ["python3", *([program] if program else []), "train.py"]

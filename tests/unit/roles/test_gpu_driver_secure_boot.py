@@ -28,7 +28,7 @@ def test_a_bios_has_no_secure_boot(tmp_path: Path) -> None:
     ("arguments", "elsewhere", "signs"),
     [(["--silent"], False, False), (SIGNED, False, True), (["--silent"], True, True)],
 )
-def test_modules_are_signed_with_a_key_or_by_the_vendor(arguments: list[str], elsewhere: bool, signs: bool) -> None:
+def test_accepts_modules_signed_with_key_or_by_vendor(arguments: list[str], elsewhere: bool, signs: bool) -> None:
     known = {"gpu_driver_arguments": arguments, "gpu_driver_signed_modules": elsewhere}
     assert value("gpu_driver", "__gpu_driver_signs", **known) is signs
 

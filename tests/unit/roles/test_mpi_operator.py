@@ -25,14 +25,14 @@ def the(kind: str, name: str = "mpi-operator") -> dict[str, Any]:
     return dict(found)
 
 
-def test_the_role_pins_the_manifest_that_the_tests_know() -> None:
+def test_role_pins_the_manifest_of_the_tests() -> None:
     known = next(entry for entry in schema.INDEX if entry["file"] == schema.OPERATORS["kubeflow.org/v2beta1 MPIJob"])
     assert DEFAULTS["mpi_operator_sha256"] == known["sha256"]
     version = re.search(r"v\d+\.\d+\.\d+", known["source"])
     assert version and f"/{version[0]}/deploy/v2beta1/mpi-operator.yaml" in DEFAULTS["mpi_operator_url"]
 
 
-def test_the_right_that_is_added_is_one_that_the_manifest_lacks_and_goes_to_the_operators_account() -> None:
+def test_grants_the_operator_the_right_its_manifest_lacks() -> None:
     role, binding = VARS["__mpi_operator_rights"]
     rules = [rule for rule in the("ClusterRole")["rules"] if "jobs/status" in rule["resources"]]
     assert not {"update", "*"} & {verb for rule in rules for verb in rule["verbs"]}
@@ -47,17 +47,17 @@ def test_kubernetes_knows_the_fields_that_the_role_adds(release: str) -> None:
     assert [schema.kubernetes_faults(one, release) for one in VARS["__mpi_operator_rights"]] == [[], []]
 
 
-def test_finds_the_operator_by_the_label_of_its_deployment() -> None:
+def test_finds_the_operator_by_its_deployment_label() -> None:
     assert the("Deployment")["metadata"]["labels"]["app"] == "mpi-operator"
     assert "label_selectors: [app=mpi-operator]" in (ROLE / "tasks" / "prove.yml").read_text()
 
 
-def test_the_operators_image_is_one_line_of_the_manifest() -> None:
+def test_finds_the_operator_image_in_one_manifest_line() -> None:
     text = schema.content(schema.OPERATORS["kubeflow.org/v2beta1 MPIJob"]).decode()
     assert len(re.findall(VARS["__mpi_operator_own_image"], text)) == 1
 
 
-def test_the_configuration_of_the_rdma_plugin_passes_the_preflight() -> None:
+def test_configuration_of_the_rdma_plugin_passes_preflight() -> None:
     vendors = DEFAULTS["mpi_operator_rdma_vendors"]
     result = json.dumps({"configList": [{"resourceName": "hca", "selectors": {"vendors": vendors}}]})
     config = {"metadata": {"name": "rdma-devices"}, "data": {"config.json": result}}

@@ -57,7 +57,7 @@ def test_waits_for_the_first_boot_with_a_deadline(tmp_path: Path) -> None:
     ("reported", "version"),
     [("cloud-init 0\r\npython 3.6 /usr/bin/python3\r\n", "3.6"), ("python 3.12 x", "3.12"), ("", "0")],
 )
-def test_reads_the_version_from_the_output_of_the_shell(reported: str, version: str) -> None:
+def test_reads_the_version_from_shell_output(reported: str, version: str) -> None:
     assert value("node", "__node_python", __node_begun={"stdout": reported}) == version
 
 
@@ -69,7 +69,7 @@ def test_queries_only_a_named_interpreter() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 400])
-def test_as_many_logins_as_nodes_show_that_they_reach_each_other(count: int) -> None:
+def test_a_login_per_node_shows_mutual_reach(count: int) -> None:
     peers = [f"n{number}" for number in range(count)]
     met = [value("node", "__node_next", node_peers=peers, inventory_hostname=name) for name in peers]
     assert sorted(met) == sorted(peers)

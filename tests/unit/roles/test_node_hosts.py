@@ -39,7 +39,7 @@ def test_an_ipv4_address_also_has_its_ipv6_form() -> None:
 
 
 @pytest.mark.parametrize("requested", ["w1", "10.216.1.11", "::ffff:10.216.1.11", "w2", "fd00::12"])
-def test_glibc_finds_each_name_and_each_address_in_the_file(tmp_path: Path, requested: str) -> None:
+def test_glibc_resolves_each_name_and_address(tmp_path: Path, requested: str) -> None:
     """With files as the only source of names: a lookup that finds no line fails."""
     assert shutil.which("unshare") and shutil.which("getent"), "this machine lacks unshare or getent"
     lines = ["127.0.0.1 localhost", *block()]

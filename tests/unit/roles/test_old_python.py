@@ -45,7 +45,7 @@ FRAMEWORKS = {
 
 
 @pytest.mark.parametrize("path", IN_IMAGE, ids=lambda path: path.name)
-def test_python_3_6_reads_what_runs_in_the_image(path: Path) -> None:
+def test_python_3_6_parses_programs_of_the_image(path: Path) -> None:
     tree = ast.parse(path.read_text(), feature_version=(3, 6))
     imported = {one.module for one in ast.walk(tree) if isinstance(one, ast.ImportFrom)}
     assert not imported & {"__future__", "dataclasses"}
@@ -59,7 +59,7 @@ def test_python_3_6_reads_what_runs_in_the_image(path: Path) -> None:
 
 
 @pytest.mark.parametrize(("horovod", "tensorflow"), [("0.16.4", "1.13.1"), ("0.28.1", "2.15.1")])
-def test_a_rank_reduces_with_the_old_and_the_current_horovod(tmp_path: Path, horovod: str, tensorflow: str) -> None:
+def test_rank_reduces_with_old_and_current_horovod(tmp_path: Path, horovod: str, tensorflow: str) -> None:
     (tmp_path / "horovod").mkdir()
     (tmp_path / "horovod" / "__init__.py").write_text(f"__version__ = {horovod!r}\n")
     (tmp_path / "horovod" / "tensorflow.py").write_text(HOROVODS[horovod])

@@ -51,7 +51,7 @@ def command(folder: str = "/", there: Any = lambda _path: True, **settings: Any)
     return list(program("dml-container").command({**SETTINGS, **settings}, ["id"], USER, folder, KEYS, there))
 
 
-def test_a_container_has_the_node_s_processes_and_its_user_s_rights() -> None:
+def test_container_shares_processes_and_rights_of_its_user() -> None:
     result = command()
     assert result[1:4] == ["run", "--rm", "--pull=never"] and result[0].rpartition("/")[2] == "podman"
     assert {"--network=host", "--ipc=host", "--pid=host", "--uts=host", "--user=1001:1002"} <= set(result)
@@ -69,7 +69,7 @@ def test_omits_files_missing_on_the_node() -> None:
     ]
 
 
-def test_the_engine_is_never_searched_on_the_user_s_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_never_searches_the_engine_on_the_user_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake(tmp_path, "exit 0").rename(tmp_path / "podman")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert not command()[0].startswith(str(tmp_path))
@@ -89,7 +89,7 @@ def owner(home: Path) -> tuple[str, int, int, str]:
     return pwd.getpwuid(uid).pw_name, uid, gid, str(home)
 
 
-def test_a_linked_ssh_folder_gives_no_file_behind_a_closed_folder(home: Path) -> None:
+def test_linked_ssh_folder_reveals_no_private_file(home: Path) -> None:
     closed = home / "closed"
     (closed / "keys").mkdir(parents=True)
     (closed / "keys" / "id").write_text("secret")
@@ -126,7 +126,7 @@ def test_the_keys_are_copied_and_follow_their_originals(home: Path) -> None:
         ("/var/lib/dml", "/var/lib/dml"),
     ],
 )
-def test_a_command_begins_in_a_folder_that_the_container_has(folder: str, expected: str) -> None:
+def test_command_starts_in_a_folder_of_the_container(folder: str, expected: str) -> None:
     assert f"--workdir={expected}" in command(folder)
 
 
@@ -136,7 +136,7 @@ def test_gpus_come_by_the_runtime_or_by_cdi(gpus: str, word: str) -> None:
     assert word not in command()
 
 
-def test_only_what_mpirun_hands_on_goes_into_the_container() -> None:
+def test_container_gets_only_the_variables_of_mpirun() -> None:
     environment = {"TOKEN": "it's\na secret", "OMPI_MCA_pml": "ob1", "PATH": "/own", "OTHER": "1", "-x": "2"}
     result = program("dml-mpirun").exported(["-x", "TOKEN", "-x", "GONE", "python", "PATH"], environment)
     output = subprocess.run(
@@ -173,7 +173,7 @@ def started(folder: Path, mpirun: str, container: str = 'exec "$@"') -> subproce
     return subprocess.Popen(words, cwd=folder, env={**os.environ, "TOKEN": "secret"}, stdout=subprocess.PIPE, text=True)
 
 
-def test_a_signal_reaches_mpirun_and_its_code_comes_back(tmp_path: Path) -> None:
+def test_signal_reaches_mpirun_and_returns_its_code(tmp_path: Path) -> None:
     shell = tmp_path / "mpirun"
     shell.write_text('#!/bin/sh\nshift 2\nexec /bin/sh "$@"\n')
     shell.chmod(0o755)
@@ -187,7 +187,7 @@ def test_a_signal_reaches_mpirun_and_its_code_comes_back(tmp_path: Path) -> None
     assert list(tmp_path.glob("container-*")) == []
 
 
-def test_a_signal_after_the_end_of_mpirun_reaches_no_process_that_got_its_pid(tmp_path: Path) -> None:
+def test_late_signal_spares_a_process_with_reused_pid(tmp_path: Path) -> None:
     """The client of a container engine may outlive mpirun."""
     running = started(tmp_path, "echo", container='"$@"; exec sleep 3')
     assert running.stdout is not None
@@ -201,7 +201,7 @@ def test_a_signal_after_the_end_of_mpirun_reaches_no_process_that_got_its_pid(tm
         assert other.poll() is None
 
 
-def test_a_daemon_s_command_keeps_its_quotes_on_the_way(tmp_path: Path) -> None:
+def test_daemon_command_keeps_its_quotes(tmp_path: Path) -> None:
     ssh = fake(
         tmp_path, f'shift; echo "$1" | sed s,/opt/dml/bin/dml-container,, > {tmp_path}/far; exec /bin/sh {tmp_path}/far'
     )
@@ -213,7 +213,7 @@ def test_a_daemon_s_command_keeps_its_quotes_on_the_way(tmp_path: Path) -> None:
     assert done.stdout == "it's 2|two words|"
 
 
-def test_a_patch_changes_the_source_and_one_without_effect_is_refused(tmp_path: Path) -> None:
+def test_refuses_a_patch_without_effect(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "CMakeLists.txt").write_text("set(CXX_STANDARD 14)\n")
     one = {"name": "cxx-17", "files": ["*/CMakeLists.txt"], "find": "CXX_STANDARD 14", "replace": "CXX_STANDARD 17"}
@@ -225,14 +225,14 @@ def test_a_patch_changes_the_source_and_one_without_effect_is_refused(tmp_path: 
     assert (again.returncode, again.stderr) == (1, "The patch cxx-17 changes nothing in the source.\n")
 
 
-def test_versions_of_an_image_are_one_line_of_json() -> None:
+def test_prints_versions_as_one_line_of_json() -> None:
     done = subprocess.run([sys.executable, str(FILES / "versions.py")], capture_output=True, text=True, check=True)
     result = json.loads(done.stdout.partition("versions ")[2])
     assert result["executable"] == sys.executable
     assert {"tensorflow", "pytorch", "horovod", "nccl", "missing", "faults"} <= set(result)
 
 
-def test_an_image_without_horovod_has_no_fault_and_one_with_half_of_it_has(tmp_path: Path) -> None:
+def test_only_half_installed_horovod_is_a_fault(tmp_path: Path) -> None:
     def faults() -> list[str]:
         environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
         words = [sys.executable, str(FILES / "versions.py")]
@@ -256,7 +256,7 @@ def test_an_image_without_horovod_has_no_fault_and_one_with_half_of_it_has(tmp_p
         ({"framework": "tensorflow"}, ["hello.py", "libmpi.so.40"]),
     ],
 )
-def test_the_rank_of_the_proof_is_of_what_the_image_shall_have(desired: dict[str, str], rank: list[str]) -> None:
+def test_proof_rank_checks_the_contents_of_the_image(desired: dict[str, str], rank: list[str]) -> None:
     by = rendering.value("training_image", "__training_image_by", training_image_wanted=desired)
     words = rendering.value("training_image", "__training_image_ranks", training_image_wanted=desired)[by]
     assert [one.rpartition("/")[2] for one in words] == rank

@@ -31,7 +31,7 @@ def condition(file: str, task: str) -> str:
         ("", False),
     ],
 )
-def test_an_archive_of_another_image_is_refused_although_the_image_exists(printed: str, is_accepted: bool) -> None:
+def test_refuses_an_archive_of_another_image(printed: str, is_accepted: bool) -> None:
     seen = {"rc": 0, "stdout": "sha256:1"}
     image: dict[str, Any] = {"training_image_name": "example.com/train:1", "training_image_archive": "file:///a.tar"}
     line = rendering.value("training_image", "__training_image_loaded_line", **image)

@@ -56,7 +56,7 @@ def test_before_anything_is_known_the_options_have_values() -> None:
         ({"rdma_expected": True}, True),
     ],
 )
-def test_a_worker_with_an_rdma_card_gets_its_driver(reported: dict[str, Any], expected: bool) -> None:
+def test_worker_with_an_rdma_card_gets_its_driver(reported: dict[str, Any], expected: bool) -> None:
     (play,) = yaml.safe_load((ROOT / "playbooks" / "guests.yml").read_text())
     (include,) = [one for one in play["tasks"] if one["tags"] == ["rdma"]]
     assert truth(include["when"], **reported) is expected
@@ -70,6 +70,6 @@ def test_a_worker_with_an_rdma_card_gets_its_driver(reported: dict[str, Any], ex
         ({"vm_rdma_classes": ["cx7"]}, "mlx5_ib", "mlx5_core"),
     ],
 )
-def test_the_driver_of_an_rdma_card_follows_its_kind(reported: dict[str, Any], driver: str, after: str) -> None:
+def test_driver_follows_the_kind_of_rdma_card(reported: dict[str, Any], driver: str, after: str) -> None:
     assert (value("rdma", "rdma_module", **reported), value("rdma", "rdma_module_after", **reported)) == (driver, after)
     assert value("rdma", "rdma_reload", rdma_module=driver, **reported) is (driver == "vmw_pvrdma")
