@@ -13,6 +13,7 @@ from plugins.module_utils.training import manifest
 from plugins.module_utils.training.programs.follow import TrainingSite
 from plugins.module_utils.training.runs import run_source
 from plugins.module_utils.training.runs.launching import OwnMpirun
+from plugins.module_utils.training.runs.run_watch import LATE_SECONDS
 from plugins.module_utils.training.runs.training_run import TrainingRun
 from tests.fakes.deaths import MortalWorld
 from tests.fakes.options_check import check_options
@@ -69,7 +70,7 @@ class TrainingWorld(MortalWorld):
         self.folder_sha256 = ARCHIVE["state"]["sha256"]
         self.sent: list[dict[str, Any]] = []
         self.last_seen: float | None = 1e9
-        self.has_records = True
+        self.has_records, self.is_late = True, False
         self.stacks, self.due, self.phase = "", 0, "train"
         self.lacks_code, self.kept_code, self.read_folders = False, list[str](), list[str]()
         self.stops, self.network, self.why_not_stopped = list[str](), list[str](), ""
@@ -250,7 +251,8 @@ class TrainingWorld(MortalWorld):
             self.away[host] = self.clock + seconds
         self.powers_off = {}
         ended, self.due = "due" if self.due else "quiet", max(self.due - 1, 0)
-        pace = {"step": 40, "slowest": 1, "host": "w2", "loss": 0.5, "first_silent": "", "phase": self.phase}
+        step = 0 if self.is_late and options.get("quiet", 0.0) < LATE_SECONDS else 40
+        pace = {"step": step, "slowest": 1, "host": "w2", "loss": 0.5, "first_silent": "", "phase": self.phase}
         return {"ended": ended, "last_seen": self.last_seen, "has_file": self.has_records, "pace": pace, "curve": {}}
 
     def _write_manifest(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ...durable.calls import NodeCalls, Result
@@ -65,16 +66,25 @@ def follow(p: Program, site: TrainingSite, run: TrainingRun, watch: RunWatch) ->
         if "job" not in looked:
             looked = _look_after_return(p, site, run, looked, followed)
         job = looked["job"]
+        if _has_later_records(job, followed):
+            followed = p.ensure(partial(watch.read_again, job["state"]))
         _require_records(p, run, watch, job, followed, began)
         if job["state"] not in ALIVE:
-            # The number of steps may be an estimate, and only the records show the later ones.
-            is_estimate = followed["ended"] == "finished"
-            return Ended(looked, p.ensure(watch.read_again) if is_estimate else followed)
+            return Ended(looked, followed)
         if _is_silent(p, run, followed, began):
             who = p.ensure(
                 lambda: " ".join(filter(None, (where_ranks_are(site.calls, run), who_waits(site.calls, run))))
             )
             raise _made_no_step(run, followed, who, _stop(p, site, run))
+
+
+def _has_later_records(job: Mapping[str, Any], followed: Mapping[str, Any]) -> bool:
+    """Return whether a job that has ended may have made steps whose records were not read yet.
+
+    The launcher may answer before slow nodes have sent their last records, and the number of steps may be an estimate.
+    """
+    is_awaited = job["state"] == "finished" or followed["ended"] == "finished"
+    return job["state"] not in ALIVE and is_awaited and followed["ended"] != "ended"
 
 
 def _look(p: Program, site: TrainingSite, run: TrainingRun, followed: Mapping[str, Any]) -> Result:

@@ -159,8 +159,8 @@ def _finish(sweep: Sweep, ended: Running) -> None:
     """Bring back the results of a run that has ended."""
     p, site, run, watch = sweep.p, sweep.site, ended.run, ended.watch
     try:
-        followed = p.ensure(watch.read_again)
         looked = p.ensure(lambda: required(site.job_of(run).look()))
+        followed = p.ensure(lambda: watch.read_again(looked["job"]["state"]))
         end = Ended(looked, followed)
         report = bring_back(p, site, run, ended.started, end, watch)
         require_finished(p, site, run, end)

@@ -18,8 +18,8 @@ WEEK_SECONDS = 604_800
 QUIET_SECONDS = 15.0
 # The seconds between two copies of the outputs, at least: nothing is shown while they are copied.
 LEAST_OUTPUT_SECONDS = 20
-# The watch has read the records of the job's last steps by then.
-LAST_SECONDS = 3.0
+# The watch has read the records of the job's last steps by then; a node that reports the end of the job may be slow.
+LAST_SECONDS, LATE_SECONDS = 3.0, 60.0
 
 
 class RunWatch:
@@ -80,9 +80,8 @@ class RunWatch:
         more["at_most"] = max(every, LEAST_OUTPUT_SECONDS) if every else 0
         # A moment later than the limit, so that the program finds it exceeded.
         more["silence"] = int(run.o["silence"]) + 0.5 if run.o["steps_by"] != "none" else 0.0
-        more["awaits_end"] = run.o["backend"] == MPI and run.launcher in run.o["watched"]
-        followed = required(self._calls.here("follow_records", {**self._options(), **more}))
-        return {**followed, "has_records": followed["last_seen"] is not None or followed["has_file"]}
+        more["awaits_end"] = self._awaits_end
+        return self._followed(more)
 
     def copy_outputs(self) -> None:
         """Copy the outputs so far; a failure is only shown, because the copy at the end repeats it."""
@@ -93,9 +92,14 @@ class RunWatch:
         if copied.get("failed"):
             self._calls.show(str(copied.get("msg")))
 
-    def read_again(self) -> Result:
-        """Return the pace with the steps after the estimated number of steps, which only the records show."""
-        return required(self._calls.here("follow_records", {**self._options(), "quiet": LAST_SECONDS, "shows": "page"}))
+    def read_again(self, state: str) -> Result:
+        """Return the pace with the last steps of a job that has ended; of one that died, they may never arrive."""
+        quiet = LATE_SECONDS if self._awaits_end and state == "finished" else LAST_SECONDS
+        return self._followed({"quiet": quiet, "shows": "page"})
+
+    def _followed(self, more: Mapping[str, Any]) -> Result:
+        followed = required(self._calls.here("follow_records", {**self._options(), **more}))
+        return {**followed, "has_records": followed["last_seen"] is not None or followed["has_file"]}
 
     def write_last_page(self, job: Mapping[str, Any]) -> None:
         """Write the live page of a job that has ended."""
@@ -107,6 +111,11 @@ class RunWatch:
         """Return the message of a watch that did not start."""
         ended = self._calls.here("why_watch_ended", {"records": self.records})
         return str(ended.get("msg") or "without a message").strip()
+
+    @property
+    def _awaits_end(self) -> bool:
+        """Return whether a node reports the end of the job."""
+        return self._run.o["backend"] == MPI and self._run.launcher in self._run.o["watched"]
 
     def _options(self) -> dict[str, Any]:
         o = self._run.o

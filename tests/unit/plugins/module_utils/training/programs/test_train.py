@@ -269,6 +269,15 @@ def test_a_script_that_has_reported_no_step_is_not_stopped() -> None:
     assert once(world)["run"] == "one"
 
 
+def test_counts_steps_whose_records_arrive_after_the_end() -> None:
+    world = TrainingWorld()
+    world.is_late = True
+
+    once(world)
+
+    assert world.result("one")["steps"] == 40
+
+
 def test_fails_if_no_process_collects_the_records() -> None:
     world = TrainingWorld()
     world.last_seen, world.has_records = None, False
