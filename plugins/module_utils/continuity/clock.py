@@ -7,14 +7,14 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping
 from itertools import accumulate
 
 from .lines import Lines
 from .move_windows import Timeline
-from .own_clocks import CLOCK_STEP_S, ClockStep, OwnClocks, lean
+from .own_clocks import CLOCK_STEP_S, ClockStep, OwnClocks
 from .step_records import split_steps
-from .track import Shelf, Track
+from .track import Track
 
 SETTLED_LINES = 5
 # In an hour, two clocks may drift apart by a clock step. These spans are too short for drift, and exceed any delay.
@@ -25,19 +25,18 @@ GROUP = 64
 
 
 def tracks_of(
-    ranks: MutableMapping[int, Lines], timeline: Timeline, is_stamped: bool = False
+    ranks: Mapping[int, Lines], timeline: Timeline, is_stamped: bool = False
 ) -> tuple[list[Track], list[ClockStep]]:
     """Return the tracks with all lines on one clock, and the moments at which the clock of a rank was set.
 
-    The lines are removed from ``ranks``, one rank after another; ``is_stamped`` is true if each line has a stamp.
+    ``is_stamped`` is true if each line has a stamp.
     """
-    clocks = OwnClocks({} if is_stamped else {rank: lean(split_steps(ranks[rank])[0]) for rank in ranks}, timeline)
-    tracks, found, shelf = [], [], Shelf()
-    for rank in list(ranks):
-        lines = ranks.pop(rank)
+    clocks = OwnClocks({} if is_stamped else {rank: split_steps(lines)[0] for rank, lines in ranks.items()}, timeline)
+    tracks, found = [], []
+    for rank, lines in ranks.items():
         placed, set_by = _placed(rank, lines, clocks)
         found += set_by
-        tracks.append(Track(rank, placed, shelf))
+        tracks.append(Track(rank, placed))
     return tracks, found
 
 

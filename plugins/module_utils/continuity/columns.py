@@ -27,14 +27,10 @@ class Columns:
         self.rate.append(math.nan if rate is None else rate)
         self.kind.append(kind)
 
-    def between(self, begin: int, end: int) -> Columns:
-        """Return the lines between two indexes."""
-        return self._each(lambda column: column[begin:end])
-
     def picked(self, indexes: Sequence[int]) -> Columns:
         """Return some of the lines, in the order of the indexes."""
         if isinstance(indexes, range) and indexes.step == 1:
-            return self.between(indexes.start, indexes.stop)
+            return self._each(lambda column: column[indexes.start : indexes.stop])
         return self._each(lambda column: array(column.typecode, map(column.__getitem__, indexes)))
 
     def placed(self, at: array[float]) -> Columns:

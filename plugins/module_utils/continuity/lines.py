@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, Sequence, TypeVar, overload
 
 from .columns import Columns
 from .limits import TRAIN
-from .packed import PackedColumns
 
 IDENTITY = ("host", "pid", "start", "job", "boot_id", "generation", "size")
 FINITE = "finite"
@@ -61,9 +60,8 @@ class Kind(NamedTuple):
 class Lines(Sequence[Line]):
     """A sequence of lines, stored as columns; each line is built when it is read."""
 
-    def __init__(self, columns: Columns, kinds: Sequence[Kind], packed: PackedColumns | None = None) -> None:
+    def __init__(self, columns: Columns, kinds: Sequence[Kind]) -> None:
         self.columns, self.kinds = columns, kinds
-        self._packed = packed
         self.step, self.t, self.at = columns.step, columns.t, columns.at
         self.rate, self.kind = columns.rate, columns.kind
         self.stamps = len(self.step) - sum(map(math.isnan, columns.seen))
@@ -87,10 +85,6 @@ class Lines(Sequence[Line]):
         if all(starmap(le, neighbours(zip(*keys)) if len(keys) > 1 else neighbours(*keys))):
             return self
         return self.picked(sorted_indexes(*keys))
-
-    def packed(self) -> PackedColumns:
-        """Return the lines in blocks, which do not contain the lines' kinds."""
-        return self._packed or PackedColumns.of(self.columns)
 
     def used(self) -> list[Kind]:
         """Return the shared parts that some line has."""

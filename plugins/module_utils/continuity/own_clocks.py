@@ -7,15 +7,11 @@ They are compared with each other: the ranks train in step, so time that passed 
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import repeat
-from operator import eq
+from collections.abc import Iterator, Mapping
 from statistics import median
-from typing import Any, NamedTuple, overload
+from typing import NamedTuple
 
-from .columns import Columns
 from .lines import Line, Lines, neighbours
 from .move_windows import Timeline
 from .step_records import typical_interval
@@ -54,43 +50,6 @@ def _is_near_swap(steps: Lines, index: int) -> bool:
     """Return whether steps in the wrong order are near, which distort the times to both neighbours."""
     near = range(max(0, index - 1), min(index + 2, len(steps) - 1))
     return any(goes_back(steps, other) for other in near)
-
-
-def lean(lines: Lines) -> Lines:
-    """Return the lines with only their steps, clocks and stamps, to save memory."""
-    columns: Any = Columns()
-    columns.step, columns.t, columns.at = _short(lines.step), lines.t, lines.t
-    nothing = _Same(math.nan, len(lines))
-    columns.seen, columns.rate = lines.columns.seen if lines.stamps else nothing, nothing
-    columns.kind = _Same(lines.kind[0] if lines else 0, len(lines))
-    return Lines(columns, lines.kinds)
-
-
-def _short(steps: Sequence[int]) -> Sequence[int]:
-    """Return the steps, as a range if none is missing."""
-    whole = range(steps[0], steps[-1] + 1) if steps else range(0)
-    return whole if len(whole) == len(steps) and all(map(eq, whole, steps)) else steps
-
-
-class _Same(Sequence[Any]):
-    """A value that all lines have."""
-
-    def __init__(self, value: object, count: int) -> None:
-        self._value, self._count = value, count
-
-    def __len__(self) -> int:
-        return self._count
-
-    @overload
-    def __getitem__(self, index: int) -> Any: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Any]: ...
-
-    def __getitem__(self, index: int | slice) -> Any:
-        return [self._value] * self._count if isinstance(index, slice) else self._value
-
-    def __iter__(self) -> Iterator[Any]:
-        return repeat(self._value, self._count)
 
 
 class OwnClocks:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Mapping
 from itertools import groupby, islice
 from operator import eq, lt
 from statistics import median
@@ -15,11 +15,8 @@ from typing import Any, NamedTuple, Sequence
 from .columns import Columns
 from .limits import HIGHEST, MOST_RANKS, TRAIN, number
 from .lines import FINITE, IDENTITY, Kind, Lines, neighbours, sorted_indexes
-from .packed import BLOCK, PackedColumns
 
 KIND = ("stride", "phase", "mark", *IDENTITY)
-# With many ranks, blocks are smaller, so that few records wait for compression.
-MOST_UNPACKED, SMALLEST_BLOCK = 1 << 18, 32
 # Values that records share are stored once. These are the bounds if the values of all records differ.
 MOST_PHASES, MOST_SHARED_BYTES, BYTES_OF_A_KIND = 100, 64 << 20, 1000
 PLAIN, NUMBERS = frozenset((str, int, type(None))), frozenset((int, float, type(None)))
@@ -32,7 +29,7 @@ class StepReading(NamedTuple):
     ``beyond`` is the number of records that were omitted because no job has that number of ranks, phases or processes.
     """
 
-    ranks: MutableMapping[int, Lines]
+    ranks: Mapping[int, Lines]
     unreadable: int
     is_stamped: bool
     beyond: int = 0
@@ -42,7 +39,7 @@ def read_lines(records: Iterable[Mapping[str, Any]]) -> StepReading:
     """Sort the records by rank, step and clock; records with the same content from the rank count once."""
     readers: dict[int, _Reader] = {}
     shared = _Shared()
-    unreadable, beyond, block = 0, 0, BLOCK
+    unreadable, beyond = 0, 0
     for record in records:
         rank, step, t, seen = [_finite(record.get(key)) for key in ("rank", "step", "t", "seen")]
         at = t if seen is None else seen
@@ -55,34 +52,9 @@ def read_lines(records: Iterable[Mapping[str, Any]]) -> StepReading:
             continue
         if reader is None:
             reader = readers[int(rank)] = _Reader(shared)
-            block = min(BLOCK, max(SMALLEST_BLOCK, MOST_UNPACKED // len(readers)))
         beyond += not reader.add(record, int(step), t, seen, at)
-        if len(reader) >= block:
-            reader.pack()
     is_stamped = all(reader.is_stamped for reader in readers.values())
-    return StepReading(_Ranks({rank: readers.pop(rank) for rank in sorted(readers)}), unreadable, is_stamped, beyond)
-
-
-class _Ranks(MutableMapping[int, Lines]):
-    """The lines of each rank, unpacked on request and not stored."""
-
-    def __init__(self, readers: dict[int, _Reader]) -> None:
-        self._readers = readers
-
-    def __getitem__(self, rank: int) -> Lines:
-        return self._readers[rank].lines()
-
-    def __setitem__(self, rank: int, lines: Lines) -> None:
-        raise TypeError("lines are read, not set")
-
-    def __delitem__(self, rank: int) -> None:
-        del self._readers[rank]
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._readers)
-
-    def __len__(self) -> int:
-        return len(self._readers)
+    return StepReading({rank: readers.pop(rank).lines() for rank in sorted(readers)}, unreadable, is_stamped, beyond)
 
 
 def split_steps(lines: Lines) -> tuple[Lines, Lines]:
@@ -125,11 +97,11 @@ class _Shared:
 
 
 class _Reader:
-    """The records of one rank in compressed columns; values that many records share are stored once."""
+    """The records of one rank in columns; values that many records share are stored once."""
 
     def __init__(self, shared: _Shared) -> None:
         self._shared = shared
-        self._columns, self._packed, self._prints = Columns(), PackedColumns(), array("I")
+        self._columns, self._prints = Columns(), array("I")
         self._kinds: list[Kind] = []
         self._known: dict[Any, tuple[int, str]] = {}
         self.is_stamped = True
@@ -160,19 +132,9 @@ class _Reader:
             self._kinds.append(kind)
         return known
 
-    def __len__(self) -> int:
-        return len(self._columns)
-
-    def pack(self) -> None:
-        """Compress the records since the last call."""
-        self._packed.add(self._columns)
-        self._columns = Columns()
-
     def lines(self) -> Lines:
         """Return the lines in order, each once."""
-        if len(self):
-            self.pack()
-        return _distinct(Lines(self._packed.unpacked(), self._kinds, self._packed), self._prints)
+        return _distinct(Lines(self._columns, self._kinds), self._prints)
 
 
 def _kind(values: Sequence[Any], loss: str) -> Kind:

@@ -8,7 +8,7 @@ from typing import Any
 from plugins.module_utils.continuity.columns import Columns
 from plugins.module_utils.continuity.lines import Kind, Line, Lines
 from plugins.module_utils.continuity.step_records import loss_of, rate_of
-from plugins.module_utils.continuity.track import Shelf, Track
+from plugins.module_utils.continuity.track import Track
 
 
 def line(step: int, at: float, **others: Any) -> Line:
@@ -44,7 +44,7 @@ def columns_of(lines: Iterable[Line]) -> Lines:
 
 def track(*lines: Line, rank: int = 0) -> Track:
     """Return the lines of one rank, in the order of time."""
-    return Track(rank, columns_of(lines), Shelf())
+    return Track(rank, columns_of(lines))
 
 
 def seconds(*steps: int, begin: float = 0.0, rank: int = 0, **others: Any) -> Track:

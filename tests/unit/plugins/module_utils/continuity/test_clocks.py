@@ -12,113 +12,13 @@ from hypothesis import strategies as st
 
 from plugins.module_utils.continuity.verdict import verdict
 
-from .runs import START, changed, kinds, move, records
+from .runs import changed, kinds, move, records
 
 MOVES = (move(30, 40),)
 
 
 def judge(made: list[dict[str, Any]], moves: Sequence[dict[str, Any]] = MOVES, **limits: Any) -> dict[str, Any]:
     return verdict(made, moves, {"resume_deadline_s": 20, **limits}, ended="running", require=())
-
-
-def unstamped(made: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{key: value for key, value in r.items() if key != "seen"} for r in made]
-
-
-def clock_set(made: list[dict[str, Any]], by: float, rank: int = 2) -> list[dict[str, Any]]:
-    return [{**r, "t": r["t"] + by} if r["rank"] == rank and r["step"] >= 60 else r for r in made]
-
-
-@pytest.mark.parametrize("by", [-3600.0, -60.0, -2.5, 2.5, 60.0, 3600.0])
-def test_reports_a_set_clock_and_no_breach(by: float) -> None:
-    result = judge(clock_set(records(), by))
-    assert result["verdict"] == "continuous"
-    assert [(c["rank"], c["step"], round(c["seconds"], 1)) for c in result["clock_steps"]] == [(2, 60, by)]
-
-
-@pytest.mark.parametrize("by", [-3600.0, -60.0, 60.0, 3600.0])
-def test_a_set_clock_is_not_a_breach_even_in_unstamped_records(by: float) -> None:
-    result = judge(unstamped(clock_set(records(), by)), [])
-    assert result["verdict"] == "continuous"
-    assert [(c["rank"], c["step"], round(c["seconds"])) for c in result["clock_steps"]] == [(2, 60, by)]
-    assert result["longest_gap_s"] < 2
-
-
-@pytest.mark.parametrize("by", [-60.0, 60.0])
-def test_a_late_line_is_not_a_clock_step_without_enough_evidence(by: float) -> None:
-    made = [{**r, "t": r["t"] + by} if r["rank"] == 2 and r["step"] >= 3 else r for r in records()]
-    made = [{**r, "seen": r["seen"] + 2.0} if r["rank"] == 2 and r["step"] == 70 else r for r in made]
-    assert judge(made)["clock_steps"] == []
-
-
-def test_a_clock_set_back_on_the_only_rank_is_not_a_breach() -> None:
-    made = clock_set(unstamped(records(ranks=1)), -60.0, rank=0)
-    assert judge(made, [])["verdict"] == "continuous"
-
-
-def test_without_the_observers_clock_gaps_use_the_ranks_own() -> None:
-    moves = [{**MOVES[0], "started": START + 30, "completed": START + 180}]
-    result = judge(unstamped(records(stall=(35, 130.0))), moves)
-    assert kinds(result) == {"gap"}
-    assert result["longest_gap_s"] == pytest.approx(131.0)
-    assert result["unproven"] == [
-        "observer's clock: 400 records have no `seen`, so the clocks of their ranks replace it"
-    ]
-
-
-def test_a_stall_that_a_moved_guest_slept_through_is_seen_by_the_others() -> None:
-    """The moved guest's clock lost the stun, so its own records show no gap, stamped or not."""
-    made = [{**r, "t": r["t"] - 130} if r["rank"] == 1 and r["step"] >= 35 else r for r in records(stall=(35, 130.0))]
-    assert kinds(judge(made, [move(30, 180)])) == {"gap"}
-    moves = [{**MOVES[0], "started": START + 30, "completed": START + 180}]
-    assert "gap" in kinds(judge(unstamped(made), moves))
-
-
-@pytest.mark.parametrize("moves", [[], [{**MOVES[0], "ranks": [], "started": START + 30, "completed": START + 160}]])
-def test_a_stall_that_most_clocks_show_is_reported_although_the_guest_that_moved_is_not_listed(
-    moves: list[dict[str, Any]],
-) -> None:
-    made = [{**r, "t": r["t"] - 130} if r["rank"] == 1 and r["step"] >= 35 else r for r in records(stall=(35, 130.0))]
-    result = judge(unstamped(made), moves)
-    assert (kinds(result), result["clock_steps"]) == ({"gap"}, [])
-    assert result["longest_gap_s"] == pytest.approx(131.0)
-
-
-def test_unstamped_records_are_placed_among_stamped_ones() -> None:
-    made = records()
-    holes = [{**r, "seen": None} if r["step"] % 3 or r["rank"] == 1 else r for r in made]
-    result = judge(holes)
-    assert result["verdict"] == "continuous"
-    assert result["longest_gap_s"] == pytest.approx(1.0, abs=0.025)
-
-
-@pytest.mark.parametrize("moves", [(), (move(30, 180),)])
-@pytest.mark.parametrize("by", [-3600.0, -200.0, -5.0])
-def test_a_last_record_without_a_stamp_by_a_clock_that_was_set_back_erases_no_stall(
-    by: float, moves: Sequence[dict[str, Any]]
-) -> None:
-    made = records(ranks=2, stall=(35, 130.0))
-    assert "gap" in kinds(judge(made, moves))
-    made = [{**r, "t": r["t"] + by, "seen": None} if r["step"] == 99 else r for r in made]
-    assert "gap" in kinds(judge(made, moves))
-
-
-def test_ranks_clocks_may_differ_by_any_time() -> None:
-    made = [{**r, "t": r["t"] + (r["rank"] - 1) * 86_400} for r in records(stall=(35, 15.0))]
-    result = judge(made)
-    assert (result["verdict"], result["clock_steps"]) == ("continuous", [])
-
-
-def test_unstamped_ranks_clocks_may_differ_too() -> None:
-    result = judge(unstamped([{**r, "t": r["t"] - 3600 * r["rank"]} for r in records()]), [])
-    assert (result["verdict"], result["clock_steps"]) == ("continuous", [])
-
-
-def test_steps_in_the_wrong_order_are_not_a_clock_step() -> None:
-    swap = {26: 27, 27: 26}
-    made = [{**r, "step": swap.get(r["step"], r["step"]) if r["rank"] else r["step"]} for r in records(stall=(27, 4.0))]
-    result = judge(unstamped(made), [])
-    assert (kinds(result), result["clock_steps"]) == ({"step_back"}, [])
 
 
 def test_an_arriving_line_bounds_the_lines_before_it() -> None:

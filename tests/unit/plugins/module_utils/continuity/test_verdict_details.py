@@ -143,6 +143,15 @@ def test_each_move_and_the_longest_silence_have_all_their_figures() -> None:
     }  # fmt: skip
 
 
+def test_overlapping_moves_share_their_silence_and_their_steps() -> None:
+    moves = [move(30, 45), move(40, 60, rank=2), move(70, 75, rank=3)]
+    result = judge(records(120, stall=(42, 3.0)), moves)
+    assert [reported["judged_with"] for reported in result["moves"]] == [[0, 1], [0, 1], [2]]
+    assert [reported["gap_s"] for reported in result["moves"]] == pytest.approx([4.0, 4.0, 1.0])
+    assert result["moves"][0]["steps"] == {"before": 30, "during": 27, "after": 63}
+    assert result["moves"][2]["resumed_s"] == pytest.approx(0.035)
+
+
 def test_claims_no_source_of_silences_without_records() -> None:
     assert judge([], [move(30, 40)])["source"] == "others"
     assert judge(records(ranks=1), [move(30, 40, rank=0)])["source"] == "moved_only"
