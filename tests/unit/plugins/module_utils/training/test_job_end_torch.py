@@ -35,6 +35,7 @@ TRACEBACK = (
     '    open("data/train.csv")',
 )
 MISSING = "FileNotFoundError: [Errno 2] No such file or directory: 'data/train.csv'"
+OF_RANK_1 = f"rank 1 on n2 ended: {MISSING} (train.py, line 3)"
 GLOO = (
     "RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 1800000ms for recv "
     "operation to complete"
@@ -123,31 +124,15 @@ RANK_1_IS_MISSING = "rank 1 on n2 is missing and reported no error, and rank 0 o
 @pytest.mark.parametrize(
     ("output", "sentence", "rank"),
     [
-        (err(1, *TRACEBACK, MISSING) + exited(1), f"rank 1 on n2 ended: {MISSING} (train.py, line 3)", 1),
-        (err(1, *TRACEBACK, MISSING), f"rank 1 on n2 ended: {MISSING} (train.py, line 3)", 1),
+        (err(1, *TRACEBACK, MISSING) + exited(1), OF_RANK_1, 1),
+        (err(1, *TRACEBACK, MISSING), OF_RANK_1, 1),
         (err(1, "[rank1]: is how it begins", "ValueError: odd"), "rank 1 on n2 ended: ValueError: odd", 1),
         (err(0, IN_USE) + exited(0), f"rank 0 on n1 ended: {IN_USE}", 0),
         # Rank 1 has failed, and rank 0, which mpirun names, only waited for it or lost it.
-        (
-            err(1, *TRACEBACK, MISSING) + err(0, GLOO) + exited(0),
-            f"rank 1 on n2 ended: {MISSING} (train.py, line 3)",
-            1,
-        ),
-        (
-            err(1, *TRACEBACK, MISSING) + err(0, CLOSED) + exited(0),
-            f"rank 1 on n2 ended: {MISSING} (train.py, line 3)",
-            1,
-        ),
-        (
-            err(1, *TRACEBACK, MISSING) + err(0, STORE) + exited(0),
-            f"rank 1 on n2 ended: {MISSING} (train.py, line 3)",
-            1,
-        ),
-        (
-            err(1, *TRACEBACK, MISSING) + native(0, WATCHDOG) + aborted(0),
-            f"rank 1 on n2 ended: {MISSING} (train.py, line 3)",
-            1,
-        ),
+        (err(1, *TRACEBACK, MISSING) + err(0, GLOO) + exited(0), OF_RANK_1, 1),
+        (err(1, *TRACEBACK, MISSING) + err(0, CLOSED) + exited(0), OF_RANK_1, 1),
+        (err(1, *TRACEBACK, MISSING) + err(0, STORE) + exited(0), OF_RANK_1, 1),
+        (err(1, *TRACEBACK, MISSING) + native(0, WATCHDOG) + aborted(0), OF_RANK_1, 1),
         # No rank reports why the other one is gone.
         (err(0, GLOO) + exited(0), f"{RANK_1_IS_MISSING}{GLOO}", 1),
         (err(0, GLOO), f"{RANK_1_IS_MISSING}{GLOO}", 1),
@@ -203,7 +188,7 @@ def test_a_lost_store_is_a_consequence_of_the_end_of_another_rank(
 
     cause, alone = cause_of(both, 1, RANKS), cause_of(err(0, *TRACEBACK, consequence) + ended(0), 1, RANKS)
 
-    assert (cause.sentence, cause.rank) == (f"rank 1 on n2 ended: {MISSING} (train.py, line 3)", 1)
+    assert (cause.sentence, cause.rank) == (OF_RANK_1, 1)
     assert (alone.sentence, alone.rank) == (f"{RANK_1_IS_MISSING}{consequence}", 1)
 
 
@@ -234,11 +219,7 @@ def agent(*failures: str) -> str:
         # One agent saw both ends at once, or that of the rank that lost the other one first.
         (agent(failed(1, -9, 7), failed(0, 1, 7)), "rank 1 on n2 (process 301) was ended by signal 9", True),
         (agent(failed(0, 1, 7)) + agent(failed(1, -9, 8)), "rank 1 on n2 (process 301) was ended by signal 9", True),
-        (
-            err(1, *TRACEBACK, MISSING) + agent(failed(0, 1, 7)),
-            f"rank 1 on n2 ended: {MISSING} (train.py, line 3)",
-            False,
-        ),
+        (err(1, *TRACEBACK, MISSING) + agent(failed(0, 1, 7)), OF_RANK_1, False),
         (agent(failed(0, 1, 7)), f"{RANK_1_IS_MISSING}{CLOSED}", False),
     ],
     ids=["same_poll", "victim_first", "only_the_victim_reported", "lost_node"],

@@ -57,10 +57,6 @@ def test_phase_marks_are_kept_apart_from_the_steps() -> None:
     ]  # fmt: skip
 
 
-def test_a_record_without_loss_and_rate_has_none() -> None:
-    assert facts(parse('{"rank": 3, "step": 7}\n')) == [(3, 7, None, None)]
-
-
 def test_a_record_without_a_rank_takes_the_one_of_its_tag() -> None:
     assert facts(parse('[1,2]<stdout>:{"step": 7}\n')) == [(2, 7, None, None)]
 
@@ -165,37 +161,6 @@ def test_skips_an_endless_line_in_any_pieces(piece: int) -> None:
     ] + reader.close()
     assert [record.step for record in records] == [1]
     assert [str(problem) for problem in reader.problems] == BAD_LOGS["endless line"][2]
-
-
-LINES = st.one_of(
-    st.builds(
-        lambda step, rate, loss: (step, TF_STEP.format(step=step, rate=rate, loss=loss)),
-        st.integers(1, 99), st.floats(0.1, 1e4), st.floats(-9, 99),
-    ),
-    st.builds(lambda step: (step, step_line(0, step).rstrip("\n").replace('"rank": 0, ', "")), st.integers(0, 99)),
-    st.builds(lambda step: (step, f"Iter #{step}: 3.5 img/sec per CPU"), st.integers(0, 99)),
-    st.sampled_from([(None, "Generating training model"), (None, ""), (None, "-" * 64)]),
-)  # fmt: skip
-
-
-@given(st.lists(st.lists(LINES, max_size=5), min_size=1, max_size=4), st.randoms(use_true_random=False))
-def test_ranks_interleaved_at_any_write_are_untangled(ranks: list[list[tuple[int | None, str]]], random: Any) -> None:
-    writes = [[piece for _step, line in lines for piece in cut(line + "\n", random)] for lines in ranks]
-    text = ""
-    while any(writes):
-        rank = random.choice([rank for rank, left in enumerate(writes) if left])
-        text += f"[1,{rank}]<stdout>:{writes[rank].pop(0)}"
-    log = parse(text)
-    for rank, lines in enumerate(ranks):
-        assert [record.step for record in log.steps if record.rank == rank] == [
-            step for step, _line in lines if step is not None
-        ]
-    assert not [problem for problem in problems(log) if "restart" not in problem and "known format" not in problem]
-
-
-def cut(line: str, random: Any) -> list[str]:
-    edges = [0, *sorted(random.randrange(len(line)) for _lap in range(2)), len(line)]
-    return [line[begin:end] for begin, end in pairwise(edges) if begin < end]
 
 
 @given(st.text(alphabet='{}[]"\\:,<>std0123 \n\timages/sec:Iter#nafr', max_size=200))

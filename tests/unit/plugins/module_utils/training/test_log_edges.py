@@ -11,7 +11,7 @@ import pytest
 from plugins.module_utils.training import log as room
 from plugins.module_utils.training.log import LONGEST_LINE, LONGEST_RECORD, Log, LogReader, parse
 
-from .logs import TF_STEP, step_line
+from .logs import step_line
 
 
 def problems(log: Log) -> list[str]:
@@ -78,13 +78,6 @@ def test_an_unusual_record_is_searched(monkeypatch: pytest.MonkeyPatch, second: 
     assert [message in problem.detail for problem in reader.problems] == [True]
 
 
-def test_a_record_followed_by_text_is_read_with_its_whole_line() -> None:
-    both = step_line(0, 2).strip() + step_line(1, 2).strip()
-    assert [(record.rank, record.step) for record in parse(step_line(0, 1) + both + "\n").steps] == [
-        (0, 1), (0, 2), (1, 2),
-    ]  # fmt: skip
-
-
 def test_each_record_has_a_loss_and_a_rate_even_if_the_job_reports_neither() -> None:
     log = parse('{"rank": 3, "step": 7}\n{"rank": 3, "step": 8}\n{"rank": 3, "step": 9, "loss": 1.5}\n')
     assert [(one.step, one.loss, one.images_per_sec) for one in log.steps] == [
@@ -134,12 +127,6 @@ def test_a_piece_without_a_tag_is_put_together_with_its_rest() -> None:
     log = parse('{"rank": 0, "st[1,1]<stdout>:x\nep": 41}\n')
     assert problems(log) == []
     assert [step.step for step in log.steps] == [41]
-
-
-def test_a_step_number_that_is_cut_between_its_digits_stays_one_number() -> None:
-    step = TF_STEP.format(step=10, rate=3.1, loss=81.121)
-    log = parse(f"[1,0]<stdout>:{step[:1]}[1,1]<stdout>:x\n[1,0]<stdout>:{step[1:]}\n")
-    assert [record.step for record in log.steps] == [10]
 
 
 def test_a_closed_reader_holds_nothing_back() -> None:

@@ -20,10 +20,6 @@ def a_manifest(name: str = "one", **more: Any) -> dict[str, Any]:
     return {**run, "transport": "tcp", "started": BEGAN, "asked_by": "anna@desk", **more}
 
 
-def test_a_manifest_is_read_from_its_text() -> None:
-    assert manifest.parsed(json.dumps(a_manifest()), "one") == a_manifest()
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -85,10 +85,6 @@ def test_a_missing_measurement_has_no_ratio() -> None:
     assert row["seconds_per_epoch"] is None
 
 
-def test_no_runs_make_an_empty_table() -> None:
-    assert table([]) == []
-
-
 def test_runs_may_come_from_a_generator() -> None:
     assert len(table(run(gpus, 10 * gpus) for gpus in (1, 2, 4))) == 3
 

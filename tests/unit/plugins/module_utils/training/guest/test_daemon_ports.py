@@ -38,10 +38,6 @@ def test_refuses_a_malformed_range(ports: str) -> None:
         arguments(ports)
 
 
-def test_without_a_range_openmpi_decides() -> None:
-    assert arguments("") == []
-
-
 def test_the_first_free_port_is_found_or_the_range_is_named() -> None:
     with socket.socket() as used:
         used.bind(("", 0))

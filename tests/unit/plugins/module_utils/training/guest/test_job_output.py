@@ -23,11 +23,6 @@ def test_no_output_is_empty(run_dir: Path) -> None:
     assert last_output(str(run_dir), 10) == shown_output(str(run_dir), 10) == ""
 
 
-def test_a_short_output_is_complete(run_dir: Path) -> None:
-    (run_dir / supervisor.OUTPUT).write_text("one\ntwo\n")
-    assert shown_output(str(run_dir), 1000) == "one\ntwo\n"
-
-
 @pytest.mark.parametrize("limit", range(1, 60))
 def test_no_part_of_a_secret_value_is_shown(run_dir: Path, limit: int) -> None:
     (run_dir / supervisor.OUTPUT).write_text(f"login with {TOKEN}\nlevel 1\ndone\n")

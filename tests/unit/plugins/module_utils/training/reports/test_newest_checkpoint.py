@@ -143,16 +143,6 @@ def test_a_folder_of_another_program_with_such_a_name_is_not_a_checkpoint(tmp_pa
     assert found(tmp_path)["path"] == "checkpoint-5/model.pt"
 
 
-def test_a_checkpoint_of_the_trainer_that_was_cut_off_in_its_first_file_is_torn(tmp_path: Path) -> None:
-    """Trainer was killed while it wrote the weights: nothing in the folder shows whose it is."""
-    trainer(tmp_path, 500)
-    tensors(tmp_path / "checkpoint-1000" / "model.safetensors", 1000, cut=3)
-    answer = found(tmp_path)
-    assert answer["path"] == "checkpoint-500"
-    torn = "the checkpoint checkpoint-1000 is torn (it has no trainer_state.json), so checkpoint-500 is used"
-    assert answer["warnings"] == [torn]
-
-
 @pytest.mark.parametrize("cut", [3, 12, 100])
 def test_a_file_of_safetensors_that_was_cut_off_is_torn(tmp_path: Path, cut: int) -> None:
     tensors(tmp_path / "step1.safetensors", 1)

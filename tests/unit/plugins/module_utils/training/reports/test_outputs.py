@@ -72,12 +72,6 @@ def test_a_run_directory_that_cannot_be_read_is_an_error(tmp_path: Path) -> None
         outputs(tmp_path).read()
 
 
-def test_a_run_without_outputs_copies_nothing(tmp_path: Path) -> None:
-    (tmp_path / "there").mkdir()
-    assert converge(outputs(tmp_path)) == []
-    assert not (tmp_path / "here").exists()
-
-
 def test_too_many_outputs_stay_on_the_node_and_are_named(tmp_path: Path, there: Path) -> None:
     (there / "model.pt").write_bytes(b"0" * 1_000_001)
     with pytest.raises(
