@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -70,12 +68,3 @@ def test_ranks_end_with_different_parameters_only_if_two_observed_checksums_diff
     found = judged(RUN, ended="finished", checksums=sums)
     observed = {value for value in sums.values() if value is not None}
     assert ("parameters" in {breach["kind"] for breach in found["breaches"]}) is (len(observed) > 1), found
-
-
-REFUSED = [(limit, value) for limit in ("warmup_steps", "max_gap_s") for value in (math.nan, 10**400, -1, "many", True)]
-
-
-@pytest.mark.parametrize(("limit", "value"), [*REFUSED, ("warmup_steps", math.inf), ("min_throughput_ratio", math.inf)])
-def test_refuses_a_limit_that_is_not_a_number(limit: str, value: Any) -> None:
-    with pytest.raises(ValueError, match=limit):
-        verdict(RUN, MOVES, {limit: value}, ended="running", facts=facts(MOVES))

@@ -282,6 +282,9 @@ def observed() -> Iterator[Rule]:
         yield rule("inconclusive", words=words, **{name: given})
         rest = [other for other in ("launcher", "transport", "vsphere") if other != name]
         yield rule("continuous", require=rest, **{name: given})
+
+
+def contradicted() -> Iterator[Rule]:
     for name, given, kind in (
         ("launcher", {"before": {"pid": 1, "start": 5}, "after": {"pid": 2, "start": 5}}, "identity"),
         ("transport", [{"before": "rdma", "after": "tcp"}], "transport"),
@@ -331,7 +334,7 @@ def workers() -> Iterator[Rule]:
 
 RULES = [
     one
-    for part in (identity, steps, silences, gaps, warm_up, waits, clocks, figures, observed, workers)
+    for part in (identity, steps, silences, gaps, warm_up, waits, clocks, figures, observed, contradicted, workers)
     for one in part()
 ]
 
@@ -342,8 +345,8 @@ def test_the_verdict_follows_the_rule(one: Rule) -> None:
     kinds = " ".join(sorted({breach["kind"] for breach in found["breaches"]}))
     assert (kinds or found["verdict"]) == one.expected, found["breaches"][:3] + found["unproven"]
     assert found["verdict"] == ("broken" if kinds else one.expected)
-    said = [*(breach["detail"] for breach in found["breaches"]), *found["unproven"], *found["notes"]]
-    assert any(one.words in sentence for sentence in (*said, "")), said
+    reported = [*(breach["detail"] for breach in found["breaches"]), *found["unproven"], *found["notes"]]
+    assert any(one.words in sentence for sentence in (*reported, "")), reported
 
 
 @pytest.mark.parametrize(
@@ -363,6 +366,8 @@ def test_only_successful_uncontradicted_moves_count(oks: Any, evidence: dict[str
     assert judged(rule("continuous", RUN, moves, vsphere=known))["moved"] == moved
 
 
-def test_an_unknown_ending_is_refused() -> None:
+def test_an_unknown_ending_and_an_odd_limit_are_refused() -> None:
     with pytest.raises(ValueError, match="expected one of running, finished, died"):
         verdict([], [], {}, ended="stopped")
+    with pytest.raises(ValueError, match="max_gap_s is 'long'"):
+        judged(rule("", max_gap_s="long"))
