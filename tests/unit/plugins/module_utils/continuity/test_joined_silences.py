@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
@@ -122,7 +123,7 @@ def longest_by_count(written: list[list[int]], moves: list[tuple[int, int, list[
     return longest
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500 if os.environ.get("FULL") else 300, deadline=None)
 @given(run=runs())
 @example(run=([[0, 30], [0, 30]], [(5, 15, [0]), (15, 25, [1])], 30))
 @example(run=([[0, 30], [0, 30]], [(5, 15, [0]), (16, 25, [1])], 30))
