@@ -10,7 +10,7 @@ from tests.fakes.esxi import FakeHost
 
 DRIVER = "NVD-AIE_ESXi_8.0.0_Driver"
 OLD, NEW = "550.54.16-1OEM.800.1.0.20613240", "550.90.05-1OEM.800.1.0.20613240"
-DEPOT = "/vmfs/volumes/shared/NVD-AIE-800_550.90.05.zip"
+DEPOT = "http://depot.lab/NVD-AIE-800_550.90.05.zip"
 
 
 class FakeVibs:

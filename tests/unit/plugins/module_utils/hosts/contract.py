@@ -1,4 +1,7 @@
-"""One case for each subject of a host: a fake host, a change, and what the contract of all subjects expects of it."""
+"""One case for each subject of a host: a fake host, a change, and what the contract of all subjects expects of it.
+
+The integration tests run the same cases on hosts of the simulated data centre.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +73,7 @@ VIB = {"name": DRIVER, "version": NEW, "source": DEPOT, "state": "present", "ins
 CASES = {
     "advanced_options": Case(
         test_advanced_option.host,
-        test_advanced_option.DESIRED,
+        {test_advanced_option.FAILURES: "3", test_advanced_option.MOB: True},
         ("UpdateOptions",),
         (),
         {"Security.AccountLockFailure": 3},
@@ -108,6 +111,6 @@ CASES = {
         ("software vib install",),
         REBOOT,
         [{**VIB, "source": "/vmfs/volumes/shared/none.zip"}],
-        "Could not download from /vmfs/volumes/shared/none.zip",
+        "none.zip",
     ),
 }

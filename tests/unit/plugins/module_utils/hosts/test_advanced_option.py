@@ -15,7 +15,8 @@ from tests.fakes.esxi import BOOTED, FakeHost, FakeOptions, refresh
 from tests.fakes.module import FakeModule
 
 FAILURES, LOGHOST, MOB, THREADS = (
-    "Security.AccountLockFailures", "Syslog.global.logHost", "Config.HostAgent.mob", "VMkernel.Boot.hyperthreading",
+    "Security.AccountLockFailures", "Syslog.global.logHost", "Config.HostAgent.plugins.solo.enableMob",
+    "VMkernel.Boot.hyperthreading",
 )  # fmt: skip
 # As hosts with ESXi 7 and 8 return it.
 LEVEL = "Config.HostAgent.level[Vmsvc].logLevel"

@@ -138,7 +138,7 @@ def test_evidence_restores_the_host(part: Part, case: Case) -> None:
 
     assert done["changed"] and not converge(back, host, check=True)["changed"]
     after = evidence(part, case, host)
-    assert {key: _settings(after[key]) for key in part.kept} == {key: _settings(before[key]) for key in part.kept}
+    assert {key: settings(after[key]) for key in part.kept} == {key: settings(before[key]) for key in part.kept}
 
 
 def complete(part: Part, requested: Any) -> Any:
@@ -147,9 +147,9 @@ def complete(part: Part, requested: Any) -> Any:
     return [{**defaults, **entry} for entry in requested] if isinstance(requested, list) else {**defaults, **requested}
 
 
-def _settings(value: Any) -> Any:
+def settings(value: Any) -> Any:
     """Return the values of settings, without those in use until the next boot and without absent ones."""
     if isinstance(value, dict):
-        kept = {key: _settings(item) for key, item in value.items() if not key.startswith("active")}
+        kept = {key: settings(item) for key, item in value.items() if not key.startswith("active")}
         return {key: item for key, item in kept.items() if item not in ({}, None, "")}
     return value
