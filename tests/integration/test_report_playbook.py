@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
-import pytest
-
-from lab.simulator import ROOT
 from plugins.module_utils.continuity import verdict
 from plugins.module_utils.training import timeline
-from tests.integration.ansible import BIN, Ansible
+from tests.integration.ansible import Ansible
 from tests.page import Page
 from tests.unit.plugins.module_utils.continuity.runs import facts, move, records
 
@@ -37,11 +32,9 @@ def given(folder: Path) -> dict[str, str]:
 
 def run(folder: Path, options: dict[str, str], *more: str) -> str:
     """The output of the playbook."""
-    command = [str(BIN / "ansible-playbook"), "playbooks/report.yml", "-e", json.dumps(options), *more]
-    environment = {**os.environ, **Ansible({}, folder).environment}
-    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    return ran.stdout
+    ran = Ansible({}, folder).playbook("playbooks/report.yml", "-e", json.dumps(options), *more)
+    assert ran.rc == 0, ran.out
+    return ran.out
 
 
 def test_a_report_is_written_from_results(tmp_path: Path) -> None:
@@ -60,14 +53,10 @@ def test_a_report_is_written_from_results(tmp_path: Path) -> None:
 
 
 def test_without_a_result_nothing_is_written(tmp_path: Path) -> None:
-    options = given(tmp_path)
-    run(tmp_path, options)
-    written = (tmp_path / "report" / "training.md").read_text()
-    for wrong in ({"report_results": "/nosuch", "report_vmotion_tests": ""}, {"report_runs": "rdma-*"}):
-        variables = {**options, "report_vmotion_tests": "", **wrong}
-        done = Ansible({}, tmp_path).playbook("playbooks/report.yml", "-e", json.dumps(variables))
-        assert done.rc == 2 and "could not write a report: it has no run that matches" in done.out, done.out
-    assert (tmp_path / "report" / "training.md").read_text() == written
+    variables = {**given(tmp_path), "report_vmotion_tests": "", "report_runs": "rdma-*"}
+    done = Ansible({}, tmp_path).playbook("playbooks/report.yml", "-e", json.dumps(variables))
+    assert done.rc == 2 and "could not write a report: it has no run that matches" in done.out, done.out
+    assert not (tmp_path / "report").exists()
 
 
 def test_a_verdict_without_a_folder_names_the_option(tmp_path: Path) -> None:
@@ -75,18 +64,17 @@ def test_a_verdict_without_a_folder_names_the_option(tmp_path: Path) -> None:
     assert done.rc == 2 and "Name the folder of the test: -e folder=FOLDER." in done.out, done.out
 
 
-@pytest.mark.parametrize(("job", "title"), [({"awx_job_id": 7}, "Of the inventory"), ({}, "")])
-def test_an_unanswered_question_of_awx_keeps_the_value_of_the_inventory(
-    tmp_path: Path, job: dict[str, int], title: str
-) -> None:
+def test_an_unanswered_question_of_awx_keeps_the_value_of_the_inventory(tmp_path: Path) -> None:
     """AWX runs a file of its project, and passes an empty text for each question without an answer."""
     inventory = {"all": {"hosts": {"localhost": {}}, "vars": {**given(tmp_path), "report_title": "Of the inventory"}}}
     (tmp_path / "hosts.yml").write_text(json.dumps(inventory))
     (tmp_path / "report.yml").write_text("---\n- import_playbook: dml.vsphere.report\n")
-    (tmp_path / "extravars").write_text(json.dumps({**job, "report_title": "", "report_dir": str(tmp_path / "shown")}))
+    (tmp_path / "extravars").write_text(
+        json.dumps({"awx_job_id": 7, "report_title": "", "report_dir": str(tmp_path / "shown")})
+    )
     command = ["-i", str(tmp_path / "hosts.yml"), "-e", f"@{tmp_path / 'extravars'}"]
 
     done = Ansible({}, tmp_path).playbook(str(tmp_path / "report.yml"), *command)
 
     assert done.rc == 0, done.out
-    assert (tmp_path / "shown" / "training.md").read_text().startswith(f"# {title}\n")
+    assert (tmp_path / "shown" / "training.md").read_text().startswith("# Of the inventory\n")

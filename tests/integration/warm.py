@@ -30,7 +30,11 @@ from typing import IO, Any
 from lab.simulator import ROOT
 from tests.integration import warm_modules
 
-COMMANDS = {"ansible": "ansible.cli.adhoc", "ansible-playbook": "ansible.cli.playbook"}
+COMMANDS = {
+    "ansible": "ansible.cli.adhoc",
+    "ansible-inventory": "ansible.cli.inventory",
+    "ansible-playbook": "ansible.cli.playbook",
+}
 # Ansible reads these while it is imported.
 EARLY = ("ANSIBLE_", "PYTHON", "LC_", "LANG", "HOME", "PATH")
 # Each process that waits needs as much memory as Ansible itself.
