@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lab.simulator import DATACENTRES, Simulator
-from tests.integration import callers
+from tests.integration import callers, installed
 from tests.integration.ansible import Ansible
 from tests.integration.releases import KNOWN, NEWEST, OLDER, RELEASES
 
@@ -103,3 +103,15 @@ def ansible_for(tmp_path: Path) -> Callable[[Simulator], Ansible]:
         return Ansible({**simulator.environment, **environment}, tmp_path)
 
     return make
+
+
+@pytest.fixture
+def tarball() -> Path:
+    """The collection, built from this checkout."""
+    return installed.tarball()
+
+
+@pytest.fixture
+def elsewhere() -> Path:
+    """A folder into which only the tarball was installed."""
+    return installed.elsewhere()

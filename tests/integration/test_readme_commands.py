@@ -11,10 +11,9 @@ import pytest
 import yaml
 
 from lab.simulator import DATACENTRES, Simulator
+from tests.integration.installed import PLACES, run
 from tests.integration.test_discovery import decide_all
-from tests.integration.test_tarball import PLACES, elsewhere, run, tarball
 
-__all__ = ["elsewhere", "tarball"]
 # No guest runs on the simulated hosts, so Ansible only lists the hosts of these commands.
 ON_GUESTS = ("guests", "train", "vmotion_test", "scaling")
 WORKERS = ["worker01", "worker02"]

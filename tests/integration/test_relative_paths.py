@@ -11,10 +11,9 @@ import pytest
 import yaml
 
 from lab.simulator import DATACENTRES, Simulator
-from tests.integration.test_tarball import PLACES, elsewhere, run, tarball
+from tests.integration.installed import PLACES, run
 from tests.integration.training import Playbook
 
-__all__ = ["elsewhere", "tarball"]
 # A mount that only this command sees; root can write into a folder without the permission.
 READ_ONLY = (
     *("unshare", "--mount", *(() if os.geteuid() == 0 else ("--user", "--map-root-user")), "sh", "-c"),
@@ -76,6 +75,7 @@ def test_relative_paths_start_in_the_folder_of_the_user(stood: Callable[..., str
     stood("rollback", f"rollback_evidence={before}", "unreachable_is_idle=true", "--check")
 
 
+@pytest.mark.slow
 def test_an_inventory_replaces_that_of_the_user_and_none_of_the_collection(
     stood: Callable[..., str], tmp_path: Path
 ) -> None:

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,9 @@ import pytest
 import yaml
 
 from lab.simulator import ROOT
+from tests.integration.installed import run
 from tools import generated
 
-BIN = Path(sys.executable).parent
 # Other files in a checkout must not be shipped.
 GROUPED = set(yaml.safe_load((ROOT / "meta" / "runtime.yml").read_text())["action_groups"]["vsphere"])
 TRAVELS = {
@@ -44,53 +43,6 @@ TRAVELS = {
     "stacks",
 }
 
-PLACES = {"ANSIBLE_COLLECTIONS_PATH": "collections", "ANSIBLE_HOME": "home", "ANSIBLE_REMOTE_TEMP": "remote"}
-
-
-def run(folder: Path, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a command that knows nothing of the checkout."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "VMWARE_"))}
-    environment = {
-        **clean,
-        "ANSIBLE_COLLECTIONS_PATH": str(folder / "collections"),
-        "ANSIBLE_HOME": str(folder / "home"),
-        "ANSIBLE_NOCOLOR": "1",
-        "PATH": f"{BIN}:{os.environ['PATH']}",
-        **variables,
-    }
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-
-
-@pytest.fixture(scope="module")
-def tarball(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The collection, built from this checkout as by make build."""
-    folder = tmp_path_factory.mktemp("built")
-    built = run(folder, "python", "-m", "tools.build", str(folder), PYTHONPATH=str(ROOT))
-    assert built.returncode == 0, built.stdout
-    (only,) = folder.glob("dml-vsphere-*.tar.gz")
-    return only
-
-
-@pytest.fixture(scope="module")
-def elsewhere(tarball: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty folder into which the tarball was installed."""
-    folder = tmp_path_factory.mktemp("elsewhere")
-    collections = str(folder / "collections")
-    done = run(folder, "ansible-galaxy", "collection", "install", "--offline", "-p", collections, str(tarball))
-    assert done.returncode == 0, done.stdout
-    assert "dml.vsphere:" in done.stdout and "was installed successfully" in done.stdout
-    return folder
-
 
 @pytest.fixture(scope="module")
 def modules() -> list[str]:
@@ -98,7 +50,7 @@ def modules() -> list[str]:
     return sorted(f"dml.vsphere.{path.stem}" for path in (ROOT / "plugins" / "modules").glob("*.py"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def names(tarball: Path) -> list[Path]:
     """Return what is in the tarball."""
     with tarfile.open(tarball) as archive:
@@ -177,14 +129,6 @@ def test_every_module_is_listed_and_documented(elsewhere: Path, modules: list[st
         assert document["doc"]["attributes"].keys() >= {"check_mode", "diff_mode", "idempotent"}
         connects = name.rpartition(".")[2] in GROUPED
         assert ("hostname" in document["doc"]["options"]) is connects, f"{name} does not say how to connect"
-
-
-def test_the_documentation_reads_with_examples(elsewhere: Path, modules: list[str]) -> None:
-    shown = run(elsewhere, "ansible-doc", *modules)
-    assert shown.returncode == 0, shown.stdout
-    pages = re.split(r"^> MODULE (\S+)", shown.stdout, flags=re.MULTILINE)[1:]
-    assert sorted(pages[::2]) == sorted(modules)
-    assert all("EXAMPLES:" in page and "OPTIONS" in page for page in pages[1::2])
 
 
 def test_the_roles_say_their_options(elsewhere: Path) -> None:
