@@ -143,8 +143,6 @@ def test_a_job_that_is_named_is_not_searched_for(trial: Trial) -> None:
     window = Window(trial)
     shown = window.run("--check", maintenance_job=window.job, training_name="no-such-job")
     assert shown.rc == 0 and "esx05.lab is changed, no worker runs on it" in shown.out, shown.out
-    refused = window.run("--check", maintenance_job={"run_dir": "/runs/one", "nodes": []})
-    assert refused.rc == 2 and "it lacks launcher" in " ".join(refused.out.split()), refused.out
     assert trial.vcenter.writes() == []
 
 
@@ -170,17 +168,6 @@ def test_the_hosts_are_changed_around_a_job_of_another_tool(trial: Trial, by_han
     assert job["launcher"]["pid"] == by_hand.mpirun.pid and trial.free()
 
 
-@pytest.mark.slow
-def test_the_end_of_a_job_of_another_tool_ends_the_window_before_the_next_host(trial: Trial, by_hand: Window) -> None:
-    running = trial.ansible.start(*by_hand.command(maintenance_job=by_hand.job))
-    started = has_started(trial.vcenter, "RebootHost_Task")
-    wait_for(lambda: started() or running.poll() is not None, LONG)
-    by_hand.end()
-    out = _output(running)
-    assert running.returncode != 0 and "broken" in out, out
-    assert len(by_hand.booted()) <= 2 and trial.free(), out
-
-
 def _journal(trial: Trial) -> list[dict[str, Any]]:
     return [json.loads(line) for line in trial.kept("journal.jsonl").splitlines()]
 
@@ -204,43 +191,3 @@ def test_a_rank_that_dies_ends_the_window_before_the_next_host(trial: Trial) -> 
 
 def _output(running: subprocess.Popen[str]) -> str:
     return running.communicate(timeout=LONG)[0]
-
-
-@pytest.mark.slow
-def test_a_host_that_does_not_come_back_ends_the_window_and_not_the_job(trial: Trial) -> None:
-    window = Window(trial)
-    trial.vcenter.fault("RebootHost_Task", kind="never_returns", skip=1)
-    ended = window.run(esxi_host_reboot_timeout=3)
-    text = " ".join(ended.out.split())
-    assert ended.rc != 0 and "it went down and did not return within 3 s" in text, ended.out
-    assert "Hosts in maintenance mode stay there; the next run of this playbook continues from here" in text, ended.out
-    reboots = [write["name"] for write in trial.vcenter.writes() if write["method"] == "RebootHost_Task"]
-    gone = reboots[-1]
-    assert len(reboots) == 2 and trial.nodes.look()["state"] == "running"
-    verdict = json.loads(trial.kept("verdict.json"))
-    assert verdict["verdict"] == "continuous"
-    assert [(host["host"], host["back_at"] is None) for host in verdict["cost"]["hosts"]][-1] == (gone, True)
-    assert f"{gone}: out of service since" in text
-    trial.vcenter.set_host(gone, connection="connected")
-    done = window.run()
-    assert done.rc == 0, done.out
-    assert window.booted() == dict.fromkeys(HOSTS, 1) and most_out_of_service(trial.vcenter.writes()) == 1
-    assert sorted(trial.moved()) == WORKERS and trial.free()
-
-
-@pytest.mark.slow
-def test_the_window_goes_on_after_the_end_of_the_job(trial: Trial) -> None:
-    """The hosts that remain are changed, and the verdict covers the job until its end."""
-    end = trial.folder / "end"
-    window = Window(trial, f"--checkpoint-file={end}", "--stop-after-checkpoint")
-    running = trial.ansible.start(*window.command())
-    wait_for(lambda: len(window.booted()) == 2 or running.poll() is not None, LONG)
-    end.touch()
-    out = _output(running)
-    assert running.returncode == 0, out
-    assert "esx01.lab" in out and "the job has finished" in out, out
-    assert window.booted() == dict.fromkeys(HOSTS, 1) and most_out_of_service(trial.vcenter.writes()) == 1
-    verdict = json.loads(trial.kept("verdict.json"))
-    assert verdict["verdict"] == "continuous" and len(verdict["moves"]) < len(WORKERS)
-    assert any("after the end of the job" in note for note in verdict["notes"]), verdict["notes"]
-    assert trial.free()

@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 import pytest
 from pyVmomi import vim
 
-from lab.simulator import ROOT, USERNAME, Simulator
+from lab.simulator import ROOT, Simulator
 from tests.integration.ansible import Ansible, Outcome
 from tests.integration.killing import has_started, wait_for
 from tests.integration.releases import FIRST, NEWEST, RELEASES
@@ -25,7 +24,7 @@ from tests.integration.test_vmotion import TAGGED
 from tests.integration.test_worker_rules import by_hand, config, overrides
 from tests.integration.test_worker_vm_gpus import BIG
 from tests.integration.training import Nodes
-from tests.integration.workers import desired, host, move
+from tests.integration.workers import desired
 
 pytestmark = pytest.mark.release(NEWEST)
 
@@ -206,22 +205,6 @@ def test_a_new_problem_in_a_node_blocks_the_next_move(trial: Trial) -> None:
 
 
 @pytest.mark.slow
-def test_an_idle_worker_moves_first_in_a_cluster_without_moves(trial: Trial) -> None:
-    busy, idle = WORKERS[:3], WORKERS[3]
-    hosts = [{"name": name} for name in busy]
-    assert trial.nodes.start(command=[sys.executable, "-u", str(PROGRAM)], hosts=hosts).rc == 0
-    trial.nodes.until(lambda job: bool(job["job"]) and len(trial.nodes.steps(2)) > 2)
-    done = trial.run(vmotion_test_workers=[busy[0]])
-    assert done.rc == 0, done.out
-    assert trial.moved() == [idle, busy[0]]
-    again = trial.run(vmotion_test_workers=[busy[0]], vmotion_test_dir=str(trial.folder / "again"))
-    assert again.rc == 0, again.out
-    assert trial.moved() == [idle, busy[0], busy[0]], "a cluster is new only once"
-    (page,) = (trial.folder / "again").glob("*/timeline.html")
-    assert "the whitepaper&#x27;s in 189 s" in page.read_text()
-
-
-@pytest.mark.slow
 def test_a_move_that_fails_ends_the_test_although_the_job_lives(trial: Trial) -> None:
     trial.train()
     trial.vcenter.fault("RelocateVM_Task", "task_fails", fault="HostConnectFault", message="Too slow.", skip=1)
@@ -234,39 +217,6 @@ def test_a_move_that_fails_ends_the_test_although_the_job_lives(trial: Trial) ->
     assert len(trial.moved()) == 2
     assert ET.fromstring(trial.kept("junit.xml")).get("failures") == "1"
     assert trial.free()
-
-
-@pytest.mark.slow
-def test_continues_after_a_failed_move_on_request_and_still_fails(trial: Trial) -> None:
-    trial.train()
-    trial.vcenter.fault("RelocateVM_Task", "task_fails", fault="HostConnectFault", message="Too slow.")
-    done = trial.run(vmotion_test_go_on=True, vmotion_test_rounds=2, vmotion_test_workers=WORKERS[:1])
-    assert done.rc == 2, done.out
-    assert trial.moved() == WORKERS[:1] * 2
-    verdict = json.loads(trial.kept("verdict.json"))
-    assert (verdict["verdict"], verdict["moved"]) == ("continuous", "some")
-    assert [one["moved"] for one in verdict["moves"]] == [False, True]
-    ended = " ".join(done.out.split()).partition("some of the moves took place: ")[2]
-    assert "Too slow" in ended.partition("the workers stay where they are")[0], "the end lacks the reason"
-
-
-@pytest.mark.slow
-def test_a_soak_test_lasts_its_time_and_sees_what_others_move(trial: Trial) -> None:
-    trial.train()
-    lasts, began = 60, time.time()
-    running = trial.begin(vmotion_test_duration=lasts, vmotion_test_workers=WORKERS[:1])
-    wait_for(has_started(trial.vcenter, "RelocateVM_Task"))
-    # The first worker's host is free once it has gone.
-    wait_for(lambda: host(trial.vcenter, "worker01") == "esx05.lab")
-    move(trial.vcenter, "worker02", "esx01.lab")
-    text = " ".join(running.communicate(timeout=LONG)[0].split())
-    assert running.returncode == 0, text
-    assert time.time() >= began + lasts
-    moves = json.loads(trial.kept("moves.json"))
-    assert moves[-2]["completed"] < moves[0]["started"] + lasts, "a round began when the time was over"
-    (theirs,) = [one for one in json.loads(trial.kept("verdict.json"))["moves"] if one["worker"] == "worker02"]
-    assert theirs["moved"]
-    assert f"moved by others: {USERNAME} moved worker02 from esx02.lab to esx01.lab" in text
 
 
 @pytest.mark.slow
@@ -283,15 +233,4 @@ def test_a_rank_that_is_killed_in_a_move_breaks_the_job(trial: Trial) -> None:
     assert verdict["verdict"] == "broken"
     assert "died" in {one["kind"] for one in verdict["breaches"]}
     assert len(trial.moved()) < len(WORKERS), "it stops at the first breach"
-    assert trial.free()
-
-
-@pytest.mark.slow
-def test_a_job_that_does_not_run_is_refused_before_the_first_move(trial: Trial) -> None:
-    trial.train("--steps", 40, "--seconds", 0.1)
-    trial.nodes.ended()
-    done = trial.run()
-    assert done.rc == 2
-    assert "does not run, it is finished" in " ".join(done.out.split())
-    assert trial.moved() == []
     assert trial.free()

@@ -7,22 +7,15 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab.simulator import Simulator
-from tests.integration.ansible import Ansible
-from tests.integration.killing import has_started, kill_all, wait_for
+from tests.integration.killing import has_started, wait_for
 from tests.integration.releases import NEWEST
 from tests.integration.rolling import most_out_of_service
 from tests.integration.test_hosts_under_training import Window
-from tests.integration.test_vmotion import TAGGED
 from tests.integration.test_vmotion_test import LONG, Trial, trial
-from tests.integration.training import Nodes
-from tests.integration.workers import desired
 
 __all__ = ["trial"]  # the fixture
 pytestmark = [pytest.mark.release(NEWEST), pytest.mark.parametrize("encryption", ["on"])]
@@ -122,50 +115,3 @@ def test_two_controllers_pause_watch_and_end_a_window(trial: Trial) -> None:
     assert running.returncode == 2 and "requested the end. The next run begins with the remaining hosts" in out, out
     assert sum(window.booted().values()) in (2, 3) and trial.free()
     assert json.loads(trial.kept("verdict.json"))["verdict"] == "continuous"
-
-
-@pytest.fixture
-def large(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], tmp_path: Path, encryption: str
-) -> Iterator[Trial]:
-    """Four workers on eight hosts."""
-    vcenter = start("", f"--encryption={encryption}", text=TAGGED.replace("count: 5", "count: 8"))
-    ansible = ansible_for(vcenter)
-    assert ansible.module("worker_vm", **desired()).rc == 0
-    vcenter.clear()
-    nodes = Nodes(ansible, tmp_path)
-    yield Trial(vcenter, ansible, nodes, tmp_path)
-    nodes.stop()
-
-
-@pytest.mark.slow
-def test_a_window_of_eight_hosts_with_a_kill_an_end_a_hanging_hook_and_a_breach(large: Trial) -> None:
-    window, events = Window(large), large.folder / "events"
-    program = f"import sys; open({str(events)!r}, 'a').write(sys.stdin.read())"
-    hooks = [
-        {"command": ["sleep", "600"], "events": ["start"]},
-        {"command": [sys.executable, "-c", program]},
-    ]
-    running = started(large, window, window_notify=hooks)
-    kill_all(running)
-
-    running = large.ansible.start(*window.command(window_notify=hooks))
-    is_rebooting = has_started(large.vcenter, "RebootHost_Task", 3)
-    wait_for(lambda: is_rebooting() or running.poll() is not None, LONG)
-    ask(large, "end")
-    out = words(running.communicate(timeout=LONG)[0])
-    assert running.returncode == 2 and "of 8 hosts are changed" in out, out
-    assert all(number == 1 for number in window.booted().values()) and large.free()
-    (first,) = (large.folder / "tests").glob("*/verdict.json")
-    assert json.loads(first.read_text())["verdict"] == "continuous"
-    done = len(window.booted())
-
-    running = started(large, window, window_notify=hooks)
-    identity = large.nodes.look()
-    os.kill(large.nodes.processes({"run_id": identity["run_id"], "job": identity["job"]})[-1], signal.SIGKILL)
-    out = words(running.communicate(timeout=LONG)[0])
-    assert running.returncode == 2 and "broken" in out and "sleep: could not finish the command" in out, out
-    assert done < len(window.booted()) < 8 and all(number == 1 for number in window.booted().values())
-    assert most_out_of_service(large.vcenter.writes()) == 1 and large.free()
-    received = [json.loads(line)["event"] for line in events.read_text().splitlines()]
-    assert received.count("end") == 2 and "breach" in received
