@@ -283,20 +283,6 @@ def test_the_playbook_shows_the_sick_gpus_of_the_workers_and_fails_for_nothing(
     assert "esx01.lab" in done.out.partition("Show the sick GPUs")[2]
 
 
-def test_names_that_look_like_templates_stay_names(
-    place: Simulator, ansible_for: Callable[[Simulator], Ansible], tmp_path: Path
-) -> None:
-    inventory = tmp_path / "inventory.yml"
-    inventory.write_text("clusters: {hosts: {gpu: {ansible_connection: local}}}\n")
-    desired = ["-i", str(inventory), "-e", f"audit_dir={tmp_path / 'kept'}"]
-    done = ansible_for(place).playbook(ROOT / "playbooks" / "audit.yml", *desired)
-    assert done.rc == 0 and TEMPLATE in done.out, done.out
-    report = json.loads((tmp_path / "kept" / "gpu.json").read_text())
-    assert TEMPLATE in {group["tenant"] for group in report["groups"]}
-    assert report["price"] is None and report["totals"]["cost_per_hour"] is None
-    assert TEMPLATE in (tmp_path / "kept" / "gpu.html").read_text()
-
-
 def _matches(report: dict[str, Any], real: dict[tuple[str, str], dict[str, Any]]) -> None:
     """The sums of the report, worked out from the truth."""
     assert report["totals"]["gpus"] == len(real)

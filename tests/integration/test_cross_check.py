@@ -54,15 +54,6 @@ def test_community_vmware_finds_nothing_left_to_change(written: Simulator, ansib
     assert option["changed"] is False
 
 
-def test_community_vmware_sees_the_open_firewall_and_the_option(written: Simulator, ansible: Ansible) -> None:
-    firewall = theirs(ansible, "vmware_host_firewall_info", esxi_hostname=HOST)["hosts_firewall_info"][HOST]
-    (pvrdma,) = [ruleset for ruleset in firewall if ruleset["key"] == "pvrdma"]
-    assert pvrdma["enabled"] is True
-    assert pvrdma["allowed_hosts"]["all_ip"] is True
-    options = theirs(ansible, "vmware_host_config_info", esxi_hostname=HOST)["hosts_info"][HOST]
-    assert options["Net.PVRDMAVmknic"] == "vmk1"
-
-
 def test_govc_reads_the_same(written: Simulator, ansible: Ansible) -> None:
     (option,) = govc(written, "host.option.ls", "-json", "-host", HOST, "Net.PVRDMAVmknic")
     assert option["value"] == "vmk1"

@@ -62,7 +62,7 @@ def decide_all(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=pytest.mark.slow) if one in ("ready", "t4_vgpu") else one for one in CLUSTERS]
+    "name", [one if one == "mixed" else pytest.param(one, marks=pytest.mark.slow) for one in CLUSTERS]
 )
 def test_discovered_inventory_passes_preflight(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], name: str
@@ -114,12 +114,11 @@ def test_hosts_that_are_prepared_need_no_change(
     described["host_defaults"].update(graphics={"default": "sharedDirect", "policy": "performance"}, vibs=[DRIVER])
     vcenter = start(text=yaml.safe_dump(described))
     ansible = ansible_for(vcenter)
-    path = discover(ansible)
-    variables = listed(ansible, path)["_meta"]["hostvars"]["gpu"]
-    assert variables["esxi_host_profile"] == {"graphics": {"type": "shared_direct", "policy": "performance"}}
-    planned = ansible.playbook("playbooks/site.yml", "-i", str(path), "--check", "--diff")
-    assert planned.rc == 0 and planned.changes == {"gpu": 0}, planned.out
-    assert vcenter.writes() == []
+    inventory = yaml.safe_load(ansible.module("site", gather="discovery").result["inventory"])
+    profile = inventory["clusters"]["hosts"]["gpu"]["esxi_host_profile"]
+    assert profile == {"graphics": {"type": "shared_direct", "policy": "performance"}}
+    planned = ansible.module("esxi_profile", check=True, cluster="gpu", profile=profile)
+    assert planned.rc == 0 and not planned.changed and vcenter.writes() == [], planned.out
 
 
 def test_accepted_proposals_are_a_plan(vcenter: Simulator, ansible: Ansible, start: Callable[..., Simulator]) -> None:

@@ -47,19 +47,18 @@ def remediate(vcenter: Simulator, host: str) -> None:
     send(path, {"hosts": [moid], "accept_eula": True}, **{"vmware-api-session-id": token})
 
 
-def test_vlcm_applies_the_image_to_one_emptied_host_after_another_and_a_second_run_does_nothing(
-    start: Start, ansible_for: AnsibleFor
-) -> None:
-    vcenter = start(text=datacentre('name: "esx%02d.lab", count: 2'))
+def test_vlcm_applies_the_image_and_a_rollback_restores_it(start: Start, ansible_for: AnsibleFor) -> None:
+    vcenter = start(text=datacentre('name: "esx%02d.lab", count: 2', ha=True))
     vcenter.set_cluster("gpu", image_managed=True)
     ansible = ansible_for(vcenter)
     planned = run(ansible, "--check", **GIVEN)
     assert planned.rc == 0 and vcenter.writes() == [], planned.out
     assert f"the image of cluster gpu changes, components: none -> {COMPONENT} {VERSION}" in planned.out
 
-    done = run(ansible, **GIVEN)
+    done = run(ansible, **GIVEN, max_out_of_service=99)
 
     assert done.rc == 0 and "vLCM applies the image, " in done.out, done.out
+    assert "max_out_of_service is 99, but at most 1 leave service at once: " in " ".join(done.out.split())
     writes = vcenter.writes()
     assert [write["method"].partition("?")[2] for write in writes if "?" in write["method"]] == [
         "action=commit",
@@ -73,14 +72,11 @@ def test_vlcm_applies_the_image_to_one_emptied_host_after_another_and_a_second_r
     vcenter.clear()
     again = run(ansible, **GIVEN)
     assert again.rc == 0 and vcenter.writes() == [], again.out
+    _roll_back(vcenter, ansible)
 
 
-def test_a_rollback_brings_the_hosts_back_to_the_image_of_the_evidence(start: Start, ansible_for: AnsibleFor) -> None:
-    vcenter = start(text=datacentre('name: "esx%02d.lab", count: 2'))
-    vcenter.set_cluster("gpu", image_managed=True)
-    ansible = ansible_for(vcenter)
-    changed = run(ansible, **GIVEN)
-    assert changed.rc == 0, changed.out
+def _roll_back(vcenter: Simulator, ansible: Ansible) -> None:
+    """Bring the hosts back to the image of the evidence."""
     (file,) = (ansible.folder / "evidence").glob("gpu-*.json")
     assert json.loads(file.read_text())["image"]["components"] == {}
     vcenter.clear()
@@ -106,36 +102,14 @@ def test_a_rollback_brings_the_hosts_back_to_the_image_of_the_evidence(start: St
     assert again.rc == 0 and vcenter.writes() == [], again.out
 
 
-def test_a_rollback_of_the_base_image_is_refused_because_vlcm_does_not_downgrade_esxi(
-    start: Start, ansible_for: AnsibleFor
-) -> None:
-    vcenter = start(text=datacentre("name: esx01.lab"))
-    vcenter.set_cluster("gpu", image_managed=True)
-    ansible = ansible_for(vcenter)
-    given = {"evidence_dir": str(ansible.folder / "evidence"), "esxi_host_image": {"base_image": "99.0.0-0.0.1"}}
-    taken = ansible.playbook("playbooks/evidence.yml", *arguments(ansible, **given))
-    assert taken.rc == 0, taken.out
-    (file,) = (ansible.folder / "evidence").glob("gpu-*.json")
-    options = arguments(ansible, rollback_evidence=str(file), esxi_host_profile={})
-    refused = ansible.playbook("playbooks/rollback.yml", *options)
-    assert refused.rc != 0 and vcenter.writes() == [], refused.out
-    text = " ".join(refused.out.split())
-    assert "set the base image of the cluster to 99.0.0-0.0.1, and vLCM does not downgrade ESXi: to return to" in text
-
-
-def test_no_host_leaves_service_while_others_remediate_the_cluster(start: Start, ansible_for: AnsibleFor) -> None:
+def test_a_remediation_of_another_user_is_a_stop_rule(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start(text=datacentre('name: "esx%02d.lab", count: 2'))
     vcenter.set_cluster("gpu", image_managed=True, image_components={COMPONENT: VERSION})
     vcenter.set_host("esx02.lab", maintenance=True, reboot_seconds=600)
     remediate(vcenter, "esx02.lab")
-    vcenter.clear()
-    accepted = ["out_of_service", "max_out_of_service", "not_responding"]
-    profile = {"kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": 8}}]}
-    given = {"esxi_host_hosts": ["esx01.lab"], "esxi_host_accepted_stops": accepted, "esxi_host_profile": profile}
-    done = run(ansible_for(vcenter), **given)
-    assert done.rc != 0, done.out
-    assert f"vLCM applies its image, in a remediation of esx02.lab by {USERNAME}; wait" in " ".join(done.out.split())
-    assert times(vcenter.writes(), "EnterMaintenanceMode_Task") == {}
+    found = ansible_for(vcenter).module("cluster_info", cluster="gpu", leaving=["esx01.lab"])
+    sentence = f"vLCM applies its image, in a remediation of esx02.lab by {USERNAME}; wait"
+    assert sentence in str(found.result["stops"]), found.out
 
 
 def test_a_bundle_with_the_right_checksum_is_imported_once(

@@ -99,6 +99,7 @@ def has_its_workers(vcenter: Simulator, ansible: Ansible, name: str) -> None:
     assert held == {"esx01.example.com": [1, 1], "esx02.example.com": [2, 0]}
 
 
+@quick("a100_passthrough")
 def test_plans_bare_hosts_with_one_reboot_each_and_no_write(vcenter: Simulator, ansible: Ansible, name: str) -> None:
     planned = run(ansible, "site", name, "--check", "--diff")
     assert planned.rc == 0, planned.out
@@ -120,7 +121,7 @@ def test_one_host_gets_what_the_inventory_promises(vcenter: Simulator, ansible: 
     assert [write["name"] for write in vcenter.writes() if write["method"] == "RebootHost_Task"] == [first]
 
 
-@quick("a100_passthrough", "mixed")
+@quick("mixed")
 def test_network_and_workers_come_once(
     prepared: Simulator, ansible_for: Callable[[Simulator], Ansible], name: str
 ) -> None:

@@ -86,10 +86,7 @@ def role(cluster: Cluster, tmp_path: Path) -> Iterator[Role]:
 def test_a_job_is_shown_and_then_run_to_its_end(cluster: Cluster, role: Role, tmp_path: Path) -> None:
     shown = role.run("--check", "--diff")
     assert "failed=0" in shown and "+ kind: MPIJob" in shown and cluster.written == []
-    unpinned = "example.com/train:1 has no digest, so the registry can replace it"
-    assert unpinned in " ".join(shown.split())
-    pinned = role.run("--check", mpijob_image=f"example.com/train@sha256:{'0' * 64}")
-    assert "failed=0" in pinned and "has no digest" not in pinned
+    assert "example.com/train:1 has no digest, so the registry can replace it" in shown
     assert "failed=0" in role.run() and cluster.written == [JOB]
     assert (tmp_path / "results" / "train.log").read_text() == "step 100\n"
 

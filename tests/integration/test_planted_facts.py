@@ -44,8 +44,11 @@ def run(folder: Path, playbook: Path | str, *arguments: str) -> Outcome:
     return ansible.playbook(playbook, "-i", str(folder / "hosts.yml"), *arguments)
 
 
+SELDOM = ("runs", "stop", "observe", "fabric_check", "kubernetes")
+
+
 @pytest.mark.parametrize(
-    "playbook", ["train", "runs", "stop", "observe", "fabric_check", "kubernetes", "guests", "own"]
+    "playbook", ["train", "guests", "own", *(pytest.param(name, marks=pytest.mark.slow) for name in SELDOM)]
 )
 def test_run_refuses_facts_named_like_variables(tmp_path: Path, playbook: str) -> None:
     own = tmp_path / "own.yml"

@@ -248,12 +248,6 @@ def test_quotes_the_refusal_of_the_server_and_keeps_the_state_of_the_host(
     assert ansible.module("esxi_power", state=state, **ONE).changed
 
 
-def test_a_deaf_host_is_found_out(vcenter: Simulator, ansible: Ansible) -> None:
-    vcenter.fault("EnterMaintenanceMode_Task", "deaf")
-    outcome = ansible.module("esxi_power", state="maintenance", **ONE)
-    assert outcome.rc == 1 and "esx01.lab" in outcome.msg and "accepted the change, yet" in outcome.msg
-
-
 def test_the_next_run_returns_a_host_that_stayed_out_of_service(vcenter: Simulator, ansible: Ansible) -> None:
     assert ansible.module("esxi_power", state="maintenance", **ONE).changed
     vcenter.fault("ExitMaintenanceMode_Task", "deaf", count=1)

@@ -45,20 +45,6 @@ vms:
   - {name: stuck, host: esx06.lab, powered_on: true, owner: ann, passthrough: gpu}
   - {name: light, host: esx01.lab, powered_on: true}
 """
-# DRS does not move the worker by itself; the other host has room for it.
-MANUAL = """
-vcenter_options: {vgpu.hotmigrate.enabled: true}
-host_defaults:
-  hardware: t4_cx5
-  graphics: {default: sharedDirect, policy: performance}
-  vibs: [{name: NVD-AIE_ESXi_8.0.0_Driver, version: 550.90.05, vendor: NVIDIA}]
-clusters:
-  - name: gpu
-    drs: {enabled: true, behaviour: manual}
-    hosts: [{name: "esx%02d.lab", count: 2}]
-vms:
-  - {name: worker01, host: esx01.lab, powered_on: true, memory_mb: 4096, vgpu: grid_t4-16c}
-"""
 STOPS = {
     ("gpu", "esx02.lab"),
     ("rdma", "esx03.lab"),
@@ -142,20 +128,6 @@ def test_stops_that_are_accepted_do_not_fail_it(bad: Simulator, ansible_for: Cal
     assert stops(found) == STOPS
     accepted = counts(outcome)
     assert accepted["stop"] == 0 and accepted["accepted"] > 0
-
-
-def test_moves_by_the_module_are_checked_as_such(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
-) -> None:
-    vcenter = start(text=MANUAL)
-    module = {"name": "nmlx5_core", "options": {"max_vfs": 4}}
-    ansible, given = ansible_for(vcenter), {"esxi_host_profile": {"kernel_modules": [module]}}
-    outcome, found = preflight(ansible, **given)
-    assert stops(found) == {("emptying", "esx01.lab")}, outcome.out
-    (text,) = [one["text"] for one in found if one["rule"] == "emptying"]
-    assert "move it by hand, or choose esxi_host_moved_by: module" in text
-    outcome, found = preflight(ansible, esxi_host_moved_by="module", **given)
-    assert (outcome.rc, stops(found)) == (0, set()), outcome.out
 
 
 def test_a_mistake_in_the_profile_is_a_finding(vcenter: Simulator, ansible: Ansible) -> None:

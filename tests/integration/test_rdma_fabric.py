@@ -230,21 +230,6 @@ def test_an_interrupted_run_is_gone_on_with_and_known_as_ours(start: Make, ansib
     assert all(host["built"] is None for host in info(ansible)["fabric"]["hosts"].values())
 
 
-def test_a_deaf_host_is_found_out(start: Make, ansible_for: For, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plugins.module_utils.fabric.fabric.SETTLE_SECONDS", 1)
-    vcenter = start(text=datacentre())
-    vcenter.fault("AddVirtualNic", "deaf", name="esx02.lab")
-    outcome = ansible_for(vcenter).module("rdma_fabric", **desired())
-    assert outcome.rc == 1 and "accepted the change, yet hosts.esx02.lab is" in outcome.msg
-
-
-def test_a_missing_privilege_is_named(start: Make, ansible_for: For) -> None:
-    vcenter = start(text=datacentre())
-    vcenter.fault("CreateDVS_Task", "fault", fault="NoPermission")
-    outcome = ansible_for(vcenter).module("rdma_fabric", **desired())
-    assert "make the distributed switch rdma" in outcome.msg and "NoPermission" in outcome.msg
-
-
 def test_dhcp_and_addresses_of_hosts_of_another_cluster(start: Make, ansible_for: For) -> None:
     vcenter = start(text=datacentre())
     ansible = ansible_for(vcenter)

@@ -279,19 +279,12 @@ def test_a_canary_that_no_cluster_has_is_refused_before_the_lock(
     assert vcenter.writes() == []
 
 
-@pytest.mark.parametrize("playbook", ["acceptance", "record"])
-def test_a_switch_that_does_not_exist_is_refused(
-    place: Simulator, ansible_for: Callable[..., Ansible], inventory: str, tmp_path: Path, playbook: str
-) -> None:
-    variables = {f"{playbook}_switch": "slate-fabric", **({"record_keep": False} if playbook == "record" else {})}
-    given = json.dumps({**variables, **({"record_dir": str(tmp_path / "kept")} if playbook == "record" else {})})
-    done = ansible_for(place).playbook(f"playbooks/{playbook}.yml", "-i", inventory, "-e", given)
-    assert done.rc == 2 and "could not find the distributed switch 'slate-fabric': it has quartz-fabric" in done.out
-
-
 def test_names_that_do_not_exist_are_refused(place: Simulator, ansible_for: Callable[..., Ansible]) -> None:
     reported: dict[str, Any] = {"hosts": HOSTS, "vms": ["basalt01"]}
     assert (
         "could not find one virtual machine named 'basalt01'"
         in ansible_for(place).module("site", gather="acceptance", **reported).msg
     )
+    for gather, more in (("acceptance", {"cluster": "marble-cluster"}), ("recording", {"folder": "/none", **NAMED})):
+        refused = ansible_for(place).module("site", gather=gather, **{**more, "switch": "slate-fabric"})
+        assert "could not find the distributed switch 'slate-fabric': it has quartz-fabric" in refused.msg, refused.out

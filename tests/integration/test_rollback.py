@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from lab.simulator import DATACENTRES, ROOT, Simulator
-from plugins.module_utils.hosts.rollback.evidence import digest, document
 from tests.integration.ansible import Ansible, Outcome
 from tests.integration.releases import NEWEST
 
@@ -137,42 +136,3 @@ def test_the_rollback_of_one_host_leaves_the_others_alone(two: Simulator, ansibl
     changed, restored = now(ansible)
     assert restored == before[1] and changed != before[0]
     assert {write["name"] for write in two.writes() if write["type"] == "HostSystem"} <= {"esx02.lab"}
-
-
-def test_evidence_of_another_cluster_is_refused(two: Simulator, ansible: Ansible) -> None:
-    profile = {"pvrdma": {"vmk": "vmk1"}}
-    hosts = ansible.module("esxi_info", cluster="gpu", profile=profile).result
-    cluster = ansible.module("cluster_info", cluster="gpu").result
-    taken = document(hosts, cluster, {"profile": profile, "host_profiles": {}}, "now")
-    assert rollback(ansible, taken).rc == 0
-    taken["cluster"]["name"] = "prod"
-    assert "that is evidence of prod" in rollback(ansible, taken).msg
-    taken["cluster"]["name"] = "gpu"
-    taken["hosts"][0]["uuid"] = "another"
-    assert "esx01.lab: another machine has this name now, with the UUID" in rollback(ansible, taken).msg
-    assert "it was changed after it was written" in rollback(ansible, taken, seal=False).msg
-    assert rollback(ansible, taken, hosts=["esx02.lab"]).rc == 0
-    taken["cluster"]["vcenter"]["instance_uuid"] = "another"
-    assert "it was taken from the vCenter with the instance UUID another" in rollback(ansible, taken).msg
-    assert two.writes() == []
-
-
-def rollback(ansible: Ansible, taken: dict[str, Any], *, seal: bool = True, **options: Any) -> Outcome:
-    """The plan of a rollback by this evidence; ``seal`` has it pass for a file that was written so."""
-    file = ansible.folder / "other.json"
-    file.write_text(json.dumps({**taken, "digest": digest(taken) if seal else taken["digest"]}))
-    return ansible.adhoc("program", name="rollback", options={"evidence": str(file), "cluster": "gpu", **options})
-
-
-def test_evidence_of_a_part_that_this_version_does_not_know_is_refused(two: Simulator, ansible: Ansible) -> None:
-    taken = run(ansible, "evidence", esxi_host_profile={"pvrdma": {"vmk": "vmk1"}})
-    assert taken.rc == 0, taken.out
-    (file,) = evidence(ansible)
-    taken_of = json.loads(file.read_text())
-    taken_of["wanted"]["profile"]["nosuch"] = {"a": 1}
-    file.write_text(json.dumps({**taken_of, "digest": digest(taken_of)}))
-    refused = run(ansible, "rollback", rollback_evidence=str(file))
-    assert refused.rc == 2
-    message = " ".join(refused.out.split())
-    assert f"{file}: could not restore cluster gpu from it: the change touched nosuch, which this version" in message
-    assert two.writes() == []

@@ -63,9 +63,3 @@ def test_a_value_of_the_wrong_kind_is_refused(vcenter: Simulator, ansible: Ansib
 def test_text_from_a_template_is_read_as_the_declared_type(vcenter: Simulator, ansible: Ansible) -> None:
     assert ansible.module("shared_settings", vcenter_options={HOT: "yes"}, allow_shared_settings=True).changed
     assert ansible.module("cluster_info", cluster="gpu").result["cluster"]["options"] == {HOT: True}
-
-
-def test_a_deaf_server_is_found_out(vcenter: Simulator, ansible: Ansible) -> None:
-    vcenter.fault("UpdateOptions", "deaf")
-    outcome = ansible.module("shared_settings", vcenter_options={HOT: True}, allow_shared_settings=True)
-    assert outcome.rc == 1 and "accepted the change, yet" in outcome.msg

@@ -31,15 +31,13 @@ def site(start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ans
 
 
 @pytest.mark.every_release
-def test_removes_what_was_built_and_changes_nothing_else(site: Site) -> None:
+def test_removes_in_its_order_what_was_built_and_nothing_else(site: Site) -> None:
     before = world.state(site.vcenter)
-    site.quiet("teardown")
     site.good("fabric")
     site.good("workers")
-    assert world.differences(before, world.state(site.vcenter))
+    tagged = site.ansible.module("esxi_pvrdma", cluster="gpu", vmk="vmk1")
+    assert tagged.rc == 0 and world.differences(before, world.state(site.vcenter)), tagged.msg
     listed = site.quiet("teardown", "--check")
-    found = site.ansible.adhoc("program", name="teardown", options={"cluster": "gpu"}).result
-    assert (found["delete"], found["fabric"], found["record_dir"]) == (["worker01", "worker02"], True, "")
     unconfirmed = site.run("teardown")
     assert unconfirmed.rc == 0 and "changed=0" in unconfirmed.out and site.vcenter.writes() == [], unconfirmed.out
     message = " ".join(unconfirmed.out.split())
@@ -51,22 +49,15 @@ def test_removes_what_was_built_and_changes_nothing_else(site: Site) -> None:
     ):
         assert line in " ".join(listed.out.split()) and line in message, listed.out
     site.good("teardown", confirm=True, unreachable_is_idle=True)
-    assert world.differences(before, world.state(site.vcenter)) == {}
-    assert list(site.evidence.iterdir()) == []
-    site.quiet("teardown", confirm=True, unreachable_is_idle=True)
-
-
-def test_workers_go_before_the_tag_and_the_tag_before_its_adapter(site: Site) -> None:
-    site.build(workers=1)
-    tagged = site.ansible.module("esxi_pvrdma", cluster="gpu", vmk="vmk1")
-    assert tagged.rc == 0, tagged.msg
-    site.good("teardown", confirm=True, unreachable_is_idle=True)
     steps = ["Destroy_Task", "UpdateOptions", "RemoveVirtualNic", "ReconfigureDvs_Task", "RemoveCustomFieldDef"]
     methods = [method for method, name in site.written() if not name.startswith("dml.vsphere.lock ")]
     order = [methods.index(step) for step in steps]
     assert order == sorted(order), methods
     pvrdma = site.ansible.module("esxi_info", cluster="gpu", gather=["pvrdma"]).result["hosts"]
     assert [host["pvrdma"]["vmk"] for host in pvrdma] == ["", ""]
+    assert world.differences(before, world.state(site.vcenter)) == {}
+    assert list(site.evidence.iterdir()) == []
+    site.quiet("teardown", confirm=True, unreachable_is_idle=True)
 
 
 def test_evidence_that_does_not_exist_is_refused_before_anything_goes(site: Site) -> None:
@@ -105,29 +96,26 @@ def test_refuses_before_any_removal_while_another_user_is_on_the_network(
     assert "theirs stays and is connected to rdma-vm" in " ".join(refused.out.split())
 
 
-def test_a_worker_of_another_cluster_keeps_its_mark_and_the_attribute(site: Site) -> None:
-    site.build(workers=1)
+def test_removes_what_killed_runs_left_behind(site: Site) -> None:
+    """A clone without a mark, and the override of a vMotion test."""
     other = {"name": "debian-12", "cluster": "elsewhere", "built": True}
     with opened(site.vcenter) as one:
         worker_mark.write(one, object_of(one, vim.VirtualMachine, "debian-12"), "debian-12", other)
-    site.good("teardown", confirm=True, unreachable_is_idle=True)
-    with machine(site.vcenter, "debian-12") as vm:
-        known = custom_fields.definitions(vm.session)
-        assert [one.name for one in known] == [worker_mark.ATTRIBUTE]
-        assert worker_mark.read(known, vm.ref.customValue) == other
-
-
-def test_a_clone_that_a_killed_run_left_goes_too(site: Site) -> None:
     before = world.state(site.vcenter)
+    site.build(workers=1)
+    override = {"cluster": "gpu", "name": RULE, "workers": ["worker01"], "one_per_host": False}
+    assert site.ansible.module("worker_rules", **override, drs_override="manual").changed
     with machine(site.vcenter, "debian-12") as vm:
-        building = vim.option.OptionValue(key=worker_mark.BUILDING, value="worker01")
-        host = object_of(vm.session, vim.HostSystem, "esx01.lab")
+        building = vim.option.OptionValue(key=worker_mark.BUILDING, value="worker02")
+        host = object_of(vm.session, vim.HostSystem, "esx02.lab")
         pool = object_of(vm.session, vim.ClusterComputeResource, "gpu").resourcePool
         place = vim.vm.RelocateSpec(host=host, pool=pool)
         spec = vim.vm.CloneSpec(location=place, config=vim.vm.ConfigSpec(extraConfig=[building]))
-        do(vm, vm.ref.CloneVM_Task(folder=vm.ref.parent, name="worker01", spec=spec))
+        do(vm, vm.ref.CloneVM_Task(folder=vm.ref.parent, name="worker02", spec=spec))
     site.good("teardown", confirm=True, unreachable_is_idle=True)
     assert world.differences(before, world.state(site.vcenter)) == {}
+    with machine(site.vcenter, "debian-12") as vm:
+        assert worker_mark.read(custom_fields.definitions(vm.session), vm.ref.customValue) == other
 
 
 @pytest.mark.slow
@@ -142,25 +130,4 @@ def test_a_whole_site_goes_and_its_hosts_are_set_back(
     site.quiet("site")
     (evidence,) = site.evidence.glob("gpu-2*.json")
     site.good("teardown", confirm=True, unreachable_is_idle=True, rollback_evidence=str(evidence))
-    assert world.differences(before, world.state(vcenter)) == {}
-
-
-def test_overrides_of_a_killed_test_go_before_the_marks_and_a_host_out_of_service_prevents_the_removal(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
-) -> None:
-    vcenter = start(text=datacentre().partition("vms:")[0] + STRANGER)
-    site, before = Site(vcenter, ansible_for(vcenter)), world.state(vcenter)
-    with opened(vcenter) as one:
-        mark = {"name": "theirs", "cluster": "gpu", "built": False}
-        worker_mark.write(one, object_of(one, vim.VirtualMachine, "theirs"), "theirs", mark)
-    override = {"cluster": "gpu", "name": RULE, "workers": ["theirs"], "one_per_host": False, "drs_override": "manual"}
-    assert site.ansible.module("worker_rules", **override).changed
-    assert site.ansible.module("esxi_power", hosts=["esx02.lab"], state="maintenance", rollout=True).changed
-
-    refused = site.run("teardown", confirm=True, unreachable_is_idle=True)
-    assert refused.rc == 2 and vcenter.writes() == [], refused.out
-    assert "an unfinished change left esx02.lab out of service" in " ".join(refused.out.split())
-
-    assert site.ansible.module("esxi_power", hosts=["esx02.lab"], state="in_service").changed
-    site.good("teardown", confirm=True, unreachable_is_idle=True)
     assert world.differences(before, world.state(vcenter)) == {}

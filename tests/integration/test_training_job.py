@@ -144,24 +144,6 @@ def test_ends_leftover_processes_of_ranks_on_every_node(nodes: Nodes) -> None:
     assert nodes.processes(job) == []
 
 
-def test_reports_an_error_in_the_script(nodes: Nodes) -> None:
-    nodes.start(100, 0.01, "fail", 1)
-    job = nodes.ended()
-    assert (job["state"], job["rank"], job["node"]) == ("died", 1, "n2")
-    assert re.fullmatch(r"rank 1 on n2 ended: RuntimeError: the loss went away \(.+\.py, line \d+\)", job["why"]), job[
-        "why"
-    ]
-
-
-def test_reports_a_syntax_error(nodes: Nodes) -> None:
-    nodes.script.write_text("def train(:\n")
-    nodes.start(1, 0)
-    job = nodes.ended()
-    assert job["state"] == "died"
-    assert "ended: SyntaxError: invalid syntax" in job["why"]
-    assert nodes.processes(job) == []
-
-
 def test_reports_an_unreachable_node(nodes: Nodes) -> None:
     (nodes.folder / "down").write_text("n4\n")
     nodes.start(*LONG)

@@ -118,7 +118,10 @@ def died(nodes: Nodes, script: str) -> tuple[str, float]:
     return str(job["why"]), time.time() - float(fact.read_text())
 
 
-@pytest.mark.parametrize("bug", PLANTED)
+QUICK = ("a module in src", "a path", "memory beyond that of the node", "a million lines")
+
+
+@pytest.mark.parametrize("bug", [bug if bug in QUICK else pytest.param(bug, marks=pytest.mark.slow) for bug in PLANTED])
 def test_a_planted_bug_is_named_soon(nodes: Nodes, bug: str) -> None:
     script, sentence = PLANTED[bug]
 

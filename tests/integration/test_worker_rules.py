@@ -157,11 +157,6 @@ def test_a_call_that_fails_is_finished_by_the_next(place: Simulator, ansible: An
     assert [str(one.behavior) for one in config(place).drsVmConfig] == ["partiallyAutomated"]
 
 
-def test_a_server_that_keeps_nothing_is_found_out(place: Simulator, ansible: Ansible) -> None:
-    place.fault(RECONFIGURE, "deaf")
-    assert "accepted the change, yet one_per_host is None" in ansible.module("worker_rules", **DESIRED).msg
-
-
 def test_a_removal_that_was_accepted_and_not_kept_is_made_by_the_next(place: Simulator, ansible: Ansible) -> None:
     by_hand(place, overrides)
     assert ansible.module("worker_rules", **DESIRED).changed

@@ -221,13 +221,6 @@ def test_a_mark_that_was_accepted_and_not_kept_is_written_by_the_next_run(
     assert not ansible.module("worker_vm", **desired(1)).changed
 
 
-def test_deaf_is_found_out(place: Simulator, ansible: Ansible) -> None:
-    place.fault("ReconfigVM_Task", "deaf", name="worker02", count=-1)
-    outcome = ansible.module("worker_vm", **desired(2, wait_for_address=False))
-    assert [entry["name"] for entry in outcome.result["workers"] if entry.get("failed")] == ["worker02"]
-    assert "the server accepted the change, yet did not apply it: cpus, " in outcome.msg
-
-
 def test_reports_at_once_a_server_that_ignores_power_on(
     place: Simulator, ansible: Ansible, monkeypatch: pytest.MonkeyPatch
 ) -> None:

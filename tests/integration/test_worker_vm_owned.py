@@ -189,15 +189,6 @@ def test_a_vgpu_worker_is_moved_cold_where_vcenter_does_not_move_it_hot(
     assert methods(cold, "worker01") == ["ShutdownGuest", "RelocateVM_Task", "PowerOnVM_Task"]
 
 
-def test_a_missing_privilege_is_named(place: Simulator, ansible: Ansible) -> None:
-    place.fault(
-        "CloneVM_Task", fault="NoPermission", properties={"PrivilegeId": "VirtualMachine.Provisioning.DeployTemplate"}
-    )
-    failed = ansible.module("worker_vm", **desired(1))
-    assert "worker01: could not clone it from debian-12" in failed.msg
-    assert "give administrator@vsphere.local that privilege" in failed.msg
-
-
 def test_one_worker_that_fails_does_not_hide_the_others(place: Simulator, ansible: Ansible) -> None:
     place.fault("PowerOnVM_Task", "task_fails", fault="InsufficientGraphicsResourcesFault", name="worker01")
     outcome = ansible.module("worker_vm", **desired(3, workers=[{"name": "worker01"}, {"name": "worker03"}]))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import yaml
 
 from lab.simulator import DATACENTRES, ROOT, Simulator
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, Outcome
 from tests.integration.releases import NEWEST
 from tests.integration.workers import switch
 
@@ -40,81 +41,55 @@ def written(vcenter: Simulator) -> list[tuple[str, str]]:
     return [(write["method"], write["name"]) for write in vcenter.writes() if write["type"] != "Folder"]
 
 
+def ran(prepared: Simulator, ansible: Ansible, *options: str, **variables: object) -> Outcome:
+    """Run the playbook, which must succeed; afterwards the server's log holds only the writes of this run."""
+    prepared.clear()
+    given = json.dumps({"worker_drs_override": "manual", "worker_restart_priority": "high", **variables})
+    done = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY), *options, "-e", given)
+    assert done.rc == 0, done.out
+    return done
+
+
 @pytest.mark.every_release
-def test_four_workers_come_once_and_are_repaired_while_a_fifth_comes(
+def test_four_workers_come_are_repaired_and_go(
     prepared: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
-    ansible = ansible_for(prepared)
-    shown = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY), "--check", "--diff")
-    assert (shown.rc, prepared.writes()) == (0, []), shown.out
+    run = partial(ran, prepared, ansible_for(prepared))
+    shown = run("--check", "--diff")
+    assert prepared.writes() == [], shown.out
     assert "worker01: changes" in shown.out
     assert "+    one_per_host:" in shown.out
-    built = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY))
-    assert built.rc == 0, built.out
+    built = run()
     assert "4 workers match their description" in built.out
     assert "  worker01: is cloned from debian-12 to esx01.lab [" in built.out
     assert "  worker04: its guest has the address 10.0.1.14 [" in built.out
     assert "worker04: runs on esx04.lab, grid_t4-16c, 10.0.1.14" in built.out
-    assert [method for method, _name in written(prepared)].count(RECONFIGURE) == 1
-    prepared.clear()
-    again = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY))
-    assert (again.rc, prepared.writes()) == (0, []), again.out
-    assert "changed=0" in again.out
+    methods = [method for method, _name in written(prepared)]
+    assert methods.count(RECONFIGURE) == 1 and methods[-2:] == ["SetField", RECONFIGURE], "rules come last"
+    again = run()
+    assert prepared.writes() == [] and "changed=0" in again.out, again.out
     switch(prepared, "worker03", on=False)
-    prepared.clear()
-    noticed = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY), "--check", "--diff")
-    assert "+    power: 'on'" in noticed.out, noticed.out
-    assert "it differs in power" in noticed.out
+    noticed = run("--check", "--diff")
+    assert "+    power: 'on'" in noticed.out and "it differs in power" in noticed.out, noticed.out
     five = [{"name": f"worker0{number}", "guest": guest(number)} for number in range(1, 6)]
-    repaired = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY), "-e", json.dumps({"worker_vms": five}))
-    assert repaired.rc == 0, repaired.out
+    run(worker_vms=five)
     assert [method for method, name in written(prepared) if name == "worker03"] == ["PowerOnVM_Task"]
     assert {name for _method, name in written(prepared)} == {"debian-12", "worker03", "worker05", "gpu"}
-
-
-def test_rules_and_overrides_come_after_the_workers_and_go_before_them(
-    prepared: Simulator, ansible_for: Callable[[Simulator], Ansible]
-) -> None:
-    ansible = ansible_for(prepared)
-    two = {"worker_vms": [{"name": "worker01"}, {"name": "worker02"}], "worker_wait_for_address": False}
-    overrides = {"worker_drs_override": "manual", "worker_restart_priority": "high"}
-    built = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY), "-e", json.dumps({**two, **overrides}))
-    assert built.rc == 0, built.out
-    assert [method for method, _name in written(prepared)][-3:] == ["SetField", "SetField", RECONFIGURE]
-    gone = {**two, "worker_state": "absent"}
-    prepared.clear()
-    refused = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY), "-e", json.dumps(gone))
-    assert refused.rc == 2 and "not now: it runs: set power_cycle: true" in refused.out, refused.out
-    assert prepared.writes() == []
-    done = ansible.playbook(
-        PLAYBOOK, "-i", str(INVENTORY), "-e", json.dumps({**gone, "power_cycle": True, "unreachable_is_idle": True})
-    )
-    assert done.rc == 0, done.out
+    run(worker_vms=five, worker_state="absent", power_cycle=True, unreachable_is_idle=True)
     methods = [method for method, _name in written(prepared)]
-    assert methods[:3] == [RECONFIGURE, "SetField", "SetField"] and methods.count("Destroy_Task") == 2
+    assert methods[0] == RECONFIGURE and methods.count("Destroy_Task") == 5, "rules go first"
 
 
-def test_wrong_options_and_a_list_of_another_inventory_end_with_their_sentence(
-    prepared: Simulator, ansible_for: Callable[[Simulator], Ansible]
+@pytest.mark.parametrize(
+    ("workers", "sentence"), [([{"name": "worker01", "cpus": "many"}], "cpus"), ([], "worker_vms has no worker")]
+)
+def test_refuses_workers_that_cannot_be_built(
+    prepared: Simulator, ansible_for: Callable[[Simulator], Ansible], workers: list[dict[str, str]], sentence: str
 ) -> None:
-    ansible = ansible_for(prepared)
+    given = ("-i", str(INVENTORY), "-e", json.dumps({"worker_vms": workers}))
 
-    def run(names: list[str], *more: str, **options: object) -> tuple[int, str]:
-        given = {"worker_vms": [{"name": name, **options} for name in names], "worker_wait_for_address": False}
-        done = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY), "-e", json.dumps(given), *more)
-        return done.rc, " ".join(done.out.split())
+    refused = ansible_for(prepared).playbook(PLAYBOOK, *given)
 
-    for option in ({"gpu": None}, {"cpus": "many"}):
-        rc, out = run(["worker01"], **option)
-        # ansible-core 2.21 shows the result of changed_when with each failure.
-        assert rc == 2 and next(iter(option)) in out, out
-        assert "changed_when" not in out.replace("changed_when_result", ""), out
-    assert run(["worker01", "worker02"])[0] == 0
-    prepared.clear()
-    rc, out = run(["worker03", "worker04"])
-    assert rc == 2 and prepared.writes() == [], out
-    assert "could not remove the rules and overrides of worker01, worker02: the set 'workers' contains these" in out
-    for state in ("present", "absent"):
-        rc, out = run([], "-e", f"worker_state={state}")
-        assert rc == 2 and "worker_vms has no worker" in out and prepared.writes() == [], out
-    assert run(["worker03", "worker04"], "-e", "worker_rules_name=second")[0] == 0
+    assert refused.rc == 2 and prepared.writes() == [] and sentence in " ".join(refused.out.split()), refused.out
+    # ansible-core 2.21 shows the result of changed_when with each failure.
+    assert "changed_when" not in refused.out.replace("changed_when_result", "")
