@@ -49,6 +49,10 @@ TRACEBACK = """[1,1]<stderr>:Traceback (most recent call last):
 [1,1]<stderr>:RuntimeError: the loss went away
 """
 # The same on a loaded node: mpirun read rank 1 in pieces, and rank 0 in between.
+SYNTAX = (
+    '[1,1]<stderr>:  File "/runs/train.py", line 1\n[1,1]<stderr>:    def train(:\n[1,1]<stderr>:              ^\n'
+    "[1,1]<stderr>:SyntaxError: invalid syntax\n"
+)
 PIECES = """[1,1]<stderr>:Traceback (most recent call last):
 [1,1]<stderr>:  File "train.py", line 12, in <module>
 [1,1]<stderr>:    [1,1]<stderr>:raise RuntimeError("the loss went away")[1,1]<stderr>:
@@ -123,6 +127,7 @@ COLOURED = "[1,1]<stderr>:\x1b[1;31mRuntimeError\x1b[0m: the loss\x1b[K went awa
         (KILLED, 137, SIGNAL, 2),
         (EXITED, 3, "rank 1 on n2 ended with exit code 3", 1),
         (TRACEBACK + EXITED, 1, WENT_AWAY, 1),
+        (SYNTAX + EXITED, 1, "rank 1 on n2 ended: SyntaxError: invalid syntax (train.py, line 1)", 1),
         (PIECES + EXITED, 1, "rank 1 on n2 ended: RuntimeError: the loss went away (train.py, line 12)", 1),
         (LOST, 205, "the launcher lost the node n3", 2),
         (NO_PROGRAM, 134, "the program /nowhere/python cannot be run on n2", 1),
