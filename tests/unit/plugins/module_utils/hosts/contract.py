@@ -73,9 +73,9 @@ VIB = {"name": DRIVER, "version": NEW, "source": DEPOT, "state": "present", "ins
 CASES = {
     "advanced_options": Case(
         test_advanced_option.host,
-        {test_advanced_option.FAILURES: "3", test_advanced_option.MOB: True},
+        {test_advanced_option.FAILURES: "3", test_advanced_option.MOB: True, test_advanced_option.THREADS: "0"},
         ("UpdateOptions",),
-        (),
+        REBOOT,
         {"Security.AccountLockFailure": 3},
         "the host has no such option",
     ),
