@@ -24,41 +24,14 @@ from ..module_utils.hosts.rollout_plan import (
     require_possible,
     window_of,
 )
+from ..plugin_utils.declared_options import of_esxi_rollout, specification
 from ..plugin_utils.interruption import shown_if_interrupted
 from ..plugin_utils.modules import CONNECTION, Modules
 from ..plugin_utils.world import ActionWorld
 
-NAMES = {"type": "list", "elements": "str", "default": []}
-WINDOW: dict[str, Any] = {
-    **{name: {"type": "str", "default": ""} for name in ("settings", "not_after")},
-    "max_minutes": {"type": "int", "default": 0},
-    "max_stall_s": {"type": "float", "default": 0},
-    "notify": {"type": "list", "elements": "dict", "default": []},
-    **{name: {"type": "bool", "default": False} for name in ("requires_ack", "accept_other_jobs")},
-}
 ARGUMENTS: dict[str, Any] = {
-    "cluster": {"type": "str", "required": True},
-    "hosts": NAMES,
-    "profile": {"type": "dict", "default": {}},
-    "host_profiles": {"type": "dict", "default": {}},
-    "adapters_to_come": NAMES,
-    "canary": {"type": "str", "default": ""},
-    "continue_after_canary": {"type": "bool", "default": False},
-    "max_out_of_service": {"type": "int", "default": 1},
-    "maintenance_timeout": {"type": "int", "default": 3600},
-    "reboot_timeout": {"type": "int", "default": 1800},
-    "power_off": {"type": "bool", "default": False},
-    "moved_by": {"type": "str", "choices": ["drs", "module"], "default": "drs"},
-    "non_disruptive": {"type": "bool", "default": False},
-    "accepted_stops": NAMES,
-    "take_over": NAMES,
-    "lock_ttl": {"type": "int", "default": 7200},
-    "image": {"type": "dict", "default": {}},
-    "force_unlock": {"type": "bool", "default": False},
-    "refusal": {"type": "str", "default": ""},
-    "window": {"type": "dict", "default": {}, "options": WINDOW},
-    "around_job": {"type": "bool", "default": False},
-    "plan_only": {"type": "bool", "default": False},
+    **specification(of_esxi_rollout()),
+    **{name: {"type": "bool", "default": False} for name in ("around_job", "plan_only")},
 }
 ONE_AT_A_TIME = "around a training job, one host leaves service at a time"
 WRITERS = ("esxi_image", "esxi_power", "esxi_profile")

@@ -11,14 +11,16 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
 from ..module_utils.errors import CollectionError
-from ..module_utils.vmotion.trial.settings import OPTIONS, check_limits
+from ..module_utils.vmotion.trial.settings import check_limits
 from ..plugin_utils import facts
+from ..plugin_utils.declared_options import of_vmotion_test, specification
 from ..plugin_utils.modules import CONNECTION, Modules
 from ..plugin_utils.node_modules import require_user
 from ..plugin_utils.role_options import role_options
 from ..plugin_utils.trial import carry_out, show_plan
 
 ROLE = "vmotion_test"
+OPTIONS = {**specification(of_vmotion_test()), "ending": {"type": "str", "default": ""}}
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by mypy

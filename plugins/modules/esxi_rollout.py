@@ -21,101 +21,6 @@ description:
     into maintenance mode is neither changed nor rebooted.
   - The role P(dml.vsphere.esxi_host#role) uses this module, and first saves evidence for a rollback.
 options:
-  cluster:
-    description: The name of the cluster.
-    type: str
-    required: true
-  hosts:
-    description: Only these hosts of the cluster; empty means all hosts.
-    type: list
-    elements: str
-    default: []
-  profile:
-    description: The desired state of every host, as O(dml.vsphere.esxi_profile#module:profile).
-    type: dict
-    default: {}
-  host_profiles:
-    description: Hosts with a separate profile, as O(dml.vsphere.esxi_profile#module:host_profiles).
-    type: dict
-    default: {}
-  adapters_to_come:
-    description: Vmkernel adapters that need not exist yet in check mode.
-    type: list
-    elements: str
-    default: []
-  canary:
-    description: The host that is changed first, and the only one until O(continue_after_canary) is true.
-    type: str
-    default: ""
-  continue_after_canary:
-    description: Whether the other hosts are changed after the canary.
-    type: bool
-    default: false
-  max_out_of_service:
-    description:
-      - The number of hosts that may be out of service at once, including hosts that others took out of service. The
-        module changes fewer hosts at once if the cluster cannot spare that many.
-    type: int
-    default: 1
-  maintenance_timeout:
-    description: Seconds for emptying a host and entering maintenance mode.
-    type: int
-    default: 3600
-  reboot_timeout:
-    description: Seconds from the request of a reboot until the host runs its services again.
-    type: int
-    default: 1800
-  power_off:
-    description: Whether virtual machines that cannot move may be powered off, as in M(dml.vsphere.esxi_power).
-    type: bool
-    default: false
-  moved_by:
-    description: The mover of the running virtual machines, as in M(dml.vsphere.esxi_power).
-    type: str
-    choices: [drs, module]
-    default: drs
-  non_disruptive:
-    description: Whether vCenter must evacuate hosts without disturbing their workloads. It requires vCenter 9.1.
-    type: bool
-    default: false
-  accepted_stops:
-    description: >-
-      Stop rules that do not stop, or RULE:OBJECT to accept a rule for one object. M(dml.vsphere.cluster_info) lists
-      the rules.
-    type: list
-    elements: str
-    default: []
-  take_over:
-    description:
-      - Hosts that another user put into maintenance mode, and that are changed, rebooted and returned to service
-        nevertheless. Others are neither changed nor rebooted.
-    type: list
-    elements: str
-    default: []
-  lock_ttl:
-    description: Seconds until the lock of the cluster expires. The module renews it before hosts leave service.
-    type: int
-    default: 7200
-  image:
-    description:
-      - The options of M(dml.vsphere.esxi_image) without its cluster and hosts. The image of the cluster is set, and
-        vLCM applies it to each emptied host before its profile. Empty means that no image is applied.
-    type: dict
-    default: {}
-  force_unlock:
-    description: Whether the lock is taken from another run. Use this only if that run has certainly ended.
-    type: bool
-    default: false
-  refusal:
-    description: A sentence with which the task refuses to change hosts. It has no effect if no host differs.
-    type: str
-    default: ""
-  window:
-    description:
-      - The options of a maintenance window, which RV(window) contains too. Without O(around_job), a
-        change of hosts with one of them is refused.
-    type: dict
-    default: {}
   around_job:
     description: Whether only hosts that stay in service are changed, because a training job runs on the others.
     type: bool
@@ -125,6 +30,7 @@ options:
     type: bool
     default: false
 extends_documentation_fragment:
+  - dml.vsphere.roles.esxi_host
   - dml.vsphere.connection
   - dml.vsphere.attributes
 attributes:

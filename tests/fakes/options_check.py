@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 from collections.abc import Mapping
 from functools import cache
@@ -44,9 +45,8 @@ def documented(module: str) -> dict[str, Any]:
 def fragment(name: str) -> dict[str, Any]:
     """Return a fragment of documentation, such as dml.vsphere.waiting or dml.vsphere.attributes.info."""
     _namespace, _collection, file, *section = name.split(".")
-    return documentation_of(
-        PLUGINS / "doc_fragments" / f"{file}.py", section[0].upper() if section else "DOCUMENTATION"
-    )
+    fragments = importlib.import_module(f"plugins.doc_fragments.{file}").ModuleDocFragment
+    return dict(yaml.safe_load(getattr(fragments, section[0].upper() if section else "DOCUMENTATION")))
 
 
 def documentation_of(path: Path, name: str = "DOCUMENTATION") -> dict[str, Any]:

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from plugins.action.vmotion_test import OPTIONS
 from plugins.module_utils.durable.program import Program
 from plugins.module_utils.jobs.running_job import job_from
 from plugins.module_utils.vmotion.evidence.facts import Facts
 from plugins.module_utils.vmotion.programs.maintenance_window import window
 from plugins.module_utils.vmotion.programs.observe import observe
 from plugins.module_utils.vmotion.programs.test import test as test_program
-from plugins.module_utils.vmotion.trial.settings import OPTIONS
 from plugins.module_utils.vmotion.trial.trial import Trial
 from tests.fakes.deaths import Killed, MortalJournal, MortalWorld
 from tests.fakes.options_check import check_options

@@ -120,6 +120,11 @@ def test_defaults_and_argument_specification_give_the_same_values(role: Path) ->
     assert given == {name: value for name, value in defaults.items() if name not in reported}
 
 
+def test_only_the_argument_specification_describes_options(role: Path) -> None:
+    lines = (role / "defaults" / "main.yml").read_text().splitlines()
+    assert [line for line in lines if line.lstrip().startswith("#")] == []
+
+
 def test_defaults_are_of_the_type_that_is_specified(role: Path) -> None:
     defaults, wrong = defaults_of(role), []
     for name, option in options_of(role).items():

@@ -19,8 +19,7 @@ from ...workers.capacity import machines
 from ...workers.machine import Machine
 from ...workers.worker_cluster import WorkerCluster
 from ..checks import stun_estimate
-from ..plan.fleet import Fleet, HostRoom, MovingWorker, most_moves
-from ..plan.gpu_room import GpuRoom
+from ..plan.fleet import Fleet, GpuRoom, HostRoom, MovingWorker, most_moves
 from . import move_facts
 from .rolling_moves import ClusterWorkers
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from .gpu_room import GpuRoom
+from ...workers.placement.gpu_slots import Slots
 from .plan import Move
 
 # The number of moves that vCenter runs at once on a host, by the speed of its vMotion link in Mb/s; others wait:
@@ -38,6 +38,28 @@ class MovingWorker:
     job: str = ""
     alone: bool = False
     profiles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class GpuRoom:
+    """The GPUs of a host with the vGPUs that stay there.
+
+    The host chooses the GPU of a worker that arrives. A GPU of equal sizes has vGPUs of one size, so two small ones may
+    use one GPU or two, and a large one then fits or not: it fits if it does so after each choice.
+    """
+
+    slots: Slots
+    _known: dict[tuple[tuple[str, ...], tuple[str, ...]], bool] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+
+    def takes(self, profiles: tuple[str, ...], there: Iterable[str]) -> bool:
+        """Return whether vGPUs of these profiles fit beside those of the workers there, whichever GPUs these use."""
+        key = profiles, tuple(sorted(there))
+        if key not in self._known:
+            layouts = self.slots.layouts(key[1]) or [self.slots.occupy(key[1])]
+            self._known[key] = all(layout.take_all(profiles) is not None for layout in layouts)
+        return self._known[key]
 
 
 @dataclass(frozen=True)

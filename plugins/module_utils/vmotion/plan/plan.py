@@ -8,19 +8,21 @@ use the same hosts. For many workers of mixed sizes or with different allowed ho
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from .displacing import one_way, round_trips
 from .placement import Infeasible, PlacementError, RollingPlacement, Shortage, listed
 from .problem import Problem, Step, Stuck, independent_parts
-from .search import any_plan, shortest_plan
+from .search import Search, SingleMoves
 from .trips import reachable, trips
 
 __all__ = ["Infeasible", "Move", "PlacementError", "Shortage", "plan_moves"]
 
 MOST_WORKERS_TO_IMPROVE = 24
+# In a search for any plan, each move left counts as this number of moves.
+HASTE = 3
 
 
 class Move(NamedTuple):
@@ -59,13 +61,8 @@ def plan_moves(  # noqa: PLR0913 - each rule of a move has its own name
         one_per_host=one_per_host,
     )
     placement.check()
-    return _moves(placement)
-
-
-def _moves(placement: RollingPlacement) -> list[Move]:
     hosts = list(placement.slots)
-    steps = _steps(placement)
-    return [Move(placement.chosen[worker], hosts[source], hosts[target]) for worker, source, target in steps]
+    return [Move(placement.chosen[worker], hosts[source], hosts[to]) for worker, source, to in _steps(placement)]
 
 
 def _chosen(option: str, workers: Iterable[str], at: Mapping[str, str]) -> tuple[str, ...]:
@@ -81,11 +78,10 @@ def _steps(placement: RollingPlacement) -> list[Step]:
     steps: list[Step] = []
     failures: list[Stuck] = []
     for part in independent_parts(problem):
-        outcome = _outcome(problem.part(part))
-        if isinstance(outcome, Stuck):
-            failures.append(outcome.renumbered(part))
-        else:
-            steps += [Step(part[worker], source, target) for worker, source, target in outcome]
+        try:
+            steps += [Step(part[worker], source, target) for worker, source, target in _solve(problem.part(part))]
+        except Stuck as stuck:  # noqa: PERF203 - each part of the problem may fail
+            failures.append(stuck.renumbered(part))
     if failures:
         raise placement.infeasible(
             [placement.chosen[worker] for stuck in failures for worker in stuck.workers],
@@ -95,13 +91,6 @@ def _steps(placement: RollingPlacement) -> list[Step]:
     return steps
 
 
-def _outcome(problem: Problem) -> list[Step] | Stuck:
-    try:
-        return _solve(problem)
-    except Stuck as stuck:
-        return stuck
-
-
 def _solve(problem: Problem) -> list[Step]:
     home_is_open = _check(problem)
     if problem.return_home and problem.is_single:
@@ -109,7 +98,7 @@ def _solve(problem: Problem) -> list[Step]:
     out = one_way(problem)
     loop = round_trips(problem) if out is None and home_is_open else None
     only_out = replace(problem, return_home=False)
-    out = _improved(only_out, out or loop or any_plan(only_out))
+    out = _improved(only_out, out or loop or _any_plan(only_out))
     if not problem.return_home:
         return out
     # The reversed plan is a way home: each worker returns to room that no other worker has taken since.
@@ -120,7 +109,31 @@ def _solve(problem: Problem) -> list[Step]:
 def _improved(problem: Problem, known: list[Step]) -> list[Step]:
     if len(known) == problem.fewest_steps or len(problem.workers) > MOST_WORKERS_TO_IMPROVE:
         return known
-    return shortest_plan(problem, known)
+    states = _states(problem)
+    found = Search(states).run(states.start, 1, len(known))
+    return [node.step for node in found.path()] if found else known
+
+
+def _any_plan(problem: Problem) -> list[Step]:
+    states = _states(problem)
+    search = Search(states)
+    found = search.run(states.start, HASTE)
+    if found is not None:
+        return [node.step for node in found.path()]
+    stuck = states.never_moved() if not search.is_exhausted else []
+    raise Stuck(stuck or problem.workers, is_together=not stuck, is_proven=not search.is_exhausted)
+
+
+def _states(problem: Problem) -> SingleMoves:
+    workers = list(zip(problem.need, problem.targets))
+    hosts = [(room, frozenset(kind for kind in workers if host in kind[1])) for host, room in enumerate(problem.room)]
+    sorted_targets = [sorted(allowed) for allowed in problem.targets]
+
+    def targets(at: Sequence[int]) -> Callable[[int], list[int]]:
+        free = problem.free(at)
+        return lambda worker: [host for host in sorted_targets[worker] if free[host] >= problem.need[worker]]
+
+    return SingleMoves(problem.start, problem.workers, (workers, hosts), targets, return_home=problem.return_home)
 
 
 def _check(problem: Problem) -> bool:

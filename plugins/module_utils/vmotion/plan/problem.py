@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -61,9 +61,13 @@ class Problem:
 
     def free_at_start(self) -> list[int]:
         """Return the room left on each host before the first step; below zero if too many workers share the host."""
+        return self.free(self.start)
+
+    def free(self, at: Sequence[int]) -> list[int]:
+        """Return the room left on each host with the workers on these hosts."""
         free = list(self.room)
-        for worker in self.workers:
-            free[self.start[worker]] -= self.need[worker]
+        for host, need in zip(at, self.need):
+            free[host] -= need
         return free
 
     def part(self, workers: list[int]) -> Problem:

@@ -1,163 +1,165 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Plans from an A* search: the shortest for a few workers, and any plan if displacing workers does not find one."""
+"""The search behind all plans: A* over states, none of which is tried twice; pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+import heapq
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Tuple
 
-from .problem import Problem, Step, Stuck
+from .problem import Step
 
-# The number of possible steps that a search checks: some seconds on one core.
-EFFORT = 3_000_000
-# In a search for any plan, each worker left counts as this number of steps.
-_HASTE = 3
-
-
-class _State(NamedTuple):
-    at: tuple[int, ...]
-    moved: int
-    length: int
-    last: Step | None
-    before: _State | None
+# The moves that a search tries, times the hosts: some seconds on one core.
+EFFORT = 1_500_000
+Key = Tuple[Any, ...]
 
 
-@dataclass(frozen=True)
-class _Kinds:
-    """The kind of each worker and of each host: two of one kind can be exchanged without changing the problem."""
+class Node(NamedTuple):
+    """A state with the number of moves up to it, and the step that led to it from another node."""
 
-    worker: tuple[int, ...]
-    host: tuple[int, ...]
+    state: Any
+    moves: int = 0
+    step: Any = None
+    before: Node | None = None
 
-
-def any_plan(problem: Problem) -> list[Step]:
-    """Return a plan that need not be the shortest; raise ``Stuck`` if there is none or the search was given up."""
-    search = _Search(problem)
-    plan = search.run(_HASTE)
-    if plan is not None:
-        return plan
-    stuck = search.never_moved() if not search.is_exhausted else []
-    raise Stuck(stuck or problem.workers, is_together=not stuck, is_proven=not search.is_exhausted)
+    def path(self) -> list[Node]:
+        """Return the nodes from the second one up to this one."""
+        nodes = [self]
+        while nodes[-1].before is not None:
+            nodes.append(nodes[-1].before)
+        return nodes[-2::-1]
 
 
-def shortest_plan(problem: Problem, known: list[Step]) -> list[Step]:
-    """Return a shortest plan; the known one if none is shorter or the search was given up."""
-    return _Search(problem).run(1, len(known)) or known
+class States(ABC):
+    """The states of a plan, and the steps between them; ``hosts`` is their number."""
+
+    hosts: int
+
+    @abstractmethod
+    def rank(self, node: Node, haste: int, turn: int) -> tuple[int, ...]:
+        """Return the rank of a node, the lowest first: its moves, and ``haste`` times the least number that is left."""
+
+    @abstractmethod
+    def key(self, state: Any) -> Key:
+        """Return a key that is equal for states that differ only by exchanged workers or hosts of one kind."""
+
+    @abstractmethod
+    def is_end(self, state: Any) -> bool:
+        """Return whether the plan ends with a state."""
+
+    @abstractmethod
+    def following(self, node: Node) -> Iterator[Node]:
+        """Yield the nodes one step further."""
 
 
-class _Search:
-    """States in the order of the shortest plan that they still allow, the deepest first among equals."""
+class Search:
+    """One or several runs over the same states."""
 
-    def __init__(self, problem: Problem) -> None:
-        self._problem = problem
-        self._kinds = _kinds(problem)
-        self._targets = [sorted(hosts) for hosts in problem.targets]
-        self._all = (1 << len(problem.start)) - 1
-        self._ever_moved = 0
-        self._effort = 0
+    def __init__(self, states: States) -> None:
+        self.states = states
+        self.tried = 0
         self.is_exhausted = False
 
-    def run(self, haste: int, limit: int | None = None) -> list[Step] | None:
-        """Return a plan below the limit, with haste 1 a shortest one; None if none exists or the effort is used up."""
-        first = _State(self._problem.start, 0, 0, None, None)
-        open_states = {self._bound(first, haste): [first]}
-        closed = set()
-        while open_states:
-            bound = min(open_states)
-            if limit is not None and bound >= limit:
-                return None
-            state = open_states[bound].pop()
-            if not open_states[bound]:
-                del open_states[bound]
-            key = self._key(state)
+    def run(self, start: Node, haste: int, limit: float = math.inf) -> Node | None:
+        """Return the end of a plan below the limit, with haste 1 a shortest one; None if none was found."""
+        opened = [(self.states.rank(start, haste, 0), start)]
+        closed: set[Key] = set()
+        while opened and opened[0][0][0] < limit:
+            _rank, node = heapq.heappop(opened)
+            key = self.states.key(node.state)
             if key in closed:
                 continue
             closed.add(key)
-            self._ever_moved |= state.moved
-            if bound == state.length:
-                return _steps(state)
-            if self._effort > EFFORT:
+            if self.states.is_end(node.state):
+                return node
+            if self.tried * self.states.hosts > EFFORT:
                 self.is_exhausted = True
                 return None
-            for following in self._following(state):
-                open_states.setdefault(self._bound(following, haste), []).append(following)
+            for following in self.states.following(node):
+                self.tried += 1
+                heapq.heappush(opened, (self.states.rank(following, haste, self.tried), following))
         return None
 
-    def never_moved(self) -> list[int]:
-        """Return the workers that never moved, nor any worker of their kind on a host of the same kind."""
-        kinds = [(kind, self._kinds.host[home]) for kind, home in zip(self._kinds.worker, self._problem.start)]
-        moved = {kinds[worker] for worker in self._problem.workers if self._ever_moved >> worker & 1}
-        return [worker for worker in self._problem.workers if kinds[worker] not in moved]
 
-    def _following(self, state: _State) -> Iterator[_State]:
-        problem, at = self._problem, state.at
-        free = list(problem.room)
-        for worker, host in enumerate(at):
-            free[host] -= problem.need[worker]
-        visited = set()
-        for worker, source in enumerate(at):
-            kind = (self._kinds.worker[worker], source, state.moved >> worker & 1)
+def numbered(keys: Iterable[Hashable]) -> list[int]:
+    """Return a number for each key, the same one for equal keys."""
+    numbers: dict[Hashable, int] = {}
+    return [numbers.setdefault(key, len(numbers)) for key in keys]
+
+
+def arrangement(at: Sequence[int], workers: Sequence[Hashable], hosts: Iterable[Hashable]) -> Key:
+    """Return the kind of each host with the kinds of its workers, without the order of either."""
+    guests: dict[int, list[Any]] = {}
+    for worker, host in enumerate(at):
+        guests.setdefault(host, []).append(workers[worker])
+    return tuple(sorted((kind, tuple(sorted(guests.get(host, ())))) for host, kind in enumerate(hosts)))
+
+
+class SingleMoves(States):
+    """Workers that move one after another, each of the movers at least once; all others stay.
+
+    ``targets`` returns for the hosts of all workers which hosts now take a worker. With ``return_home``, all end where
+    they began. Among nodes of one bound, the newest is tried first, or the oldest.
+    """
+
+    def __init__(
+        self,
+        start: Sequence[int],
+        movers: Iterable[int],
+        kinds: tuple[Sequence[Hashable], Sequence[Hashable]],
+        targets: Callable[[Sequence[int]], Callable[[int], Iterable[int]]],
+        *,
+        return_home: bool,
+        oldest_first: bool = False,
+    ) -> None:
+        self.start = Node((tuple(start), 0))
+        self.movers, self.targets, self.return_home = list(movers), targets, return_home
+        workers, hosts = kinds
+        self.hosts = len(hosts)
+        homes = start if return_home else [-1] * len(start)
+        self.worker_kinds = numbered(
+            (kind, worker in self.movers, home) for worker, (kind, home) in enumerate(zip(workers, homes))
+        )
+        self.host_kinds = numbered((kind, host if host in homes else -1) for host, kind in enumerate(hosts))
+        self._oldest_first, self._moved_ever = oldest_first, 0
+
+    def rank(self, node: Node, haste: int, turn: int) -> tuple[int, ...]:
+        at, moved = node.state
+        left = len(self.movers) - bin(moved).count("1")
+        if self.return_home:
+            left = 2 * left + sum(here != home for here, home in zip(at, self.start.state[0]))
+        return node.moves + haste * left, turn if self._oldest_first else -turn
+
+    def key(self, state: Any) -> Key:
+        at, moved = state
+        workers = [(kind, moved >> worker & 1) for worker, kind in enumerate(self.worker_kinds)]
+        return arrangement(at, workers, self.host_kinds)
+
+    def is_end(self, state: Any) -> bool:
+        at, moved = state
+        return bin(moved).count("1") == len(self.movers) and (not self.return_home or at == self.start.state[0])
+
+    def following(self, node: Node) -> Iterator[Node]:
+        at, moved = node.state
+        self._moved_ever |= moved
+        targets, visited = self.targets(at), set()
+        for worker in self.movers:
+            source = at[worker]
+            kind = self.worker_kinds[worker], source, moved >> worker & 1
             if kind in visited:
                 continue
             visited.add(kind)
-            self._effort += len(self._targets[worker])
-            for target in self._targets[worker]:
-                if target != source and free[target] >= problem.need[worker]:
-                    self._effort += len(at)
-                    yield _State(
-                        (*at[:worker], target, *at[worker + 1 :]),
-                        state.moved | 1 << worker,
-                        state.length + 1,
-                        Step(worker, source, target),
-                        state,
-                    )
+            for target in targets(worker):
+                if target != source:
+                    state = (*at[:worker], target, *at[worker + 1 :]), moved | 1 << worker
+                    yield Node(state, node.moves + 1, Step(worker, source, target), node)
 
-    def _bound(self, state: _State, haste: int) -> int:
-        """Return the least length of a plan through a state; each remaining step counts ``haste`` times."""
-        left = bin(self._all & ~state.moved).count("1")
-        if not self._problem.return_home:
-            return state.length + haste * left
-        away = sum(1 for home, host in zip(self._problem.start, state.at) if home != host)
-        return state.length + haste * (2 * left + away)
-
-    def _key(self, state: _State) -> tuple[tuple[int, tuple[tuple[int, int], ...]], ...]:
-        """Return a key that is equal for states that differ only by exchanged workers or hosts of one kind."""
-        guests: dict[int, list[tuple[int, int]]] = {}
-        for worker, host in enumerate(state.at):
-            guests.setdefault(host, []).append((self._kinds.worker[worker], state.moved >> worker & 1))
-        return tuple(sorted((self._kinds.host[host], tuple(sorted(here))) for host, here in guests.items()))
-
-
-def _kinds(problem: Problem) -> _Kinds:
-    worker_kinds: dict[object, int] = {}
-    workers = tuple(
-        worker_kinds.setdefault(
-            (problem.need[worker], problem.targets[worker], problem.start[worker] if problem.return_home else None),
-            len(worker_kinds),
-        )
-        for worker in problem.workers
-    )
-    allowed: list[set[int]] = [set() for _host in problem.room]
-    at_home: list[set[int]] = [set() for _host in problem.room]
-    for worker in problem.workers:
-        for host in problem.targets[worker]:
-            allowed[host].add(workers[worker])
-        if problem.return_home:
-            at_home[problem.start[worker]].add(workers[worker])
-    host_kinds: dict[object, int] = {}
-    hosts = tuple(
-        host_kinds.setdefault((room, frozenset(allowed[host]), frozenset(at_home[host])), len(host_kinds))
-        for host, room in enumerate(problem.room)
-    )
-    return _Kinds(workers, hosts)
-
-
-def _steps(state: _State) -> list[Step]:
-    steps: list[Step] = []
-    here: _State | None = state
-    while here is not None and here.last is not None:
-        steps.append(here.last)
-        here = here.before
-    return steps[::-1]
+    def never_moved(self) -> list[int]:
+        """Return the movers that never moved, nor any worker of their kind on a host of the same kind."""
+        homes = [self.host_kinds[home] for home in self.start.state[0]]
+        kinds = list(zip(self.worker_kinds, homes))
+        moved = {kinds[worker] for worker in self.movers if self._moved_ever >> worker & 1}
+        return [worker for worker in self.movers if kinds[worker] not in moved]

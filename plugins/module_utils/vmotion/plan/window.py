@@ -15,7 +15,8 @@ from typing import NamedTuple
 from .fleet import Fleet
 from .placement import Infeasible, listed
 from .plan import Move
-from .window_search import HASTE, State, Window, WindowSearch, steps_of, window_of
+from .search import Node, Search
+from .window_search import HASTE, State, Window, WindowStates
 
 MOST_REASONS = 8
 
@@ -35,35 +36,41 @@ def plan_window(
     ``open_hosts`` are those in service; another one takes workers after its change. The targets of a worker in the
     fleet are the hosts that it may use once they are in service.
     """
-    window, start = window_of(fleet, at, set(hosts), open_hosts)
-    search = WindowSearch(window, empty_first=True)
+    window = Window.of(fleet, at, hosts, open_hosts)
+    start = Node(State(window.places(at), window.changed))
+    states = WindowStates(window, empty_first=True)
+    search = Search(states)
     found = search.run(start, HASTE)
     if found is None and not search.is_exhausted:
-        search = WindowSearch(window)
+        states = WindowStates(window)
+        search = Search(states)
         found = search.run(start, HASTE)
     if found is None:
-        raise _infeasible(search, window, start)
-    fewest = sum(place in set(hosts) for place in at.values())
-    if found.moves > fewest:
-        found = WindowSearch(window).run(start, 1, found.moves) or found
-    plan, now = [], dict(at)
-    for host, moves in steps_of(found):
-        named = [(window.workers[worker], window.hosts[target]) for worker, target in moves]
-        plan.append(EmptiedHost(window.hosts[host], tuple(Move(name, now[name], target) for name, target in named)))
-        now.update(named)
+        raise _infeasible(search, states, start.state.at)
+    if found.moves > sum(place in hosts for place in at.values()):
+        found = Search(WindowStates(window)).run(start, 1, found.moves) or found
+    plan: list[EmptiedHost] = []
+    for node in found.path():
+        if isinstance(node.step, int):
+            plan.append(EmptiedHost(window.hosts[node.step], ()))
+        else:
+            worker, source, target = node.step
+            move = Move(window.workers[worker], window.hosts[source], window.hosts[target])
+            plan[-1] = EmptiedHost(plan[-1].host, (*plan[-1].moves, move))
     return plan
 
 
-def _infeasible(search: WindowSearch, window: Window, start: State) -> Infeasible:
+def _infeasible(search: Search, states: WindowStates, at: Sequence[int]) -> Infeasible:
     """Return the error with the workers for which no host was found, each with its present host.
 
     The search tries only one of several workers that can be exchanged.
     """
+    window = states.window
     names = listed(window.hosts[host] for host in sorted(window.changed))
-    stuck = search.stuck[min(search.stuck)] if search.stuck else {}
-    alike = {window.place_of(worker, start) for worker in stuck}
-    named = [worker for worker in range(len(window.workers)) if window.place_of(worker, start) in alike]
-    workers = listed(f"{window.workers[worker]} on {window.hosts[start.at[worker]]}" for worker in named)
+    stuck = states.stuck[min(states.stuck)] if states.stuck else {}
+    alike = {window.place_of(worker, at) for worker in stuck}
+    named = [worker for worker in range(len(window.workers)) if window.place_of(worker, at) in alike]
+    workers = listed(f"{window.workers[worker]} on {window.hosts[at[worker]]}" for worker in named)
     reasons = sorted(set().union(*stuck.values()))
     more = [f"{len(reasons) - MOST_REASONS} more"] if len(reasons) > MOST_REASONS else []
     missing = ", ".join([*reasons[:MOST_REASONS], *more]) or "no other host in service"

@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 import pytest
-import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from plugins.action import esxi_rollout
@@ -14,7 +13,6 @@ from plugins.module_utils.durable.program import Program
 from plugins.module_utils.errors import CollectionError
 from plugins.module_utils.hosts.rollout_plan import after_canary, plan_hosts, require_positive, require_possible
 from plugins.module_utils.vmotion.folder import observer_clock
-from plugins.modules import esxi_rollout as documented
 from tests.fakes.host_changes import FakeHost, HostWorld
 
 
@@ -33,15 +31,6 @@ def world() -> HostWorld:
 def result(**options: Any) -> dict[str, Any]:
     how = esxi_rollout.options_of(given(**options))
     return esxi_rollout.result_of(plan_hosts(world(), how), how, is_changed=True)
-
-
-def test_the_documented_options_are_those_of_the_action() -> None:
-    options = yaml.safe_load(documented.DOCUMENTATION)["options"]
-    assert {name: option["type"] for name, option in options.items()} == {
-        name: option["type"] for name, option in esxi_rollout.ARGUMENTS.items()
-    }
-    defaults = {name: option.get("default") for name, option in options.items()}
-    assert defaults == {name: option.get("default") for name, option in esxi_rollout.ARGUMENTS.items()}
 
 
 def test_the_result_has_the_hosts_by_the_way_in_which_they_change_and_the_window_of_those_that_leave() -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from plugins.action.vmotion_test import OPTIONS
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.hosts.change_hosts import HostChangeOptions
 from plugins.module_utils.hosts.rollout_plan import OPTIONS_OF_WINDOW, RolloutOptions, window_of
 from plugins.module_utils.vmotion.folder import continued_settings as continuing
-from plugins.module_utils.vmotion.trial.settings import OPTIONS
 from tests.fakes.trial import SETTINGS
 
 ONE = Path("/tests/gpu-1")

@@ -6,7 +6,9 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from plugins.module_utils.vmotion.plan.plan import Move, plan_moves
+import pytest
+
+from plugins.module_utils.vmotion.plan.plan import Infeasible, Move, plan_moves
 
 
 @dataclass
@@ -40,23 +42,37 @@ class Case:
     def is_done(self, at: dict[str, str], moved: frozenset[str]) -> bool:
         return moved == set(self.chosen) and (at == self.at or not self.rules.get("return_home"))
 
-    def shortest(self) -> int | None:
-        """Return the length of a shortest plan, found by trying everything; None if there is no plan."""
+    def look(self) -> tuple[int | None, set[str]]:
+        """Try everything; return the length of a shortest plan, None without one, and the workers that ever move."""
         queue = deque([(self.at, frozenset[str](), 0)])
         seen = {(tuple(self.at.values()), frozenset[str]())}
+        movers: set[str] = set()
         while queue:
             at, moved, length = queue.popleft()
             if self.is_done(at, moved):
-                return length
+                return length, set(self.chosen)
             for worker in self.chosen:
                 for target in self.slots:
                     if self.may_go(at, worker, target):
+                        movers.add(worker)
                         state = {**at, worker: target}, moved | {worker}, length + 1
                         key = tuple(state[0].values()), state[1]
                         if key not in seen:
                             seen.add(key)
                             queue.append(state)
-        return None
+        return None, movers
+
+    def check(self) -> None:
+        """Assert that the plan is valid and a shortest one, or that the refusal is true."""
+        shortest, movers = self.look()
+        if shortest is None:
+            with pytest.raises(Infeasible) as refusal:
+                self.plan()
+            assert " cannot move:" not in str(refusal.value) or not movers.intersection(refusal.value.workers)
+            return
+        plan = self.plan()
+        self.assert_valid(plan)
+        assert len(plan) == shortest
 
     def assert_valid(self, plan: list[Move]) -> None:
         at, moved = dict(self.at), set()

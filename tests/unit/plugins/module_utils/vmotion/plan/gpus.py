@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from plugins.module_utils.vmotion.plan.fleet import Fleet, HostRoom, MovingWorker
-from plugins.module_utils.vmotion.plan.gpu_room import GpuRoom
+from plugins.module_utils.vmotion.plan.fleet import Fleet, GpuRoom, HostRoom, MovingWorker
 from plugins.module_utils.vmotion.plan.plan import Move
 from plugins.module_utils.workers.placement.gpu_slots import PhysicalGpu, Slots
 

@@ -45,19 +45,6 @@ def test_groups_of_hosts_without_common_workers_are_planned_separately() -> None
     assert refusal.value.workers == tuple(f"wb{number}" for number in range(40))
 
 
-def test_others_are_never_moved_to_make_room() -> None:
-    case = Case({"h0": 1, "h1": 1, "h2": 1}, {"w0": "h0", "w1": "h1"}, {"movable": ["w0"], "allowed": {"w0": ["h1"]}})
-    with pytest.raises(Infeasible, match="h1 has 0 of 1 free"):
-        case.plan()
-    case.rules["movable"] = ["w0", "w1"]
-    assert case.plan() == [Move("w1", "h1", "h2"), Move("w0", "h0", "h1")]
-
-
-def test_a_worker_steps_out_of_the_way_and_back_where_that_is_the_only_way() -> None:
-    case = Case({"h0": 1, "h1": 3}, {"w0": "h1", "w1": "h1"})
-    assert case.plan() == [Move("w1", "h1", "h0"), Move("w1", "h0", "h1"), Move("w0", "h1", "h0")]
-
-
 def test_an_empty_selection_needs_no_move() -> None:
     assert plan_moves({"h0": 1}, {"w0": "h0"}, movable=[]) == []
     assert plan_moves({}, {}) == []
@@ -128,10 +115,57 @@ def test_reports_an_impossible_plan_with_names_and_numbers(case: Case, words: st
     assert refusal.value.workers == workers
 
 
-def test_an_abandoned_search_does_not_claim_that_there_is_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    case = Case({"h0": 1, "h1": 2, "h2": 1}, {"w0": "h2", "w1": "h1"}, {"allowed": {"w0": ["h0"], "w1": ["h0"]}})
+def two_groups(first: str, second: str) -> Infeasible:
+    """Return the error for two groups of hosts that share no worker, each stuck for a different reason."""
+    kinds = {
+        "together": ({"h0": 1, "h1": 2, "h2": 1}, {"w0": "h2", "w1": "h1"}, {"w0": ["h0"], "w1": ["h0"]}),
+        "alone": ({"h0": 1, "h1": 1}, {"w0": "h0"}, {"w0": ["h1", "h0"]}),
+    }
+    slots, at, allowed = {}, {}, {}
+    for group, kind in (("a", first), ("b", second)):
+        hosts, workers, rules = kinds[kind]
+        slots |= {group + host: number for host, number in hosts.items()}
+        at |= {group + worker: group + host for worker, host in workers.items()}
+        allowed |= {group + worker: [group + host for host in given] for worker, given in rules.items()}
+    full = {f"{group}x": f"{group}h1" for group, kind in (("a", first), ("b", second)) if kind == "alone"}
+    with pytest.raises(Infeasible) as refusal:
+        plan_moves(slots, {**at, **full}, movable=at, allowed=allowed)
+    return refusal.value
+
+
+def test_reports_workers_that_cannot_all_move_next_to_an_immovable_one() -> None:
+    assert "cannot all move" in str(two_groups("together", "alone"))
+    assert "cannot all move" in str(two_groups("alone", "together"))
+    assert "cannot all move" not in str(two_groups("alone", "alone"))
+
+
+def test_claims_a_proof_only_if_every_group_was_searched_completely(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "no order of moves makes room" in str(two_groups("together", "alone"))
     monkeypatch.setattr("plugins.module_utils.vmotion.plan.search.EFFORT", -1)
-    with pytest.raises(Infeasible, match="no order of moves that makes room was found"):
+    assert "no order of moves that makes room was found" in str(two_groups("together", "alone"))
+    assert "no order of moves that makes room was found" in str(two_groups("alone", "together"))
+    assert "no order of moves makes room" in str(two_groups("alone", "alone"))
+
+
+@pytest.mark.parametrize("return_home", [False, True])
+def test_an_abandoned_improvement_leaves_the_known_plan(monkeypatch: pytest.MonkeyPatch, return_home: bool) -> None:
+    """Displacing takes one move more than the necessary two."""
+    case = Case({"h0": 1, "h1": 1, "h2": 1}, {"w0": "h2", "w1": "h0"}, {"allowed": {"w0": ["h1", "h2"]}})
+    case.rules = {"allowed": {"w0": ["h1"]}} if not return_home else {}
+    shortest = len(case.plan())
+    monkeypatch.setattr("plugins.module_utils.vmotion.plan.search.EFFORT", -1)
+    case.assert_valid(case.plan())
+    assert len(case.plan()) == shortest + (not return_home)
+
+
+def test_searches_equivalent_states_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six workers that are alike, on six hosts that are alike, and one that can never move."""
+    monkeypatch.setattr("plugins.module_utils.vmotion.plan.search.EFFORT", 2_000)
+    at = {f"w{number}": f"h{number}" for number in range(7)}
+    slots = {**{f"h{number}": 2 for number in range(7)}, "h7": 1}
+    allowed = {**dict.fromkeys(at, list(slots)[:6]), "w6": ["h7", "h0"]}
+    case = Case({**slots, "h0": 3}, {**at, "w7": "h0", "w8": "h0"}, {"allowed": allowed, "demand": {"w6": 3}})
+    with pytest.raises(Infeasible, match="w6 cannot move"):
         case.plan()
 
 

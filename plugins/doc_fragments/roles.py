@@ -1,0 +1,15 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Options that modules share with the role that sets them, from its argument specification."""
+
+from __future__ import annotations
+
+import yaml
+
+from ..plugin_utils import declared_options
+
+
+class ModuleDocFragment:
+    VMOTION_TEST = yaml.safe_dump({"options": declared_options.documentation(declared_options.of_vmotion_test())})
+    ESXI_HOST = yaml.safe_dump({"options": declared_options.documentation(declared_options.of_esxi_rollout())})

@@ -1,0 +1,65 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The options of actions that a role sets: only the role's argument specification declares and documents them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROLES = Path(__file__).resolve().parents[2] / "roles"
+DOCUMENTED = ("description", "type", "elements", "choices", "required", "default")
+
+
+def of_vmotion_test() -> dict[str, Any]:
+    """Return the options of the action vmotion_test: the role takes the job as one mapping, the action its values."""
+    return _of_role("vmotion_test", {"job"}, {})
+
+
+def of_esxi_rollout() -> dict[str, Any]:
+    """Return the options of the action esxi_rollout: the role saves the evidence, and runs the window around a job."""
+    return _of_role("esxi_host", {"training", "evidence_dir"}, {"profiles": "host_profiles"})
+
+
+def specification(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options as an argument specification; elements of lists are not taken apart."""
+    spec = {}
+    for name, option in options.items():
+        spec[name] = {key: option[key] for key in DOCUMENTED[1:] if key in option}
+        if "options" in option and option["type"] != "list":
+            spec[name]["options"] = specification(option["options"])
+    return spec
+
+
+def documentation(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options as the documentation of a module has them."""
+    documented = {}
+    for name, option in options.items():
+        documented[name] = {key: option[key] for key in DOCUMENTED if key in option}
+        if "options" in option:
+            documented[name]["suboptions"] = documentation(option["options"])
+    return documented
+
+
+def _of_role(role: str, left_out: Collection[str], renamed: Mapping[str, str]) -> dict[str, Any]:
+    text = (ROLES / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8")
+    options = yaml.safe_load(re.sub(rf"\bO\({role}_", "O(", text))["argument_specs"]["main"]["options"]
+    names = {name: name[len(role) + 1 :] for name in options}
+    return {
+        renamed.get(names[name], names[name]): _without_template(option)
+        for name, option in options.items()
+        if names[name] not in left_out
+    }
+
+
+def _without_template(option: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an option for an action, which has no templates: it is required instead, or empty by default."""
+    default = option.get("default", {"list": [], "dict": {}}.get(option["type"], ""))
+    if default == "{{ inventory_hostname }}":
+        return {**{key: option[key] for key in option if key != "default"}, "required": True}
+    return {**option, "default": "" if "{{" in str(default) else default}
