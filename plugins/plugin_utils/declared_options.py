@@ -28,7 +28,7 @@ def of_esxi_rollout() -> dict[str, Any]:
 
 def specification(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options as an argument specification; elements of lists are not taken apart."""
-    spec = {}
+    spec: dict[str, Any] = {}
     for name, option in options.items():
         spec[name] = {key: option[key] for key in DOCUMENTED[1:] if key in option}
         if "options" in option and option["type"] != "list":
@@ -38,7 +38,7 @@ def specification(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def documentation(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options as the documentation of a module has them."""
-    documented = {}
+    documented: dict[str, Any] = {}
     for name, option in options.items():
         documented[name] = {key: option[key] for key in DOCUMENTED if key in option}
         if "options" in option:

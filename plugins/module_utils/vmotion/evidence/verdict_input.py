@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...continuity.limits import read_limits
+from ...errors import Refused
 from ...kubernetes.state import FINISHED, changes
 from ...training.transport import connections
 from ..checks import move_lines
@@ -27,6 +29,14 @@ def verdict_input(facts: Facts, limits: Mapping[str, Any] | None = None) -> dict
         "facts": _observed(facts),
         "require": facts.settings["require"],
     }
+
+
+def check_limits(limits: dict[str, Any]) -> None:
+    """Raise Refused for limits that the verdict would refuse after the moves."""
+    try:
+        read_limits(limits)
+    except ValueError as error:
+        raise Refused("limits", "judge a test with them", str(error), "correct the named value") from error
 
 
 def with_earlier(judged: Mapping[str, Any], facts: Facts) -> dict[str, Any]:

@@ -11,9 +11,8 @@ from plugins.module_utils.continuity.verdict import verdict
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.pages.verdict_files import junit_report
 from plugins.module_utils.vmotion.evidence.facts import Facts
-from plugins.module_utils.vmotion.evidence.verdict_input import title, verdict_input, with_left
+from plugins.module_utils.vmotion.evidence.verdict_input import check_limits, title, verdict_input, with_left
 from plugins.module_utils.vmotion.trial.canary import idle_worker
-from plugins.module_utils.vmotion.trial.settings import check_limits
 from tests.fakes.trial import SETTINGS
 from tests.unit.plugins.module_utils.continuity import runs
 

@@ -214,15 +214,6 @@ def test_workers_with_room_for_each_move_in_as_few_waves_as_brute_force_finds(
     assert len(plan_waves(fleet, plan, homes, most)) == fewest_waves(fleet, homes, most)
 
 
-def test_one_refused_pair_goes_one_at_a_time_and_the_plan_names_the_reason() -> None:
-    fleet, at = uniform(2, 2, stun=60.0)
-    first, second = plan_waves(fleet, planned(fleet, at) or [], at, 2)
-    assert (len(first.moves), len(second.moves), second.reason) == (1, 1, "")
-    assert first.waits == second.moves[0].worker
-    assert "their stuns add up to 120 s" in first.reason
-    assert "over the budget of 100 s" in first.reason
-
-
 def pair(**of_second: object) -> tuple[Fleet, dict[str, str]]:
     """Two workers on a host each, of which the second is special, and two free hosts."""
     hosts = {name: HostRoom((2, 64, math.inf), 8) for name in ("h1", "h2", "free1", "free2")}
