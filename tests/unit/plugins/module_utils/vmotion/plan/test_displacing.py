@@ -13,8 +13,7 @@ from plugins.module_utils.vmotion.plan import plan as planner
 from plugins.module_utils.vmotion.plan import search
 from plugins.module_utils.vmotion.plan.plan import Infeasible
 
-from .case import Case
-from .test_brute_force import tight_case
+from .case import Case, tight_case
 
 # Each worker must return before the next one can move; displacing one by one finds no plan.
 LOOP = Case({"h0": 4, "h1": 3}, {"w0": "h1", "w1": "h0", "w2": "h0"}, {"demand": {"w1": 2, "w2": 2}})

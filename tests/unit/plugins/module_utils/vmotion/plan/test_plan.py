@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
+from unittest import mock
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from plugins.module_utils.vmotion.plan import plan as planner
 from plugins.module_utils.vmotion.plan.plan import Infeasible, Move, PlacementError, Shortage, plan_moves
 
-from .case import Case, row
+from .case import Case, cases, row, tight_case
+
+
+@settings(max_examples=600)
+@given(st.one_of(cases(), cases(largest=1), cases(most_workers=5, most_hosts=3, largest=3)))
+def test_a_plan_is_valid_and_as_short_as_brute_force_finds(case: Case) -> None:
+    case.check()
+
+
+@settings(max_examples=200)
+@given(st.integers(0, 10**9), st.booleans())
+def test_tight_layouts_are_planned_as_short_as_brute_force_finds(seed: int, displaces: bool) -> None:
+    """Hosts are nearly full and rules unusual: plain random draws yield more such cases than shrinking examples."""
+    ways = (planner.one_way, planner.round_trips) if displaces else [lambda _problem: None] * 2
+    with mock.patch.multiple(planner, one_way=ways[0], round_trips=ways[1]):
+        tight_case(random.Random(seed)).check()
 
 
 def test_the_published_layout_has_no_spare_and_is_refused_with_the_remedy() -> None:
