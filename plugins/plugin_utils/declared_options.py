@@ -18,7 +18,9 @@ DOCUMENTED = ("description", "type", "elements", "choices", "required", "default
 
 def of_vmotion_test() -> dict[str, Any]:
     """Return the options of the action vmotion_test: the role takes the job as one mapping, the action its values."""
-    return _of_role("vmotion_test", {"job"}, {})
+    options = _of_role("vmotion_test", {"job"}, {})
+    options["dir"] = {**options["dir"], "default": None, "required": True}
+    return options
 
 
 def of_esxi_rollout() -> dict[str, Any]:
@@ -30,7 +32,7 @@ def specification(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options as an argument specification; elements of lists are not taken apart."""
     spec: dict[str, Any] = {}
     for name, option in options.items():
-        spec[name] = {key: option[key] for key in DOCUMENTED[1:] if key in option}
+        spec[name] = {key: option[key] for key in DOCUMENTED[1:] if option.get(key) is not None}
         if "options" in option and option["type"] != "list":
             spec[name]["options"] = specification(option["options"])
     return spec
@@ -40,7 +42,7 @@ def documentation(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options as the documentation of a module has them."""
     documented: dict[str, Any] = {}
     for name, option in options.items():
-        documented[name] = {key: option[key] for key in DOCUMENTED if key in option}
+        documented[name] = {key: option[key] for key in DOCUMENTED if option.get(key) is not None}
         if "options" in option:
             documented[name]["suboptions"] = documentation(option["options"])
     return documented
@@ -61,5 +63,5 @@ def _without_template(option: Mapping[str, Any]) -> dict[str, Any]:
     """Return an option for an action, which has no templates: it is required instead, or empty by default."""
     default = option.get("default", {"list": [], "dict": {}}.get(option["type"], ""))
     if default == "{{ inventory_hostname }}":
-        return {**{key: option[key] for key in option if key != "default"}, "required": True}
+        return {**option, "default": None, "required": True}
     return {**option, "default": "" if "{{" in str(default) else default}

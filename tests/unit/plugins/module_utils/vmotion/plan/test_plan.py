@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from plugins.module_utils.vmotion.plan import plan as planner
 from plugins.module_utils.vmotion.plan.plan import Infeasible, Move, PlacementError, Shortage, plan_moves
+from plugins.module_utils.vmotion.plan.problem import Problem, Stuck
 
 from .case import Case, cases, row, tight_case
 
@@ -180,13 +181,11 @@ def test_an_abandoned_improvement_leaves_the_known_plan(monkeypatch: pytest.Monk
 
 def test_searches_equivalent_states_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Six workers that are alike, on six hosts that are alike, and one that can never move."""
-    monkeypatch.setattr("plugins.module_utils.vmotion.plan.search.EFFORT", 2_000)
-    at = {f"w{number}": f"h{number}" for number in range(7)}
-    slots = {**{f"h{number}": 2 for number in range(7)}, "h7": 1}
-    allowed = {**dict.fromkeys(at, list(slots)[:6]), "w6": ["h7", "h0"]}
-    case = Case({**slots, "h0": 3}, {**at, "w7": "h0", "w8": "h0"}, {"allowed": allowed, "demand": {"w6": 3}})
-    with pytest.raises(Infeasible, match="w6 cannot move"):
-        case.plan()
+    monkeypatch.setattr("plugins.module_utils.vmotion.plan.search.EFFORT", 6_000)
+    targets = (*(frozenset(range(6)) for _worker in range(6)), frozenset({7}))
+    with pytest.raises(Stuck) as stuck:
+        planner._any_plan(Problem((2,) * 7 + (1,), tuple(range(7)), (1,) * 6 + (2,), targets, return_home=False))
+    assert (stuck.value.workers, stuck.value.is_together, stuck.value.is_proven) == ((6,), False, True)
 
 
 @pytest.mark.parametrize(
