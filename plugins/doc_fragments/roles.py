@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-import yaml
+import json
 
 from ..plugin_utils import declared_options
 
 
 class ModuleDocFragment:
-    VMOTION_TEST = yaml.safe_dump({"options": declared_options.documentation(declared_options.of_vmotion_test())})
-    ESXI_HOST = yaml.safe_dump({"options": declared_options.documentation(declared_options.of_esxi_rollout())})
+    VMOTION_TEST = json.dumps({"options": declared_options.documentation(declared_options.of_vmotion_test())})
+    ESXI_HOST = json.dumps({"options": declared_options.documentation(declared_options.of_esxi_rollout())})

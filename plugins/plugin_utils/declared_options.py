@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
+from ansible.module_utils.common.yaml import yaml_load
 
 ROLES = Path(__file__).resolve().parents[2] / "roles"
 DOCUMENTED = ("description", "type", "elements", "choices", "required", "default")
@@ -50,7 +50,7 @@ def documentation(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _of_role(role: str, left_out: Collection[str], renamed: Mapping[str, str]) -> dict[str, Any]:
     text = (ROLES / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8")
-    options = yaml.safe_load(re.sub(rf"\bO\({role}_", "O(", text))["argument_specs"]["main"]["options"]
+    options = yaml_load(re.sub(rf"\bO\({role}_", "O(", text))["argument_specs"]["main"]["options"]
     names = {name: name[len(role) + 1 :] for name in options}
     return {
         renamed.get(names[name], names[name]): _without_template(option)

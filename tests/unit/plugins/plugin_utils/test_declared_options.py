@@ -33,7 +33,7 @@ def test_module_documents_the_options_of_its_action(module: Any, fragment: str, 
     assert set(linked) <= set(documented)
 
 
-def test_template_of_a_role_is_no_default_of_an_action() -> None:
+def test_action_has_no_template_of_its_role() -> None:
     assert rollout_action.ARGUMENTS["cluster"] == {"type": "str", "required": True}
     assert test_action.OPTIONS["run_dir"] == {"type": "path", "default": ""}
     assert (test_action.OPTIONS["nodes"]["default"], test_action.OPTIONS["kubernetes"]["default"]) == ([], {})
