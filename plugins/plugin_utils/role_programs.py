@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ..module_utils import runner
+from ..module_utils.continuity.restart_facts import LOSS_TOLERANCE
 from ..module_utils.durable.calls import required
 from ..module_utils.hosts.preflight import host_preflight
 from ..module_utils.hosts.rollback import evidence, image, teardown, ways
@@ -188,6 +189,8 @@ PROGRAMS = {
             "published": {"type": "list", "elements": "dict", "default": [], "options": PUBLISHED},
             "images_per_epoch": {"type": "int", "default": 0},
             "title": {"type": "str", "default": "Distributed training"},
+            "loss_tolerance": {"type": "float", "default": LOSS_TOLERANCE},
+            "accept_changes": NAMES,
         },
         report,
     ),

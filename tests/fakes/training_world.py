@@ -206,8 +206,10 @@ class TrainingWorld(MortalWorld):
 
     def _newest_checkpoint(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         has_outputs = self.has_outputs and str(options["folder"]) in self.outputs_at
+        path = "epoch1.pt" if has_outputs else ""
         return {
-            "path": "epoch1.pt" if has_outputs else "",
+            "path": path,
+            "restart": {"path": path},
             "warnings": [],
             "has_files": has_outputs,
             "left_out": ["/old.pt"],

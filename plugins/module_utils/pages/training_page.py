@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..training.scaling import ScalingError, table
-from . import escaping, pairs_section, vmotion_page
+from . import escaping, pairs_section, restart_section, vmotion_page
 from .escaping import html as escape
 from .scaling_plot import FIGURE_STYLE, STEPS, PlotLine, plot
 from .style import PORTRAIT, STYLE, site_banner
@@ -173,6 +173,7 @@ def page(report_: Mapping[str, Any]) -> str:
         f"<title>{title}</title><style>{STYLE}{FIGURE_STYLE}{_broad(report_)}</style></head><body><main>",
         f"<header>{site_banner(report_['site'])}<h1>{title}</h1>{_trained(report_)}</header>",
         *(vmotion_page.section(test, str(test["name"])) for test in _tests(report_)),
+        *map(restart_section.section, report_.get("restarts", ())),
         *map(pairs_section.section, report_.get("fabric", ())),
         _list("Not measured", report_["not_measured"]),
         _scaling(report_),
@@ -227,6 +228,7 @@ def markdown(report_: Mapping[str, Any]) -> str:
     parts += [f"# {escaping.line(report_['title'])}", *map(escaping.markdown, report_["trained"])]
     parts += [escaping.markdown(report_["caution"])] if report_["caution"] else []
     parts += [vmotion_page.markdown(test, str(test["name"])).rstrip() for test in _tests(report_)]
+    parts += map(restart_section.markdown, report_.get("restarts", ()))
     parts += map(pairs_section.markdown, report_.get("fabric", ()))
     if report_["not_measured"]:
         parts += ["## Not measured", "\n".join(f"- {escaping.line(text)}" for text in report_["not_measured"])]

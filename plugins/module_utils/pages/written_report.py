@@ -5,18 +5,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
 from .. import runner
+from ..continuity.restart_facts import RestartLimits
 from ..core import masked
 from ..errors import Refused
-from ..training.reports import saved_results
+from ..training.reports import saved_attempts, saved_results
 from ..training.reports.report_files import PRIVATE, ReportFiles
 from ..training.scaling import ScalingError
-from . import pairs_section, training_page
+from . import pairs_section, restart_section, training_page
 
 
 def write_report(gate: runner.Gate, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,11 +44,27 @@ def _report_of(options: Mapping[str, Any]) -> dict[str, Any]:
         raise Refused("published", "make a table of the published runs", str(error), "correct these runs") from error
     tests = saved_results.timelines(Path(options["vmotion_tests"])) if options["vmotion_tests"] else []
     checks = pairs_section.newest(saved_results.fabric_checks(Path(options["fabric"]))) if options["fabric"] else []
-    if not (runs or tests or checks):
+    restarts = _restarts(options)
+    if not (runs or tests or checks or restarts):
         cause = f"it has no run that matches {options['runs']!r}, and there is no vMotion test or bandwidth measurement"
         raise Refused(options["results"], "write a report", cause, "correct the folder or the names of the runs")
-    more = {"vmotion_tests": tests, "fabric": checks}
+    more = {"vmotion_tests": tests, "fabric": checks, "restarts": restarts}
     return {**report, **{key: found for key, found in more.items() if found}}
+
+
+def _restarts(options: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the verdicts on the runs that resumed others."""
+    limits = restart_limits(options["loss_tolerance"], options["accept_changes"])
+    judged = saved_attempts.resumed_runs(Path(options["results"]), options["runs"], limits)
+    return [run.content() for run in judged]
+
+
+def restart_limits(tolerance: float, accepted: Sequence[str]) -> RestartLimits:
+    """Return the limits of a verdict on restarts; refuse a tolerance that is not a share."""
+    if not 0 <= tolerance < 1:
+        remedy = "set it to the largest relative difference of equal losses, such as 0.001"
+        raise Refused("report_loss_tolerance", "compare losses", f"it is {tolerance}", remedy)
+    return RestartLimits(loss_tolerance=tolerance, accepted=frozenset(accepted))
 
 
 def _texts_of(report: dict[str, Any]) -> dict[str, str]:
@@ -69,7 +86,8 @@ SAME = {"pvrdma": "rdma"}
 def lines(report: Mapping[str, Any]) -> list[str]:
     """Return a row for each measured point, next to the published rates for it, and the missing measurements."""
     texts = (report["site"], *report["trained"], report["caution"])
-    text_lines = [line for text in texts for line in wrap(text, WIDTH)]
+    restarts = [line for run in report.get("restarts", ()) for line in restart_section.lines(run)]
+    text_lines = [line for text in (*texts, *restarts) for line in wrap(text, WIDTH)]
     if not report["rows"]:
         return text_lines + [f"Not measured: {text}" for text in report["not_measured"]]
     for published in report["published"] or [{"name": "", "rows": []}]:

@@ -114,6 +114,11 @@ FORMATS = (
 # The suffix of the file next to a checkpoint that contains its checksum.
 CHECKSUM = ".sha256"
 _NUMBER = re.compile(r"\d+")
+# The step in a name, such as those of Trainer, Megatron, DeepSpeed and Lightning; other numbers may be epochs.
+_STEP = re.compile(r"(?:^|[^a-z])(?:(?:global[-_]?)?step|iter(?:ation)?)[-_=]?(\d{1,15})(?!\d)|^checkpoint-(\d{1,15})$")
+# The formats whose optimizer has files of its own, and the names of these.
+WITH_OPTIMIZER = ("Hugging Face's Trainer", "accelerate's `save_state`")
+_OPTIMIZER = re.compile(r"(?:^|/)optimizer|optim_states|(?:^|/)pytorch_model_fsdp")
 
 
 class OutputFile(NamedTuple):
@@ -195,6 +200,24 @@ def _is_checkpoint(path: str, patterns: Sequence[str]) -> bool:
     if not patterns:
         return path.lower().endswith(SUFFIXES)
     return any(fnmatchcase(path if "/" in each else posixpath.basename(path), each) for each in patterns)
+
+
+def step_of(path: str) -> int | None:
+    """Return the step in the name of a checkpoint; None without one."""
+    found = _STEP.findall(posixpath.basename(path).lower())
+    return int(found[-1][0] or found[-1][1]) if found else None
+
+
+def is_alike(path: str, other: str) -> bool:
+    """Return whether the names of two checkpoints differ only in numbers."""
+    return _NUMBER.sub("", path) == _NUMBER.sub("", other)
+
+
+def has_optimizer(kind: Format | None, files: Iterable[str]) -> bool | None:
+    """Return whether the files of a checkpoint include the optimizer; None if its format does not show it."""
+    if kind is None or kind.name not in WITH_OPTIMIZER:
+        return None
+    return any(_OPTIMIZER.search(name) for name in files)
 
 
 def is_later(tag: str, named: str) -> bool:

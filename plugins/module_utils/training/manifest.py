@@ -17,7 +17,7 @@ HIGHEST = 1 << 53
 # The keys without which a run cannot be followed, and their types.
 NEEDED: dict[str, type] = {"name": str, "run_dir": str, "nodes": list, "command": list, "transport": str}
 # These keys differ between any two runs; the words follow from the command, and the end is compared by its own rows.
-OF_ONE_RUN = ("name", "run_dir", "started", "asked_by", "first_attempt", "attempt", "words", "end")
+OF_ONE_RUN = ("name", "run_dir", "started", "asked_by", "first_attempt", "attempt", "words", "restart", "end")
 REQUESTED = "asked."
 # These keys must be equal in a repeated run.
 OF_A_REPEAT = (

@@ -44,14 +44,20 @@ def result(run: Fields, job: Fields, printed: Figures) -> dict[str, Any]:
         "job": job,
         "records": run["records"],
         "proof": _proof(run, job, printed, summaries),
+        "parameters": parameters(summaries),
     }
+
+
+def parameters(summaries: Iterable[Fields]) -> list[str]:
+    """Return the different checksums of the parameters with which the ranks ended."""
+    return sorted({str(each["parameters_sha256"]) for each in summaries if each.get("parameters_sha256")})
 
 
 def faults(
     run_result: Fields, summaries: Iterable[Fields], run_dir: str, *, prove: bool, fail_on_nan: bool
 ) -> list[str]:
     """Return the reasons why a run does not count, in sentences; a run on one node has no transport to check."""
-    checksums = sorted({str(each["parameters_sha256"]) for each in summaries if each.get("parameters_sha256")})
+    checksums = parameters(summaries)
     transport, why = run_result["proof"]["transport"], run_result["proof"]["why"]
     reasons = []
     if fail_on_nan and run_result["not_finite"]:

@@ -5,16 +5,20 @@
 from __future__ import annotations
 
 import glob
+import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...core import regular_file
 from ...errors import CollectionError, Refused
-from ..checkpoint import OutputFile, candidates, choose
+from ..checkpoint import OutputFile, candidates, choose, has_optimizer, step_of
 from ..manifest import number
 from . import saved_manifests
 from .checkpoint_faults import fault
+
+TRAINER_STATE = "trainer_state.json"
 
 
 def newest_checkpoint(name: str, folder: str, patterns: Sequence[str], required: bool) -> dict[str, Any]:
@@ -22,7 +26,7 @@ def newest_checkpoint(name: str, folder: str, patterns: Sequence[str], required:
 
     Without a complete checkpoint, the path is empty if none is required. ``has_files`` is whether there are outputs.
     ``left_out`` has a pattern for each file that the run did not have at its end: a checkpoint that the program had
-    removed by then, or a part of a copy that was killed.
+    removed by then, or a part of a copy that was killed. ``restart`` has what a verdict on the restart needs.
     """
     outputs = Path(folder)
     files, manifest = _files(outputs), _manifest(outputs)
@@ -36,9 +40,35 @@ def newest_checkpoint(name: str, folder: str, patterns: Sequence[str], required:
     except Refused as refusal:
         if required:
             raise
-        return {"path": "", "warnings": [str(refusal)], **facts}
+        return {"path": "", "warnings": [str(refusal)], **facts, "restart": {"path": ""}}
     warnings = [f"the checkpoint {path} is torn ({why}), so {choice.path} is used" for path, why in choice.torn]
-    return {"path": choice.path, "warnings": warnings, **facts}
+    chosen = next(file for file in found if file.path == choice.path)
+    restart = {**_content(outputs, chosen, current), "torn": [list(each) for each in choice.torn]}
+    return {"path": choice.path, "warnings": warnings, **facts, "restart": restart}
+
+
+def _content(outputs: Path, chosen: OutputFile, files: Sequence[OutputFile]) -> dict[str, Any]:
+    """Return the facts about a checkpoint from which a run starts: its step, if known, its files and its optimizer."""
+    inside = "" if chosen.path == "." else f"{chosen.path}/"
+    below = [file.path for file in files if chosen.format and file.path.startswith(inside)]
+    names = {*below, *([] if chosen.format else [chosen.path])}
+    return {
+        "path": chosen.path,
+        "modified": chosen.modified,
+        "step": _step_in(outputs / chosen.path) or step_of(chosen.path),
+        "optimizer": has_optimizer(chosen.format, names),
+        "files": saved_manifests.output_files(outputs, names),
+    }
+
+
+def _step_in(folder: Path) -> int | None:
+    """Return the step that Hugging Face's Trainer writes into its checkpoints; None without one."""
+    try:
+        state = regular_file.content(str(folder / TRAINER_STATE), saved_manifests.BLOCK)
+        step = number(json.loads(state)["global_step"])
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return None if step is None else int(step)
 
 
 def _manifest(outputs: Path) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def prepare(calls: NodeCalls, run: TrainingRun, library: str) -> Prepared:
     code, environment = _send_folder(calls, run) if o["folder"] else ({}, {})
     if run.requirements and o["backend"] == KUBERNETES:
         environment = _of_pods(calls, run, code)
-    resume = _send_outputs(calls, run) if run.resumed else ""
+    restart = _send_outputs(calls, run) if run.resumed else {}
     folders = [run.dir, *([run.outputs] if o["folder"] else []), *([run.recorders] if o["nccl"] else [])]
     copied = {"path": library, "dest": o["dir"], "store": run.archives, "folders": folders}
     on_all(calls, run.nodes, FOLDER, copied)
@@ -43,7 +43,8 @@ def prepare(calls: NodeCalls, run: TrainingRun, library: str) -> Prepared:
         port=_port(calls, run),
         code=code,
         lock=list(environment.get("lock") or []),
-        resume=resume,
+        resume=f"{run.outputs}/{restart['path']}" if restart.get("path") else "",
+        restart=restart,
         hcas=read_hcas(calls, run),
         data=run_data.send(calls, run, data),
     )
@@ -115,8 +116,8 @@ def pod_environments(run: TrainingRun, code: Mapping[str, Any]) -> str:
     return f"{o['dir']}/pod-environments/{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}"
 
 
-def _send_outputs(calls: NodeCalls, run: TrainingRun) -> str:
-    """Send the outputs of the resumed run to every node, as each rank reads the checkpoint, and return its path."""
+def _send_outputs(calls: NodeCalls, run: TrainingRun) -> dict[str, Any]:
+    """Send the outputs of the resumed run to every node, as each rank reads the checkpoint; return its facts."""
     o, kept = run.o, f"{run.o['results']}/{run.resumed}/outputs"
     if not o["folder"]:
         cause = f"training_resume is {run.resumed}, but the run has no training_folder"
@@ -128,11 +129,11 @@ def _send_outputs(calls: NodeCalls, run: TrainingRun) -> str:
     for warning in choice.get("warnings") or []:
         calls.show(str(warning))
     if not choice["has_files"]:
-        return ""
+        return dict(choice["restart"])
     copied = {"path": kept, "include": ["*"], "limit": o["outputs_limit"], "dest": run.outputs, "store": run.archives}
     # Their times say which checkpoint is the newest if this run ends before it writes one.
     on_all(calls, run.nodes, FOLDER, {**copied, "exclude": choice["left_out"], "once": True, "keep_times": True})
-    return f"{run.outputs}/{choice['path']}" if choice["path"] else ""
+    return dict(choice["restart"])
 
 
 def _install_tf_cnn(calls: NodeCalls, run: TrainingRun) -> None:

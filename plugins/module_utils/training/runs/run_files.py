@@ -62,6 +62,7 @@ def new_manifest(run: TrainingRun, prepared: Prepared, started: Launched, now: f
         "requirements": run.requirements or "",
         "resumed_from": run.resumed,
         "checkpoint": prepared.resume,
+        **({"restart": dict(prepared.restart)} if run.resumed else {}),
         "lock": list(prepared.lock),
         "image": o["kubernetes"].get("image", "") if o["backend"] == KUBERNETES else o["image"],
         "rank_0_on": started["launcher"] if o["backend"] == KUBERNETES else next(iter(run.nodes)),

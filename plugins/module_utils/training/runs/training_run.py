@@ -33,7 +33,8 @@ class Prepared:
     """The state of the nodes before a job starts.
 
     ``python`` is the interpreter of the ranks, ``lock`` the installed packages, ``resume`` the path of the checkpoint,
-    ``hcas`` has the RDMA devices of each node, and ``data`` the source, the checksum and the path of the data.
+    ``restart`` the facts about it, ``hcas`` has the RDMA devices of each node, and ``data`` the source, the checksum
+    and the path of the data.
     """
 
     python: str
@@ -41,6 +42,7 @@ class Prepared:
     code: Mapping[str, Any] = field(default_factory=dict)
     lock: Sequence[str] = ()
     resume: str = ""
+    restart: Mapping[str, Any] = field(default_factory=dict)
     hcas: Mapping[str, Any] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)
 

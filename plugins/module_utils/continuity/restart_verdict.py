@@ -1,0 +1,234 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The verdict on a run that was stopped and resumed: docs/continuity.md contains its rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from .breach_lists import LISTED
+from .limits import Breach
+from .restart_cost import cost_of, parts_of, repeated_s, save_s
+from .restart_facts import (
+    BROKEN,
+    DIED,
+    INCONCLUSIVE,
+    RESUMED,
+    RUNNING,
+    STOPPED,
+    Attempt,
+    Restart,
+    RestartLimits,
+    RestartVerdict,
+)
+from .restart_place import MOST_NAMED, Junction, Place
+
+# Clocks of nodes and of the controller may differ by this much.
+CLOCK_SECONDS = 5.0
+# The rate after a restart that is reported as slow, as a part of the rate before.
+SLOW = 0.9
+
+
+def judge(attempts: Sequence[Attempt], limits: RestartLimits) -> RestartVerdict:
+    """Return ``resumed``, ``broken`` or ``inconclusive`` on the attempts of a run in their order, with all reasons."""
+    judged, made = _judged(attempts, limits)
+    breaches = [*_run_breaches(attempts, limits), *chain.from_iterable(each.breaches() for each in judged)]
+    missing = [*_run_missing(attempts), *chain.from_iterable(each.missing() for each in judged)]
+    notes = [*_run_notes(attempts, limits), *chain.from_iterable(each.notes() for each in judged)]
+    return RestartVerdict(
+        verdict=BROKEN if breaches else INCONCLUSIVE if missing else RESUMED,
+        breaches=tuple(breaches[:LISTED]),
+        unproven=tuple(missing[:LISTED]),
+        notes=tuple(notes[:LISTED]),
+        restarts=tuple(each.restart() for each in judged),
+        cost=cost_of(made, [each.place.after for each in judged]),
+    )
+
+
+def _judged(attempts: Sequence[Attempt], limits: RestartLimits) -> tuple[list[_Judged], list[Attempt]]:
+    """Return the judgement of each restart, and the attempts that made steps, all with the numbers of the first one."""
+    given = [attempt for attempt in attempts if attempt.ranks]
+    made, judged = given[:1], []
+    for attempt in given[1:]:
+        judged.append(_Judged(made[-1], attempt, limits, from_zero=_is_from_zero(given)))
+        offset = judged[-1].place.offset
+        ranks = {rank: steps.shifted(offset) for rank, steps in attempt.ranks.items()} if offset else attempt.ranks
+        made.append(replace(attempt, ranks=ranks))
+    return judged, made
+
+
+def _is_from_zero(attempts: Sequence[Attempt]) -> bool:
+    """Return whether the program counts its steps from 0."""
+    first = attempts[0].ranks.values() if attempts else ()
+    return any(steps.step[0] == 0 for steps in first)
+
+
+def _run_breaches(attempts: Sequence[Attempt], limits: RestartLimits) -> Iterator[Breach]:
+    for attempt, following in zip(attempts, attempts[1:]):
+        yield from (
+            Breach("program", None, None, following.started, sentence)
+            for key, sentence in differences(attempt, following)
+            if key not in limits.accepted
+        )
+        if limits.is_planned and attempt.state != STOPPED:
+            cause = f"{attempt.name} was not stopped for the restart: {attempt.state or 'its end is unknown'}"
+            yield Breach("died", None, None, attempt.ended, _with(cause, attempt.cause))
+    for attempt in attempts:
+        if len(set(attempt.parameters)) > 1:
+            listed = ", ".join(sorted({one[:12] for one in attempt.parameters}))
+            sentence = f"the ranks of {attempt.name} ended with different parameters: {listed}"
+            yield Breach("parameters", None, None, attempt.ended, sentence)
+    if attempts and attempts[-1].state == DIED:
+        yield Breach("died", None, None, attempts[-1].ended, _with(f"{attempts[-1].name} died", attempts[-1].cause))
+
+
+def differences(attempt: Attempt, following: Attempt) -> Iterator[tuple[str, str]]:
+    """Yield each thing that two attempts must have in common and have not, with a sentence."""
+    for key in sorted({*attempt.program, *following.program}):
+        one, other = attempt.program.get(key, ""), following.program.get(key, "")
+        if one != other:
+            yield key, f"{key}: {one or '-'} in {attempt.name}, {other or '-'} in {following.name}"
+
+
+def _run_missing(attempts: Sequence[Attempt]) -> Iterator[str]:
+    if len(attempts) < 2:
+        yield "attempts: the run has only one whose manifest is known"
+    for attempt in attempts:
+        lacking = [str(rank) for rank in range(attempt.size) if rank not in attempt.ranks]
+        if not attempt.ranks and attempt is not attempts[-1] and attempt.state:
+            continue
+        if not attempt.ranks:
+            yield f"records: none of {attempt.name}"
+        elif lacking:
+            yield f"records: none of rank {', '.join(lacking[:MOST_NAMED])} in {attempt.name}"
+
+
+def _run_notes(attempts: Sequence[Attempt], limits: RestartLimits) -> Iterator[str]:
+    for attempt, following in zip(attempts, attempts[1:]):
+        for key, sentence in differences(attempt, following):
+            if key in limits.accepted:
+                yield f"accepted: {sentence}"
+        if not attempt.ranks:
+            yield f"{attempt.name} ended before its first step"
+    if attempts and attempts[-1].state in ("", RUNNING):
+        yield f"{attempts[-1].name} still trains, or was not followed to its end"
+
+
+class _Judged:
+    """The judgement of one restart."""
+
+    def __init__(self, before: Attempt, after: Attempt, limits: RestartLimits, *, from_zero: bool) -> None:
+        self._before, self._after, self._limits = before, after, limits
+        self._junction = Junction(before, after, limits, from_zero=from_zero)
+        self.place = self._junction.place()
+        self._losses = self._junction.losses(self.place.offset)
+
+    def breaches(self) -> Iterator[Breach]:
+        """Yield the breaches."""
+        yield from self.place.breaches
+        yield from self._checkpoint_breaches()
+        yield from self._step_breaches()
+        if self.place.breaches or self.place.after is None:
+            return
+        if self._junction.begins_again(self.place):
+            sentence = f"the losses of {self._after.name} are those of the first steps of {self._before.name}"
+            yield Breach("start", None, self._junction.first[0], None, sentence)
+        elif self._losses.has_diverged:
+            sentence = (
+                f"the first step of {self._after.name} has the loss that it had and the next ones differ by up to "
+                f"{self._losses.largest:.2g}: the state of the optimizer was lost"
+            )
+            yield Breach("optimizer", None, self._junction.first[0], None, sentence)
+
+    def _checkpoint_breaches(self) -> Iterator[Breach]:
+        given = self._after.checkpoint
+        if given is None:
+            return
+        at, step = self._after.started, given.step
+        if given.fault:
+            yield Breach("checkpoint", None, step, at, f"the checkpoint {given.path}: {given.fault}")
+        if given.newer:
+            sentence = f"{self._after.name} was given {given.path}, older than {', '.join(given.newer)}"
+            yield Breach("older", None, step, at, sentence)
+        if given.has_optimizer is False:
+            sentence = f"the checkpoint {given.path} has no state of the optimizer"
+            yield Breach("optimizer", None, step, at, sentence)
+
+    def _step_breaches(self) -> Iterator[Breach]:
+        after = self._after
+        for rank, steps in after.ranks.items():
+            for first, last in list(steps.holes())[:1]:
+                sentence = f"rank {rank} skipped steps {first} to {last} in {after.name}"
+                yield Breach("skipped", rank, first, None, sentence)
+            if steps.repeated:
+                sentence = f"rank {rank} made step {steps.repeated[0]} twice in {after.name}"
+                yield Breach("repeated", rank, steps.repeated[0], None, sentence)
+        started = after.started
+        late = [] if started is None else [one.at(-1) - started for one in self._before.ranks.values()]
+        if max(late, default=0.0) > CLOCK_SECONDS:
+            sentence = f"{self._before.name} made steps until {max(late):.0f} s after the start of {after.name}"
+            yield Breach("overlap", None, None, started, sentence)
+
+    def missing(self) -> Iterator[str]:
+        """Yield the missing evidence."""
+        yield from self.place.missing
+        if self._after.checkpoint is None:
+            yield f"checkpoint: the manifest of {self._after.name} does not have the one with which it started"
+        if self.place.after is None:
+            return
+        short = [f"{rank} at {one.last}" for rank, one in self._before.ranks.items() if one.last < self.place.after]
+        if short:
+            ends = f"end before step {self.place.after}, after which {self._after.name} went on"
+            yield f"records: those of {self._before.name} {ends}: rank {', '.join(short[:MOST_NAMED])}"
+
+    def notes(self) -> Iterator[str]:
+        """Yield facts that do not change the verdict."""
+        yield from self.place.notes
+        given = self._after.checkpoint
+        if given is not None and given.torn:
+            yield f"torn, so an earlier checkpoint was used: {', '.join(given.torn)}"
+        if self.place.breaches:
+            return
+        outside = self._junction.outside(self.place)
+        if outside:
+            yield outside
+        pace = [each.interval() for each in (self._before.ranks.get(0), self._after.ranks.get(0)) if each]
+        if len(pace) > 1 and pace[0] and pace[1] and pace[0] / pace[1] < SLOW:
+            yield f"slower: {self._after.name} needs {pace[1]:.3g} s for a step, {self._before.name} {pace[0]:.3g} s"
+
+    def restart(self) -> Restart:
+        """Return the restart with its times."""
+        before, after, place = self._before, self._after, self.place
+        last = self._junction.last
+        return Restart(
+            before=before.name,
+            after=after.name,
+            checkpoint=after.checkpoint.path if after.checkpoint else "",
+            checkpoint_step=self._junction.checkpoint_step,
+            last_step=last,
+            first_step=None if place.after is None else place.after + 1,
+            repeated_steps=0 if place.after is None else max(0, last - place.after),
+            losses=self._losses_text(place, last),
+            parts=parts_of(before, after),
+            save_s=save_s(before),
+            repeated_s=None if place.after is None else repeated_s(before, place.after),
+            waited_s=before.waited_s,
+        )
+
+    def _losses_text(self, place: Place, last: int) -> str:
+        """Return how the losses of repeated steps compare."""
+        found, tolerance = self._losses, self._limits.loss_tolerance
+        if place.after is None or last <= place.after:
+            return "no step was repeated"
+        if not found.compared:
+            return "not comparable: the records of repeated steps have no losses"
+        if found.differing:
+            share = f"{found.differing} of {found.compared}"
+            return f"not comparable: {share} losses of repeated steps differ by up to {found.largest:.2g}"
+        return f"equal within {tolerance:g}: {found.compared} losses of repeated steps"
+
+
+def _with(sentence: str, cause: str) -> str:
+    return f"{sentence}: {cause}" if cause else sentence

@@ -1,0 +1,393 @@
+"""The verdict on resumed runs: random runs, and the result that docs/continuity.md gives for each change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plugins.module_utils.continuity.restart_facts import Attempt, GivenCheckpoint, Part, RestartLimits, RestartVerdict
+from plugins.module_utils.continuity.restart_steps import read_steps
+from plugins.module_utils.continuity.restart_verdict import judge
+
+PROGRAM = {"code": "c0de", "data": "da7a", "packages": "9ac4", "command": "python train.py {resume}", "ranks": "2"}
+BEGAN, DOWN = 1000.0, 60.0
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that was stopped after ``last`` steps, and that goes on after ``saved`` ones; it ends at ``end``."""
+
+    ranks: int
+    saved: int
+    last: int
+    end: int
+    stride: int = 1
+    seconds: float = 0.5
+    seed: int = 1
+
+    def loss(self, rank: int, step: int) -> float:
+        """Return the loss of a step, which falls with some noise."""
+        return 2.0 / (1 + 0.05 * step) + Random(f"{self.seed} {rank} {step}").random() / 5
+
+    def records(self, begin: int, end: int, began: float) -> list[dict[str, Any]]:
+        """Return what the ranks record from the step after ``begin`` to the step ``end``."""
+        return list(self._records(begin, end, began))
+
+    def _records(self, begin: int, end: int, began: float) -> Iterator[dict[str, Any]]:
+        for step in range(begin + 1, end + 1):
+            if step % self.stride == 0:
+                at = began + (step - begin) * self.seconds
+                for rank in range(self.ranks):
+                    written = {"t": at, "seen": at + 0.2, "rank": rank, "step": step, "stride": self.stride}
+                    yield {**written, "phase": "train", "loss": self.loss(rank, step)}
+
+    @property
+    def first_records(self) -> list[dict[str, Any]]:
+        return self.records(0, self.last, BEGAN)
+
+    @property
+    def restarted(self) -> float:
+        return BEGAN + self.last * self.seconds + DOWN
+
+    @property
+    def second_records(self) -> list[dict[str, Any]]:
+        return self.records(self.saved, self.end, self.restarted)
+
+    def attempts(self) -> list[Attempt]:
+        program = {**PROGRAM, "ranks": str(self.ranks)}
+        given = GivenCheckpoint(f"step{self.saved}.pt", self.saved)
+        stopped = BEGAN + self.last * self.seconds + 2
+        one = Attempt("one", program, read_steps(self.first_records), self.ranks, "stopped", "", BEGAN - 5, stopped)
+        times = {"started": self.restarted - 8, "ended": self.restarted + 9999}
+        ranks = read_steps(self.second_records)
+        return [one, Attempt("two", program, ranks, self.ranks, "finished", checkpoint=given, **times)]
+
+
+RUNS = st.builds(
+    lambda ranks, saved, repeated, more, seed: Run(ranks, saved, saved + repeated, saved + repeated + more, seed=seed),
+    ranks=st.integers(1, 4),
+    saved=st.integers(6, 60),
+    repeated=st.integers(0, 30),
+    more=st.integers(1, 30),
+    seed=st.integers(0, 1000),
+)
+
+
+def verdict(attempts: list[Attempt], **limits: Any) -> RestartVerdict:
+    return judge(attempts, RestartLimits(**limits))
+
+
+def kinds(found: RestartVerdict) -> set[str]:
+    return {breach.kind for breach in found.breaches}
+
+
+def again(run: Run, records: list[dict[str, Any]], **more: Any) -> list[Attempt]:
+    """Return the attempts, the second one with other records or other facts."""
+    one, two = run.attempts()
+    return [one, replace(two, ranks=read_steps(records), **more)]
+
+
+@settings(max_examples=150, deadline=None)
+@given(run=RUNS)
+def test_a_correct_restart_is_resumed_with_its_cost(run: Run) -> None:
+    found = verdict(run.attempts())
+
+    assert found.verdict == "resumed", (found.breaches, found.unproven)
+    restart, repeated = found.restarts[0], run.last - run.saved
+    places = restart.checkpoint_step, restart.last_step, restart.first_step, restart.repeated_steps
+    assert places == (run.saved, run.last, run.saved + 1, repeated)
+    assert restart.losses.startswith("equal within" if repeated else "no step was repeated")
+    assert restart.repeated_s == pytest.approx(repeated * run.seconds)
+    hole = run.restarted + run.seconds - (BEGAN + run.last * run.seconds)
+    assert sum(part.seconds for part in restart.parts) == pytest.approx(hole)
+    assert found.cost is not None and found.cost.down_s == pytest.approx(hole)
+    # The time of each step that counts, without that before the first record of an attempt.
+    productive = (run.end - 2) * run.seconds
+    lifetime = hole + (run.last - 1 + run.end - run.saved - 1) * run.seconds
+    assert found.cost.goodput == pytest.approx(productive / lifetime, abs=1e-6)
+
+
+def _skipped(run: Run, rng: Random) -> list[Attempt]:
+    """The program goes on some steps after the checkpoint, or loses a step later."""
+    gone = run.saved + 1 if rng.random() < 0.5 or run.end < run.saved + 3 else rng.randint(run.saved + 2, run.end - 1)
+    return again(run, [record for record in run.second_records if record["step"] != gone])
+
+
+def _from_start(run: Run, _rng: Random) -> list[Attempt]:
+    return again(run, run.records(0, run.end, run.restarted))
+
+
+def _older(run: Run, rng: Random) -> list[Attempt]:
+    return again(run, run.records(rng.randint(2, run.saved - 1), run.end, run.restarted))
+
+
+def _other_thing(run: Run, rng: Random) -> list[Attempt]:
+    one, two = run.attempts()
+    return [one, replace(two, program={**two.program, rng.choice(sorted(two.program)): "other"})]
+
+
+def _checkpoint(**more: Any) -> Callable[[Run, Random], list[Attempt]]:
+    def changed(run: Run, _rng: Random) -> list[Attempt]:
+        one, two = run.attempts()
+        return [one, replace(two, checkpoint=replace(two.checkpoint, **more))]  # type: ignore[type-var]
+
+    return changed
+
+
+def _one_rank_later(run: Run, _rng: Random) -> list[Attempt]:
+    records = [record for record in run.second_records if (record["rank"], record["step"]) != (0, run.saved + 1)]
+    return again(run, records)
+
+
+def _twice(run: Run, rng: Random) -> list[Attempt]:
+    made = rng.choice(run.second_records)
+    return again(run, [*run.second_records, {**made, "t": made["t"] + 0.1, "seen": made["seen"] + 0.1}])
+
+
+def _at_once(run: Run, rng: Random) -> list[Attempt]:
+    one, two = run.attempts()
+    return [one, replace(two, started=BEGAN + run.last * run.seconds - rng.uniform(6, 60))]
+
+
+def _died(run: Run, _rng: Random) -> list[Attempt]:
+    one, two = run.attempts()
+    return [one, replace(two, state="died", cause="rank 1 was ended by signal 9")]
+
+
+def _parameters(run: Run, _rng: Random) -> list[Attempt]:
+    one, two = run.attempts()
+    return [one, replace(two, parameters=("aa", "bb"))]
+
+
+BROKEN: dict[str, tuple[Callable[[Run, Random], list[Attempt]], str]] = {
+    "skipped step": (_skipped, "skipped"),
+    "from the start": (_from_start, "start"),
+    "older checkpoint loaded": (_older, "older"),
+    "older checkpoint given": (_checkpoint(newer=("step99.pt",)), "older"),
+    "changed file of the checkpoint": (_checkpoint(fault="step6.pt was changed after the end of one"), "checkpoint"),
+    "no file of the optimizer": (_checkpoint(has_optimizer=False), "optimizer"),
+    "changed code, data, packages, command or size": (_other_thing, "program"),
+    "step made twice": (_twice, "repeated"),
+    "two attempts at once": (_at_once, "overlap"),
+    "died afterwards": (_died, "died"),
+    "different parameters": (_parameters, "parameters"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(BROKEN))
+@settings(max_examples=60, deadline=None)
+@given(run=RUNS, seed=st.integers(0, 10_000))
+def test_each_wrong_restart_is_broken_with_its_cause(name: str, run: Run, seed: int) -> None:
+    change, kind = BROKEN[name]
+
+    found = verdict(change(run, Random(seed)))
+
+    assert found.verdict == "broken" and kind in kinds(found), (found.breaches, found.unproven)
+
+
+@settings(max_examples=40, deadline=None)
+@given(run=RUNS.filter(lambda run: run.ranks > 1))
+def test_ranks_that_begin_at_different_steps_are_broken(run: Run) -> None:
+    assert "ranks" in kinds(verdict(_one_rank_later(run, Random(1))))
+
+
+def _losses(run: Run, change: Callable[[int, float], float]) -> list[Attempt]:
+    made = run.second_records
+    return again(run, [{**each, "loss": change(each["step"] - run.saved, each["loss"])} for each in made])
+
+
+REPEATING = RUNS.filter(lambda run: run.last - run.saved >= 4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(run=REPEATING, seed=st.integers(0, 10_000))
+def test_losses_of_other_data_are_reported_as_not_comparable(run: Run, seed: int) -> None:
+    """Data in another order changes the loss of the first repeated step too."""
+    rng = Random(seed)
+
+    found = verdict(_losses(run, lambda _number, loss: loss * (1.01 + rng.random() / 100)))
+
+    assert found.verdict == "resumed" and found.restarts[0].losses.startswith("not comparable: "), found
+
+
+@settings(max_examples=60, deadline=None)
+@given(run=REPEATING, seed=st.integers(0, 10_000))
+def test_losses_that_diverge_after_the_first_step_are_a_lost_optimizer(run: Run, seed: int) -> None:
+    """The loss of the first step depends on the weights and the data, that of the next one on the optimizer too."""
+    rng = Random(seed)
+
+    found = verdict(_losses(run, lambda number, loss: loss * (1.0 if number == 1 else 1.01 + rng.random() / 100)))
+
+    assert kinds(found) == {"optimizer"}, found
+
+
+@settings(max_examples=60, deadline=None)
+@given(run=RUNS.filter(lambda run: run.end - run.saved >= 4))
+def test_losses_of_the_first_steps_are_a_start_without_the_checkpoint(run: Run) -> None:
+    """The numbers go on after the checkpoint, but the weights are new."""
+    began = [{**each, "loss": run.loss(each["rank"], each["step"] - run.saved)} for each in run.second_records]
+
+    found = verdict(again(run, began))
+
+    assert kinds(found) == {"start"}, found
+
+
+@settings(max_examples=60, deadline=None)
+@given(run=REPEATING, of_recorder=st.booleans())
+def test_records_that_count_from_one_again_are_placed_by_their_losses(run: Run, of_recorder: bool) -> None:
+    """The steps of an unchanged script are counted from the start of its process."""
+    source = {"by": "optimizer SGD"} if of_recorder else {}
+    counted = [{**each, **source, "step": each["step"] - run.saved} for each in run.second_records]
+
+    found = verdict(again(run, counted))
+
+    assert found.verdict == "resumed" and found.restarts[0].first_step == run.saved + 1, found
+    assert any("count from 1 again" in note for note in found.notes)
+
+
+def test_counted_steps_without_losses_are_inconclusive() -> None:
+    run = Run(2, 20, 25, 40)
+    counted = [
+        {**each, "by": "optimizer SGD", "step": each["step"] - run.saved, "loss": None} for each in run.second_records
+    ]
+
+    found = verdict(again(run, counted))
+
+    assert found.verdict == "inconclusive" and "counted from its start" in found.unproven[0]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"checkpoint": None}, "the manifest of two does not have the one with which it started"),
+        ({"ranks": {}}, "records: none of two"),
+        ({"size": 3}, "records: none of rank 2 in two"),
+    ],
+)
+def test_missing_facts_make_the_verdict_inconclusive(more: dict[str, Any], words: str) -> None:
+    one, two = Run(2, 20, 25, 40).attempts()
+
+    found = verdict([one, replace(two, **more)])
+
+    assert found.verdict == "inconclusive" and words in " ".join(found.unproven), found
+
+
+def test_unread_last_records_of_the_stopped_attempt_are_inconclusive() -> None:
+    run = Run(2, 20, 25, 40)
+    one, two = run.attempts()
+    unread = [each for each in run.first_records if each["rank"] == 0 or each["step"] < 18]
+
+    found = verdict([replace(one, ranks=read_steps(unread)), two])
+
+    assert found.verdict == "inconclusive" and "end before step 20" in " ".join(found.unproven), found
+
+
+@settings(max_examples=60, deadline=None)
+@given(saved=st.integers(10, 60), repeated=st.integers(10, 30))
+def test_records_of_every_tenth_step_contain_the_first_step(saved: int, repeated: int) -> None:
+    run = Run(2, saved, saved + repeated, saved + repeated + 30, stride=10)
+
+    assert verdict(run.attempts()).verdict == "resumed"
+    early = run.records(saved - 10, run.end, run.restarted)
+    assert kinds(verdict(again(run, early))) == {"older"} if saved >= 20 else True
+
+
+def test_a_program_that_counts_from_zero_is_resumed() -> None:
+    run = Run(2, 20, 25, 40)
+    zero = [{**each, "step": each["step"] - 1} for each in run.first_records]
+    later = [{**each, "step": each["step"] - 1} for each in run.second_records]
+
+    one, two = again(run, later)
+
+    assert verdict([replace(one, ranks=read_steps(zero)), two]).verdict == "resumed"
+
+
+@pytest.mark.parametrize("has_losses", [True, False])
+def test_records_of_each_micro_step_need_equal_losses(has_losses: bool) -> None:
+    """With accumulated gradients, the checkpoint counts steps and the records count parts of them."""
+    run = Run(2, 20, 30, 40)
+    records = [{**each, "loss": each["loss"] if has_losses else None} for each in run.second_records]
+
+    found = verdict(again(run, records, checkpoint=GivenCheckpoint("step5.pt", 5)))
+
+    assert found.verdict == ("resumed" if has_losses else "inconclusive"), found
+
+
+def test_an_unknown_checkpoint_step_needs_equal_losses() -> None:
+    run, unknown = Run(2, 20, 30, 40), GivenCheckpoint("last.pt")
+    without = [{**each, "loss": None} for each in run.second_records]
+
+    assert verdict(again(run, run.second_records, checkpoint=unknown)).verdict == "resumed"
+    assert verdict(again(run, without, checkpoint=unknown)).verdict == "inconclusive"
+
+
+def test_an_accepted_change_is_reported_and_not_broken() -> None:
+    one, two = Run(2, 20, 25, 40).attempts()
+    smaller = replace(two, program={**two.program, "ranks": "1"})
+
+    assert kinds(verdict([one, smaller])) == {"program"}
+    found = verdict([one, smaller], accepted=frozenset({"ranks"}))
+    assert found.verdict == "resumed" and found.notes == ("accepted: ranks: 2 in one, 1 in two",)
+
+
+def test_a_planned_restart_requires_that_the_attempt_was_stopped() -> None:
+    one, two = Run(2, 20, 25, 40).attempts()
+    died = replace(one, state="died", cause="rank 1 was ended by signal 9")
+
+    assert verdict([died, two]).verdict == "resumed"
+    assert kinds(verdict([died, two], is_planned=True)) == {"died"}
+
+
+def test_parts_of_the_time_between_attempts_add_up_to_the_hole() -> None:
+    run = Run(2, 20, 25, 40)
+    one, two = run.attempts()
+    down = (Part("shut down", 20.0), Part("hosts", 20.0), Part("boot", two.started - one.ended - 40.0))  # type: ignore[operator]
+
+    found = verdict([replace(one, down=down, waited_s=7.0), two])
+
+    restart = found.restarts[0]
+    assert [part.name for part in restart.parts] == ["stop", "shut down", "hosts", "boot", "start and restore"]
+    assert found.cost is not None
+    assert sum(part.seconds for part in restart.parts) == pytest.approx(found.cost.down_s) and restart.waited_s == 7.0
+
+
+def test_marked_checkpoints_are_saves_and_not_productive() -> None:
+    run = Run(1, 20, 25, 40)
+    mark = {"rank": 0, "step": 20, "phase": "checkpoint", "loss": None}
+    at = BEGAN + 20 * run.seconds
+    marks = [{**mark, "t": at + 0.1, "mark": "begin"}, {**mark, "t": at + 0.4, "mark": "end"}]
+    one, two = run.attempts()
+
+    found = verdict([replace(one, ranks=read_steps([*run.first_records, *marks])), two])
+
+    assert found.cost is not None and found.restarts[0].save_s == pytest.approx(0.3)
+    assert found.cost.save_s == pytest.approx(0.3)
+
+
+def test_a_third_attempt_is_judged_against_the_second() -> None:
+    run = Run(2, 20, 25, 40)
+    one, two = run.attempts()
+    began = run.restarted + 100
+    ranks = read_steps(run.records(35, 60, began))
+    three = replace(two, name="three", ranks=ranks, started=began - 5, checkpoint=GivenCheckpoint("step35.pt", 35))
+    empty = replace(three, name="early", ranks={}, state="died")
+
+    found = verdict([one, two, empty, three])
+
+    assert found.verdict == "resumed" and "early ended before its first step" in found.notes, found
+    assert [restart.repeated_steps for restart in found.restarts] == [5, 5]
+
+
+def test_records_that_are_read_twice_count_once() -> None:
+    run = Run(2, 20, 25, 40)
+    read_again = [{**each, "seen": each["seen"] + 500} for each in run.second_records]
+
+    first, twice = verdict(run.attempts()), verdict(again(run, [*run.second_records, *read_again]))
+
+    assert first == twice
