@@ -19,6 +19,7 @@ from typing import Any
 from ..module_utils import runner
 from ..module_utils.core.child_environment import without_account
 from ..module_utils.pages.followed_job import follow_records
+from ..module_utils.pages.restart_section import judge_restart
 from ..module_utils.training.reports.known_runs import list_runs
 from ..module_utils.training.reports.last_metrics import last_metrics
 from ..module_utils.training.reports.outputs import copy_growing_outputs, copy_outputs
@@ -49,6 +50,7 @@ FUNCTIONS: dict[str, Callable[..., Result]] = {
         copy_growing_outputs,
         copy_outputs,
         data_checksum,
+        judge_restart,
         keep_code,
         last_metrics,
         list_runs,

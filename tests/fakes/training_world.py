@@ -79,6 +79,7 @@ class TrainingWorld(MortalWorld):
         self.usual: dict[str, float] = {}
         self.gpudirect: bool | None = None
         self.waits: list[str] = []
+        self.breaches: list[dict[str, Any]] = []
 
     @property
     def site(self) -> TrainingSite:
@@ -203,6 +204,10 @@ class TrainingWorld(MortalWorld):
 
     def _data_checksum(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         return {"sha256": options["expected"] or "cd" * 32, "file": ""}
+
+    def _judge_restart(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        verdict = "broken" if self.breaches else "resumed"
+        return {"verdict": verdict, "lines": [f"{options['name']}: {verdict}"], "breaches": self.breaches}
 
     def _newest_checkpoint(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         has_outputs = self.has_outputs and str(options["folder"]) in self.outputs_at

@@ -53,6 +53,7 @@ IMPURE = (
     *("guests/file_ownership", "guests/signing_key", "hosts/rollback/ways"),
     *(
         "pages/followed_job",
+        "pages/restart_section",
         "pages/training_page",
         "pages/written_report",
         "site/discovery/site_reader",

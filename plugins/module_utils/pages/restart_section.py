@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from ..training.reports import saved_attempts
 from . import escaping
 from .escaping import html as escape
 from .scaling_plot import STEPS, PlotBand, PlotLine, plot
@@ -19,6 +21,12 @@ Judged = Mapping[str, Any]
 def title(run: Judged) -> str:
     """Return the title of the section."""
     return f"Restarts of {run['attempts'][0] if run['attempts'] else run['name']}: {run['verdict']}"
+
+
+def judge_restart(results: str, name: str) -> dict[str, Any]:
+    """Return the verdict on a run that has resumed another one, as lines, and its breaches."""
+    run = saved_attempts.run_by_name(Path(results), name).content()
+    return {"verdict": run["verdict"], "lines": list(lines(run)), "breaches": run["breaches"]}
 
 
 def lines(run: Judged) -> Iterator[str]:

@@ -194,8 +194,24 @@ def judge(
         raise TrainingFailed(" ".join(judged["faults"]))
     p.say(str(judged["summary"]))
     not_finite = str(judged["result"]["not_finite"])
-    warned = {"warnings": [f"The training run {run.name} finished, {not_finite}."]} if not_finite else {}
-    return {"run": run.name, "changed": True, "result": judged["result"], "msg": judged["summary"], **warned}
+    warnings = [f"The training run {run.name} finished, {not_finite}."] if not_finite else []
+    resumed = str(started.manifest.get("resumed_from") or "")
+    warnings += _restart_warnings(p, site, run, resumed) if resumed else []
+    more = {"warnings": warnings} if warnings else {}
+    return {"run": run.name, "changed": True, "result": judged["result"], "msg": judged["summary"], **more}
+
+
+def _restart_warnings(p: Program, site: TrainingSite, run: TrainingRun, resumed: str) -> list[str]:
+    """Show the verdict on the restart of a run, and return a warning if it is broken."""
+    found = p.ensure(lambda: run_files.judge_restart(site.calls, run))
+    for line in found["lines"]:
+        p.say(str(line))
+    causes = "; ".join(str(breach["detail"]) for breach in found["breaches"])
+    return (
+        [f"The training run {run.name} did not go on where the checkpoint of {resumed} ends: {causes}."]
+        if causes
+        else []
+    )
 
 
 def planned(run: TrainingRun) -> str:

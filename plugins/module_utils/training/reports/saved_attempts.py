@@ -16,6 +16,7 @@ from ...continuity.restart_steps import RankSteps, Saved, read_steps
 from ...continuity.restart_verdict import judge
 from ...core.json_values import mapping
 from .. import attempts, restart_curve
+from ..manifest import FILE
 from . import saved_manifests
 
 MOST_OF_A_LINE = 1 << 16
@@ -45,6 +46,16 @@ def resumed_runs(results: Path, names: str, limits: RestartLimits) -> Iterator[J
     for name in attempts.last_attempts(manifests):
         if fnmatchcase(name, names):
             yield judged_run(results, name, limits, manifests)
+
+
+def run_by_name(results: Path, name: str) -> JudgedRun:
+    """Return a run with its verdict, by the limits that apply without options."""
+    manifests: dict[str, Mapping[str, Any]] = {}
+    each = name
+    while each and each not in manifests and (results / each / FILE).exists():
+        manifests[each] = saved_manifests.read(results / each)
+        each = str(manifests[each].get("resumed_from") or "")
+    return judged_run(results, name, RestartLimits(), manifests)
 
 
 def judged_run(

@@ -258,6 +258,11 @@ def judge(calls: NodeCalls, run: TrainingRun, seen: Mapping[str, Any], records: 
     return {"result": judged, "faults": faults, "summary": result.summary(judged)}
 
 
+def judge_restart(calls: NodeCalls, run: TrainingRun) -> Result:
+    """Return the verdict on the restart of a run that resumed another one."""
+    return required(calls.here("judge_restart", {"results": run.o["results"], "name": run.name}))
+
+
 def _write_result(calls: NodeCalls, run: TrainingRun, judged: Mapping[str, Any]) -> None:
     text = json.dumps(judged, indent=4, sort_keys=True)
     required(calls.here("write_private", {"folder": run.o["results"], "files": {f"{run.name}.json": text}}))
