@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Where an attempt of a run goes on, compared with the checkpoint that it was given and with the attempt before."""
+"""The step at which an attempt of a run goes on, compared with the checkpoint that it was given and with the attempt before."""
 
 from __future__ import annotations
 
@@ -123,13 +123,13 @@ class Junction:
 
     def begins_again(self, place: Place) -> bool:
         """Return whether the losses are those of the first steps of the run, although the numbers go on."""
-        begun = []
+        first_losses = []
         for rank in self.ranks:
             before, after = self.before.ranks[rank], self.after.ranks[rank]
             if before.first[0] > 1 or after.step[0] == before.step[0]:
                 return False
-            begun.append(compared(before, after, before.step[0] - after.step[0], self._limits.loss_tolerance))
-        return together(begun).confirms and not self.losses(place.offset).confirms
+            first_losses.append(compared(before, after, before.step[0] - after.step[0], self._limits.loss_tolerance))
+        return together(first_losses).confirms and not self.losses(place.offset).confirms
 
     def outside(self, place: Place) -> str:
         """Return a sentence about a rank whose first losses leave the range of the steps before; empty without one."""

@@ -16,7 +16,7 @@ from .limits import HIGHEST, MOST_RANKS, TRAIN, number
 CHECKPOINT = "checkpoint"
 # Fewer equal losses can be a coincidence.
 ENOUGH_LOSSES = 3
-# A lost optimizer shows in this many steps after the first one, whose loss depends on the weights alone.
+# A lost optimizer shows in this many steps after the first one, whose loss depends only on the weights.
 LATER_STEPS = 5
 
 

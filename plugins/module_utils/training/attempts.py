@@ -55,7 +55,7 @@ def attempt(manifest: Manifest, before: Manifest | None, ranks: Mapping[int, Ran
 
 def program(manifest: Manifest) -> dict[str, str]:
     """Return a text for each thing that all attempts of a run have in common; variables are hashes."""
-    code, asked = mapping(manifest.get("code")), mapping(manifest.get("asked"))
+    code, requested = mapping(manifest.get("code")), mapping(manifest.get("asked"))
     # The options of the benchmarks in an inventory do not belong to a program of the user.
     benchmark = [] if manifest.get("command") else [manifest[key] for key in OF_BENCHMARKS if manifest.get(key)]
     texts = {
@@ -67,7 +67,9 @@ def program(manifest: Manifest) -> dict[str, str]:
         "stack": manifest.get("stack"),
         "command": _words(manifest.get("command")),
         "benchmark": _words(benchmark),
-        "variables": ", ".join(f"{key}={value}" for key, value in sorted(mapping(asked.get("environment")).items())),
+        "variables": ", ".join(
+            f"{key}={value}" for key, value in sorted(mapping(requested.get("environment")).items())
+        ),
         "ranks": str(_size(manifest)),
     }
     return {key: str(text or "") for key, text in texts.items()}

@@ -116,7 +116,7 @@ CHECKSUM = ".sha256"
 _NUMBER = re.compile(r"\d+")
 # The step in a name, such as those of Trainer, Megatron, DeepSpeed and Lightning; other numbers may be epochs.
 _STEP = re.compile(r"(?:^|[^a-z])(?:(?:global[-_]?)?step|iter(?:ation)?)[-_=]?(\d{1,15})(?!\d)|^checkpoint-(\d{1,15})$")
-# The formats whose optimizer has files of its own, and the names of these.
+# The formats whose optimizer has separate files, and the names of these.
 WITH_OPTIMIZER = ("Hugging Face's Trainer", "accelerate's `save_state`")
 _OPTIMIZER = re.compile(r"(?:^|/)optimizer|optim_states|(?:^|/)pytorch_model_fsdp")
 

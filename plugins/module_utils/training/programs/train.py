@@ -207,11 +207,8 @@ def _restart_warnings(p: Program, site: TrainingSite, run: TrainingRun, resumed:
     for line in found["lines"]:
         p.say(str(line))
     causes = "; ".join(str(breach["detail"]) for breach in found["breaches"])
-    return (
-        [f"The training run {run.name} did not go on where the checkpoint of {resumed} ends: {causes}."]
-        if causes
-        else []
-    )
+    warning = f"The training run {run.name} did not go on where the checkpoint of {resumed} ends: {causes}."
+    return [warning] if causes else []
 
 
 def planned(run: TrainingRun) -> str:

@@ -87,7 +87,7 @@ def _parameters(path: Path) -> list[str]:
 
 
 def _records(folder: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield the records of a run: each controller that followed it has read all of them into a file of its own."""
+    """Yield the records of a run: each controller that followed it has read all of them into a separate file."""
     paths = sorted(folder.glob("watch-*/records.jsonl*"))
     for path in (path for path in paths if path.name in ("records.jsonl", "records.jsonl.before")):
         if path.is_file() and not path.is_symlink():

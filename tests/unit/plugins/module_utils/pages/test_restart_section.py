@@ -85,7 +85,7 @@ def test_a_tolerance_that_is_not_a_share_is_refused(given: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize("content", [5, [], "x", {"path": 7, "files": [1], "torn": [2, []], "step": "x"}])
-def test_damaged_facts_of_a_checkpoint_are_no_reason_to_fail(given: dict[str, Any], content: Any) -> None:
+def test_the_report_is_written_despite_damaged_checkpoint_facts(given: dict[str, Any], content: Any) -> None:
     change(given, "two", restart=content)
 
     assert carry_out("report", **given)["changed"]
