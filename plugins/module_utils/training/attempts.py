@@ -55,7 +55,8 @@ def attempt(manifest: Manifest, before: Manifest | None, ranks: Mapping[int, Ran
 
 def program(manifest: Manifest) -> dict[str, str]:
     """Return a text for each thing that all attempts of a run have in common; variables are hashes."""
-    code, requested = mapping(manifest.get("code")), mapping(manifest.get("asked"))
+    code = mapping(manifest.get("code"))
+    variables = mapping(mapping(manifest.get("asked")).get("environment"))
     # The options of the benchmarks in an inventory do not belong to a program of the user.
     benchmark = [] if manifest.get("command") else [manifest[key] for key in OF_BENCHMARKS if manifest.get(key)]
     texts = {
@@ -67,9 +68,7 @@ def program(manifest: Manifest) -> dict[str, str]:
         "stack": manifest.get("stack"),
         "command": _words(manifest.get("command")),
         "benchmark": _words(benchmark),
-        "variables": ", ".join(
-            f"{key}={value}" for key, value in sorted(mapping(requested.get("environment")).items())
-        ),
+        "variables": ", ".join(f"{key}={value}" for key, value in sorted(variables.items())),
         "ranks": str(_size(manifest)),
     }
     return {key: str(text or "") for key, text in texts.items()}
