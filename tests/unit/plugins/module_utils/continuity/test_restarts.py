@@ -262,6 +262,32 @@ def test_counted_steps_without_losses_are_inconclusive() -> None:
     assert found.verdict == "inconclusive" and "counted from its start" in found.unproven[0]
 
 
+@pytest.mark.parametrize(("by", "result"), [({"by": "optimizer SGD"}, "inconclusive"), ({}, "broken")])
+def test_losses_that_never_change_confirm_no_place(by: dict[str, str], result: str) -> None:
+    """Only a script that counts its steps itself says with them where it began."""
+    run = Run(2, 20, 25, 40)
+    one, two = run.attempts()
+    first = [{**each, **by, "loss": 1.0} for each in run.first_records]
+    second = [{**each, **by, "loss": 1.0, "step": each["step"] - run.saved} for each in run.second_records]
+
+    found = verdict([replace(one, ranks=read_steps(first)), replace(two, ranks=read_steps(second))])
+
+    assert found.verdict == result and kinds(found) <= {"start"}, found
+
+
+def test_an_attempt_after_one_that_counted_from_one_again_is_placed() -> None:
+    run = Run(2, 20, 25, 40)
+    counted = [{**each, "by": "optimizer SGD", "step": each["step"] - run.saved} for each in run.second_records]
+    one, two = again(run, counted)
+    began = run.restarted + 100
+    third = [{**each, "by": "optimizer SGD", "step": each["step"] - 35} for each in run.records(35, 60, began)]
+    more = {"started": began - 5, "checkpoint": GivenCheckpoint("step35.pt", 35)}
+
+    found = verdict([one, two, replace(two, name="three", ranks=read_steps(third), **more)])
+
+    assert found.verdict == "resumed" and [each.first_step for each in found.restarts] == [21, 36], found
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [
@@ -368,6 +394,8 @@ def test_marked_checkpoints_are_saves_and_not_productive() -> None:
 
     assert found.cost is not None and found.restarts[0].save_s == pytest.approx(0.3)
     assert found.cost.save_s == pytest.approx(0.3)
+    whole = verdict(run.attempts()).cost
+    assert whole is not None and found.cost.productive_s == pytest.approx(whole.productive_s - 0.3)
 
 
 def test_a_third_attempt_is_judged_against_the_second() -> None:
