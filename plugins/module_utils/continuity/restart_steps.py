@@ -46,6 +46,8 @@ class RankSteps:
             self._mark(step, t, str(mark), str(phase))
         elif phase in (None, TRAIN):
             loss, stride = number(record.get("loss")), number(record.get("stride"))
+            # Sums of larger numbers are inexact, or not even finite.
+            loss = loss if loss is not None and abs(loss) <= HIGHEST else None
             self.step.append(step)
             self.stride.append(int(stride) if stride is not None and 1 <= stride <= HIGHEST else 1)
             self.t.append(t)

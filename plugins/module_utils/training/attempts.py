@@ -9,11 +9,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..continuity.limits import MOST_RANKS
 from ..continuity.restart_facts import Attempt, GivenCheckpoint
 from ..continuity.restart_steps import RankSteps, Saved
 from ..core.json_values import mapping, objects
 from .checkpoint import is_alike, is_later, step_of
 from .manifest import OF_BENCHMARKS, number
+from .runs.training_run import name_of_attempt
 
 Manifest = Mapping[str, Any]
 # Copies of outputs have times in whole seconds.
@@ -26,14 +28,21 @@ def chain_of(name: str, manifests: Mapping[str, Manifest]) -> list[str]:
     names: list[str] = []
     while name in manifests and name not in names and len(names) < MOST_ATTEMPTS:
         names.insert(0, name)
-        name = str(manifests[name].get("resumed_from") or "")
+        name = previous(manifests[name])
     return names
 
 
+def previous(manifest: Manifest) -> str:
+    """Return the name of the attempt before one; empty for the first one. Without a folder, none is resumed."""
+    first, attempts = str(manifest.get("first_attempt") or ""), int(number(manifest.get("attempt")) or 1)
+    earlier = "" if not first or attempts < 2 else first if attempts == 2 else name_of_attempt(first, attempts - 1)
+    return str(manifest.get("resumed_from") or earlier)
+
+
 def last_attempts(manifests: Mapping[str, Manifest]) -> list[str]:
-    """Return the names of the runs that resumed another one, and that no later one resumed."""
-    resumed = {str(each.get("resumed_from") or "") for each in manifests.values()}
-    return sorted(name for name, each in manifests.items() if each.get("resumed_from") and name not in resumed)
+    """Return the names of the runs that follow another attempt, and that no later attempt follows."""
+    before = {name: previous(each) for name, each in manifests.items()}
+    return sorted(name for name in manifests if before[name] and name not in before.values())
 
 
 def attempt(manifest: Manifest, before: Manifest | None, ranks: Mapping[int, RankSteps], **more: Any) -> Attempt:
@@ -76,7 +85,8 @@ def program(manifest: Manifest) -> dict[str, str]:
 
 def _size(manifest: Manifest) -> int:
     nodes = manifest.get("nodes")
-    return int(number(manifest.get("ranks_per_node")) or 1) * (len(nodes) if isinstance(nodes, list) else 0)
+    each = max(0, int(number(manifest.get("ranks_per_node")) or 1))
+    return min(each * (len(nodes) if isinstance(nodes, list) else 0), MOST_RANKS)
 
 
 def _sum(content: object) -> str:

@@ -54,7 +54,7 @@ def run_by_name(results: Path, name: str) -> JudgedRun:
     each = name
     while each and each not in manifests and (results / each / FILE).exists():
         manifests[each] = saved_manifests.read(results / each)
-        each = str(manifests[each].get("resumed_from") or "")
+        each = attempts.previous(manifests[each])
     return judged_run(results, name, RestartLimits(), manifests)
 
 

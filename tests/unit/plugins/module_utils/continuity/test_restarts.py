@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from random import Random
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from plugins.module_utils.continuity.restart_facts import Attempt, GivenCheckpoint, Part, RestartLimits, RestartVerdict
 from plugins.module_utils.continuity.restart_steps import read_steps
 from plugins.module_utils.continuity.restart_verdict import judge
+from tests.fakes import foreign
 
 PROGRAM = {"code": "c0de", "data": "da7a", "packages": "9ac4", "command": "python train.py {resume}", "ranks": "2"}
 BEGAN, DOWN = 1000.0, 60.0
@@ -410,6 +412,23 @@ def test_a_third_attempt_is_judged_against_the_second() -> None:
 
     assert found.verdict == "resumed" and "early ended before its first step" in found.notes, found
     assert [restart.repeated_steps for restart in found.restarts] == [5, 5]
+
+
+ODD = foreign.mangled({**Run(1, 6, 8, 9).first_records[0], "mark": "begin", "by": "optimizer"})
+
+
+@settings(max_examples=200, deadline=None)
+@given(odd=st.lists(ODD, max_size=8), is_first=st.booleans())
+def test_records_of_any_form_have_a_verdict(odd: list[Any], is_first: bool) -> None:
+    """Ranks write the records, so they may contain anything."""
+    records = [each for each in odd if isinstance(each, dict)]
+    run = Run(2, 20, 25, 40)
+    one, two = again(run, [*records, *(run.second_records if is_first else [])])
+
+    found = verdict([replace(one, ranks=read_steps([*run.first_records, *records])), two])
+
+    assert found.verdict in ("resumed", "broken", "inconclusive")
+    json.dumps(asdict(found), allow_nan=False)
 
 
 def test_records_that_are_read_twice_count_once() -> None:

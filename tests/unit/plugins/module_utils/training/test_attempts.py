@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given as given_data
+from hypothesis import settings
 
+from plugins.module_utils.continuity.limits import MOST_RANKS
 from plugins.module_utils.continuity.restart_steps import Saved
 from plugins.module_utils.training import attempts
 from plugins.module_utils.training.checkpoint import FORMATS, has_optimizer, step_of
+from tests.fakes import foreign
 
 
 def manifest(name: str, resumed: str = "", **more: Any) -> dict[str, Any]:
@@ -30,6 +34,38 @@ def test_manifests_link_attempts_and_branches_end_apart() -> None:
     assert (attempts.chain_of("c", runs), attempts.chain_of("d", runs)) == (["a", "b", "c"], ["a", "d"])
     circle = {"a": manifest("a", "b"), "b": manifest("b", "a")}
     assert attempts.chain_of("a", circle) == ["b", "a"]
+
+
+def test_automatic_attempts_without_a_folder_are_linked_by_number() -> None:
+    made = [{"first_attempt": "a", "attempt": number} for number in (1, 2, 3)]
+    runs = {name: manifest(name, **each) for name, each in zip(("a", "a-2", "a-3"), made)}
+
+    assert attempts.last_attempts(runs) == ["a-3"] and attempts.chain_of("a-3", runs) == ["a", "a-2", "a-3"]
+
+
+RESTART = {"path": "step2.pt", "step": 2, "files": [{"path": "step2.pt", "sha256": "a"}], "torn": [["step4.pt", "x"]]}
+FACTS = {
+    "restart": RESTART,
+    "end": {"state": "died", "ended": 5.0, "outputs": [{"path": "step2.pt", "sha256": "b"}]},
+    "asked": {"environment": {"A": "b"}},
+    "code": {"sha256": "a"},
+    "lock": ["a==1"],
+    "ranks_per_node": 2,
+    "command": ["python"],
+    "attempt": 2,
+    "first_attempt": "a",
+    "started": 1.0,
+}
+
+
+@settings(max_examples=200, deadline=None)
+@given_data(odd=foreign.mangled(FACTS))
+def test_facts_of_any_form_make_an_attempt(odd: Any) -> None:
+    """A node may have reported the manifest; only its needed keys were checked."""
+    facts = odd if isinstance(odd, dict) else {}
+    run = manifest("two", "one", **facts)
+
+    assert attempts.attempt(run, run, {}).size <= MOST_RANKS and isinstance(attempts.previous(run), str)
 
 
 @pytest.mark.parametrize(
