@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.training.checkpoint import OutputFile, candidates
+from plugins.module_utils.training.reports import saved_checkpoints
 from plugins.plugin_utils import packed_folder
 from tests.fakes.calling import here
 
@@ -255,3 +256,31 @@ def test_checkpoints_that_the_program_had_removed_at_the_end_do_not_count(tmp_pa
     assert (answer["path"], answer["has_files"], answer["warnings"]) == ("checkpoint-3", True, [])
     sent = {file.path for file in packed_folder.files_of(str(outputs), answer["left_out"])}
     assert sent == {*there, "log.txt"}
+
+
+@pytest.mark.parametrize("has_optimizer", [True, False])
+def test_the_facts_of_a_restart_have_step_files_and_optimizer(tmp_path: Path, has_optimizer: bool) -> None:
+    save(tmp_path, "deep/step7.pt", 1)
+    folder = tmp_path / "checkpoint-40"
+    folder.mkdir()
+    (folder / "trainer_state.json").write_text('{"global_step": 41}')
+    weights = save(tmp_path, "checkpoint-40/model.pt", 5)
+    names = ["checkpoint-40/model.pt", "checkpoint-40/trainer_state.json"]
+    if has_optimizer:
+        save(tmp_path, "checkpoint-40/optimizer.pt", 5)
+        names.insert(1, "checkpoint-40/optimizer.pt")
+
+    restart = found(tmp_path)["restart"]
+
+    assert (restart["path"], restart["step"], restart["optimizer"]) == ("checkpoint-40", 41, has_optimizer)
+    assert [file["path"] for file in restart["files"]] == names and restart["torn"] == []
+    assert restart["files"][0]["sha256"] == sha256(weights.read_bytes()).hexdigest()
+    file = found(tmp_path, "deep/step?.pt")["restart"]
+    assert (file["step"], file["optimizer"], [each["path"] for each in file["files"]]) == (7, None, ["deep/step7.pt"])
+
+
+def test_a_damaged_trainer_state_gives_no_step(tmp_path: Path) -> None:
+    for content in ("{", "[]", '{"global_step": "x"}', '{"global_step": NaN}'):
+        (tmp_path / "trainer_state.json").write_text(content)
+
+        assert saved_checkpoints._step_in(tmp_path) is None
