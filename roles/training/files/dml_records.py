@@ -46,9 +46,9 @@ def start(folder: str = "", stride: int = 0, first_step: int = 1) -> "Records":
     return _started(folder, stride, max([first_step, *(records.next_step for records in _automatic)]))
 
 
-def automatic() -> "Records":
+def automatic(first_step: int = 1) -> "Records":
     """Start the records of a script that starts none itself."""
-    _automatic.append(_started())
+    _automatic.append(_started(first_step=first_step))
     return _automatic[-1]
 
 

@@ -44,7 +44,7 @@ class Steps:
 
     def __init__(self) -> None:
         self._pid, self._records = os.getpid(), None  # type: Any
-        self._has_failed = False
+        self._has_failed, self._first = False, 1
         self._logged = None  # type: Any
         self.by, self.others = "", 0
         # The first step with gradients that are not finite, and how often they are checked.
@@ -53,7 +53,7 @@ class Steps:
     @property
     def next_step(self) -> int:
         """Return the number of the next step."""
-        return self._records.next_step if self._records is not None else 1
+        return self._records.next_step if self._records is not None else self._first
 
     def take(self, by: str, others: int = 0, loss: Any = None) -> None:
         """Record a step, unless the script records its steps or another framework came first."""
@@ -61,6 +61,11 @@ class Steps:
             self.others = others
             loss, self._logged = self._logged if loss is None else loss, None
             self._write(lambda: self._records.step(loss=loss))
+
+    def continue_after(self, step: Any) -> None:
+        """Number the steps after the last one of the checkpoint that a framework has read."""
+        if isinstance(step, int) and step > 0:
+            self._first = step + 1
 
     def log(self, values: Any) -> None:
         """Keep the loss among values that a framework logs for the record of the next step."""
@@ -90,7 +95,7 @@ class Steps:
         """Write a record; the script must not die because of records that it did not ask for."""
         try:
             if self._records is None:
-                self._records = dml_records.automatic()
+                self._records = dml_records.automatic(self._first)
             self._records.source = dict({"by": self.by, "others": self.others}, **self.not_finite)
             write()
         except (OSError, ValueError, TypeError) as error:

@@ -1,4 +1,4 @@
-"""Losses that Hugging Face's Trainer and Lightning log, and phases in which they make no steps, for dml_steps.py."""
+"""Losses that Hugging Face's Trainer and Lightning log, their phases without steps, and the step of their checkpoint."""
 
 # No "from __future__ import annotations" here: the Python of TensorFlow 1 does not support it.
 
@@ -26,14 +26,35 @@ BESIDE = (
         )
     ),
 )
+# The modules, classes and methods in which a training begins, after the state of a checkpoint was read.
+BEGINS = (
+    ("transformers.trainer_callback", ("CallbackHandler",), "on_train_begin"),
+    *(
+        (package + ".loops.fit_loop", ("_FitLoop", "FitLoop"), "run")
+        for package in ("lightning.pytorch", "pytorch_lightning")
+    ),
+)
 # The names of the loss of a step in what they log.
 LOSS = re.compile(r"(?:train(?:ing)?[_/.-])?loss(?:_step)?")
 
 
 def watched(steps: Any) -> "dict[str, Any]":
     """Return what to do with each module once it is imported."""
-    loggers = {module: watch_logger(steps, *where) for module, *where in LOGGERS}
-    return dict(loggers, **{module: watch_beside(steps, *where) for module, *where in BESIDE})
+    found = {}  # type: dict[str, list[Any]]
+    for watch, places in ((watch_logger, LOGGERS), (watch_beside, BESIDE), (watch_begin, BEGINS)):
+        for module, *where in places:
+            found.setdefault(module, []).append(watch(steps, *where))
+    return {module: _each(functions) for module, functions in found.items()}
+
+
+def _each(functions: Any) -> Any:
+    """Return a function that calls each of several functions with a module."""
+
+    def then(module: Any) -> None:
+        for function in functions:
+            function(module)
+
+    return then
 
 
 def loss_in(values: Any, before: Any) -> Any:
@@ -59,6 +80,25 @@ def watch_logger(steps: Any, names: Any, method: str, place: int) -> Any:
             return log(self, *given, **named)
 
         setattr(found, method, with_loss)
+
+    return then
+
+
+def watch_begin(steps: Any, names: Any, method: str) -> Any:
+    """Return what to do with a class that begins a training once it is imported: its checkpoint has a step."""
+
+    def then(module: Any) -> None:
+        found = next((getattr(module, name) for name in names if hasattr(module, name)), None)
+        begin = getattr(found, method, None)
+        if begin is None:
+            return
+
+        def with_number(self: Any, *given: Any, **named: Any) -> Any:
+            state = given[1] if len(given) > 1 else named.get("state", getattr(self, "trainer", None))
+            steps.continue_after(getattr(state, "global_step", None))
+            return begin(self, *given, **named)
+
+        setattr(found, method, with_number)
 
     return then
 

@@ -54,6 +54,7 @@ class CallbackList:
 TRAINER = """
 class CallbackHandler:
     def on_log(self, args, state, control, logs): return control, logs
+    def on_train_begin(self, args, state, control): return control
 """
 LIGHTNING = """
 class _LoggerConnector:
@@ -67,6 +68,7 @@ class Trainer:
     def _save_checkpoint(self, model, trial): raise OSError("full")
 """,
     "lightning/pytorch/loops/__init__.py": "",
+    "lightning/pytorch/loops/fit_loop.py": "class _FitLoop:\n    def run(self): return 'ran'\n",
     "lightning/pytorch/loops/evaluation_loop.py": "class _EvaluationLoop:\n    def run(self): return []\n",
     "lightning/pytorch/trainer/trainer.py": """
 from lightning.pytorch.loops.evaluation_loop import _EvaluationLoop
@@ -317,6 +319,35 @@ one.step()
     made = records(folder, BEGIN + LOGS[trainer] + script)
 
     assert [each["loss"] for each in made] == [None, 0.5, None, "nan", None]
+
+
+BEGINS = {
+    "Trainer": """
+from types import SimpleNamespace as Of
+from transformers.trainer_callback import CallbackHandler
+assert CallbackHandler().on_train_begin("args", Of(global_step=40), "control") == "control"
+""",
+    "Lightning": """
+from types import SimpleNamespace as Of
+from lightning.pytorch.loops.fit_loop import _FitLoop
+loop = _FitLoop()
+loop.trainer = Of(global_step=40)
+assert loop.run() == "ran"
+""",
+}
+
+
+@pytest.mark.parametrize("trainer", BEGINS)
+def test_steps_go_on_after_the_checkpoint_that_a_trainer_read(folder: Path, trainer: str) -> None:
+    made = records(folder, BEGIN + BEGINS[trainer] + "one.step()\none.step()\n")
+
+    assert [each["step"] for each in made] == [41, 42]
+
+
+def test_a_training_that_begins_without_a_checkpoint_counts_from_one(folder: Path) -> None:
+    begins = BEGINS["Trainer"].replace("=40", "=0") + "one.step()\n"
+
+    assert [each["step"] for each in records(folder, BEGIN + begins)] == [1]
 
 
 def marks(made: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
