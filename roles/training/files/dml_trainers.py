@@ -1,4 +1,4 @@
-"""Losses that Hugging Face's Trainer and Lightning log, their phases without steps, and the step of their checkpoint."""
+"""Losses of Hugging Face's Trainer and Lightning, their phases without steps, and the step of their checkpoints."""
 
 # No "from __future__ import annotations" here: the Python of TensorFlow 1 does not support it.
 
@@ -29,10 +29,8 @@ BESIDE = (
 # The modules, classes and methods in which a training begins, after the state of a checkpoint was read.
 BEGINS = (
     ("transformers.trainer_callback", ("CallbackHandler",), "on_train_begin"),
-    *(
-        (package + ".loops.fit_loop", ("_FitLoop", "FitLoop"), "run")
-        for package in ("lightning.pytorch", "pytorch_lightning")
-    ),
+    ("lightning.pytorch.loops.fit_loop", ("_FitLoop", "FitLoop"), "run"),
+    ("pytorch_lightning.loops.fit_loop", ("_FitLoop", "FitLoop"), "run"),
 )
 # The names of the loss of a step in what they log.
 LOSS = re.compile(r"(?:train(?:ing)?[_/.-])?loss(?:_step)?")
