@@ -107,14 +107,13 @@ def given_checkpoint(manifest: Manifest, before: Manifest, saved: Sequence[Saved
     if not isinstance(given, Mapping):
         return None
     path, torn = str(given.get("path") or ""), [each for each in _list(given.get("torn")) if len(_list(each)) > 1]
-    kept = {str(each.get("path")): each.get("sha256") for each in objects(mapping(before.get("end")).get("outputs"))}
     has_optimizer = given.get("optimizer")
     return GivenCheckpoint(
         path=path,
         step=_step(given, saved),
-        fault=_fault(path, given, kept, str(before["name"])) if path else "",
+        fault=changed(given, before),
         has_optimizer=has_optimizer if isinstance(has_optimizer, bool) else None,
-        newer=tuple(_newer(path, kept, {str(each[0]) for each in torn})) if path else (),
+        newer=tuple(_newer(path, _kept(before), {str(each[0]) for each in torn})) if path else (),
         torn=tuple(f"{each[0]} ({each[1]})" for each in torn),
     )
 
@@ -134,17 +133,23 @@ def _step(given: Mapping[str, Any], saved: Sequence[Saved]) -> int | None:
     return marked.pop() if len(marked) == 1 else None
 
 
-def _fault(path: str, given: Mapping[str, Any], kept: Mapping[str, object], before: str) -> str:
+def changed(given: Mapping[str, Any], before: Manifest) -> str:
     """Return why the files of a checkpoint are not those of the end of the earlier attempt; empty if they are."""
+    path, kept = str(given.get("path") or ""), _kept(before)
     files = {str(each.get("path")): each.get("sha256") for each in objects(given.get("files"))}
-    if not files:
+    if not path or not files:
         return ""
     inside = {name for name in kept if name == path or name.startswith(f"{path}/")}
     lacking = sorted(inside - set(files))
-    changed = sorted(name for name in inside & set(files) if files[name] != kept[name])
-    if changed:
-        return f"{changed[0]} was changed after the end of {before}"
-    return f"{lacking[0]} was removed after the end of {before}" if lacking else ""
+    other = sorted(name for name in inside & set(files) if files[name] != kept[name])
+    if other:
+        return f"{other[0]} was changed after the end of {before['name']}"
+    return f"{lacking[0]} was removed after the end of {before['name']}" if lacking else ""
+
+
+def _kept(manifest: Manifest) -> dict[str, object]:
+    """Return the checksums of the outputs that a run had at its end."""
+    return {str(each.get("path")): each.get("sha256") for each in objects(mapping(manifest.get("end")).get("outputs"))}
 
 
 def _newer(path: str, kept: Mapping[str, object], torn: set[str]) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...core import regular_file
 from ...errors import CollectionError, Refused
+from .. import attempts
 from ..checkpoint import OutputFile, candidates, choose, has_optimizer, step_of
 from ..manifest import number
 from . import saved_manifests
@@ -44,6 +45,8 @@ def newest_checkpoint(name: str, folder: str, patterns: Sequence[str], required:
     warnings = [f"the checkpoint {path} is torn ({why}), so {choice.path} is used" for path, why in choice.torn]
     chosen = next(file for file in found if file.path == choice.path)
     restart = {**_content(outputs, chosen, current), "torn": [list(each) for each in choice.torn]}
+    why = attempts.changed(restart, manifest)
+    warnings += [f"the checkpoint {choice.path} is used, but {why}"] if why else []
     return {"path": choice.path, "warnings": warnings, **facts, "restart": restart}
 
 

@@ -279,6 +279,19 @@ def test_the_facts_of_a_restart_have_step_files_and_optimizer(tmp_path: Path, ha
     assert (file["step"], file["optimizer"], [each["path"] for each in file["files"]]) == (7, None, ["deep/step7.pt"])
 
 
+def test_a_checkpoint_that_was_changed_after_the_run_is_named(tmp_path: Path) -> None:
+    outputs = tmp_path / "outputs"
+    sums = sha256(save(outputs, "step7.pt", 1).read_bytes()).hexdigest()
+    end = {"outputs": [{"path": "step7.pt", "bytes": 1, "sha256": sums}]}
+    (tmp_path / "manifest.json").write_text(json.dumps(a_manifest("one", end=end)))
+    assert found(outputs)["warnings"] == []
+
+    save(outputs, "step7.pt", 1)
+
+    warning = "the checkpoint step7.pt is used, but step7.pt was changed after the end of one"
+    assert found(outputs)["warnings"] == [warning] and found(outputs)["path"] == "step7.pt"
+
+
 def test_a_damaged_trainer_state_gives_no_step(tmp_path: Path) -> None:
     for content in ("{", "[]", '{"global_step": "x"}', '{"global_step": NaN}'):
         (tmp_path / "trainer_state.json").write_text(content)
