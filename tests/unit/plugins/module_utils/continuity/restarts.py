@@ -72,7 +72,7 @@ RUNS = st.builds(
     ranks=st.integers(1, 4),
     saved=st.integers(6, 60),
     repeated=st.integers(0, 30),
-    more=st.integers(1, 30),
+    more=st.integers(2, 30),
     seed=st.integers(0, 1000),
 )
 
