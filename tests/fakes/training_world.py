@@ -78,8 +78,7 @@ class TrainingWorld(MortalWorld):
         self.sick: dict[str, str] = {}
         self.usual: dict[str, float] = {}
         self.gpudirect: bool | None = None
-        self.waits: list[str] = []
-        self.breaches: list[dict[str, Any]] = []
+        self.waits, self.breaches = list[str](), list[dict[str, Any]]()
 
     @property
     def site(self) -> TrainingSite:

@@ -47,6 +47,7 @@ ELSEWHERE: dict[str, str] = {
     "training/reports/outputs.py": f"{_UNIT}/training/reports/test_outputs.py",
     **{f"training/{a}.py": f"{_UNIT}/training/test_{b}.py" for a, b in (("formats", "log_any"), ("pair_result",) * 2)},
     **{f"training/{a}checkpoint{b}.py": f"{_UNIT}/training/reports/test_newest_checkpoint.py" for a, b in _CHECKPOINTS},
+    "training/reports/saved_checkpoints.py": f"{_UNIT}/training/reports/test_newest_checkpoint.py",
     "training/reports/saved_attempts.py": f"{_UNIT}/continuity/test_restarts.py",
     "training/printed_figures.py": f"{_UNIT}/training/transport/test_job_settings.py",
     "training/transport/proof.py": f"{_UNIT}/training/transport/test_rdma_counters.py",

@@ -172,7 +172,8 @@ class LossComparison(NamedTuple):
 
 def compared(before: RankSteps, after: RankSteps, offset: int, tolerance: float) -> LossComparison:
     """Compare the losses of one rank; ``offset`` is added to the numbers of the second attempt."""
-    differences, losses = [], []
+    differences: list[float] = []
+    losses: list[float] = []
     first = 0
     for index, step in enumerate(after.step):
         if step + offset > before.last:

@@ -323,31 +323,27 @@ one.step()
 
 BEGINS = {
     "Trainer": """
-from types import SimpleNamespace as Of
 from transformers.trainer_callback import CallbackHandler
-assert CallbackHandler().on_train_begin("args", Of(global_step=40), "control") == "control"
+assert CallbackHandler().on_train_begin("args", Of(global_step=STEP), "control") == "control"
 """,
     "Lightning": """
-from types import SimpleNamespace as Of
 from lightning.pytorch.loops.fit_loop import _FitLoop
 loop = _FitLoop()
-loop.trainer = Of(global_step=40)
+loop.trainer = Of(global_step=STEP)
 assert loop.run() == "ran"
 """,
 }
 
 
 @pytest.mark.parametrize("trainer", BEGINS)
-def test_steps_go_on_after_the_checkpoint_that_a_trainer_read(folder: Path, trainer: str) -> None:
-    made = records(folder, BEGIN + BEGINS[trainer] + "one.step()\none.step()\n")
+@pytest.mark.parametrize("step", [0, 40])
+def test_steps_go_on_after_the_checkpoint_that_a_trainer_read(folder: Path, trainer: str, step: int) -> None:
+    begins = f"from types import SimpleNamespace as Of\nSTEP = {step}\n{BEGINS[trainer]}"
 
-    assert [each["step"] for each in made] == [41, 42]
-
-
-def test_a_training_that_begins_without_a_checkpoint_counts_from_one(folder: Path) -> None:
-    begins = BEGINS["Trainer"].replace("=40", "=0") + "one.step()\n"
-
-    assert [each["step"] for each in records(folder, BEGIN + begins)] == [1]
+    assert [each["step"] for each in records(folder, f"{BEGIN}{begins}one.step()\none.step()\n")] == [
+        step + 1,
+        step + 2,
+    ]
 
 
 def marks(made: list[dict[str, Any]]) -> list[tuple[Any, ...]]:

@@ -60,9 +60,7 @@ def new_manifest(run: TrainingRun, prepared: Prepared, started: Launched, now: f
         "code": dict(prepared.code),
         **run_data.of_manifest(prepared.data),
         "requirements": run.requirements or "",
-        "resumed_from": run.resumed,
-        "checkpoint": prepared.resume,
-        **({"restart": dict(prepared.restart)} if run.resumed else {}),
+        **_resumed(run, prepared),
         "lock": list(prepared.lock),
         "image": o["kubernetes"].get("image", "") if o["backend"] == KUBERNETES else o["image"],
         "rank_0_on": started["launcher"] if o["backend"] == KUBERNETES else next(iter(run.nodes)),
@@ -70,6 +68,12 @@ def new_manifest(run: TrainingRun, prepared: Prepared, started: Launched, now: f
         "port": prepared.port,
         "asked": request_of(o),
     }
+
+
+def _resumed(run: TrainingRun, prepared: Prepared) -> dict[str, Any]:
+    """Return the run that a run resumes, and the checkpoint from which it starts."""
+    restart = {"restart": dict(prepared.restart)} if run.resumed else {}
+    return {"resumed_from": run.resumed, "checkpoint": prepared.resume, **restart}
 
 
 def built(run: TrainingRun) -> dict[str, Any]:

@@ -76,17 +76,6 @@ def test_each_death_around_a_second_attempt_leads_to_one_job_of_each() -> None:
         assert world.watches == set()
 
 
-def test_a_finished_attempt_shows_the_verdict_on_its_restart() -> None:
-    world = tried_again()
-    assert "warnings" not in once(world) and "one-2: resumed" in world.lines
-
-    world = tried_again()
-    world.breaches = [{"kind": "start", "detail": "one-2 began at step 0"}]
-    warned = "The training run one-2 did not go on where the checkpoint of one ends: one-2 began at step 0."
-    assert once(world)["warnings"] == [warned] and "one-2: broken" in world.lines
-    assert "one: resumed" not in world.lines
-
-
 def test_the_outputs_that_an_attempt_begins_with_keep_their_times() -> None:
     world = tried_again()
     once(world)
