@@ -328,9 +328,8 @@ assert CallbackHandler().on_train_begin("args", Of(global_step=STEP), "control")
 """,
     "Lightning": """
 from lightning.pytorch.loops.fit_loop import _FitLoop
-loop = _FitLoop()
-loop.trainer = Of(global_step=STEP)
-assert loop.run() == "ran"
+_FitLoop.trainer = Of(global_step=STEP)
+assert _FitLoop().run() == "ran"
 """,
 }
 
@@ -338,12 +337,9 @@ assert loop.run() == "ran"
 @pytest.mark.parametrize("trainer", BEGINS)
 @pytest.mark.parametrize("step", [0, 40])
 def test_steps_go_on_after_the_checkpoint_that_a_trainer_read(folder: Path, trainer: str, step: int) -> None:
-    begins = f"from types import SimpleNamespace as Of\nSTEP = {step}\n{BEGINS[trainer]}"
+    begins = f"from types import SimpleNamespace as Of\nSTEP = {step}\n{BEGINS[trainer]}one.step()\none.step()\n"
 
-    assert [each["step"] for each in records(folder, f"{BEGIN}{begins}one.step()\none.step()\n")] == [
-        step + 1,
-        step + 2,
-    ]
+    assert [each["step"] for each in records(folder, BEGIN + begins)] == [step + 1, step + 2]
 
 
 def marks(made: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
