@@ -76,22 +76,6 @@ def test_each_death_around_a_second_attempt_leads_to_one_job_of_each() -> None:
         assert world.watches == set()
 
 
-def test_the_outputs_that_an_attempt_begins_with_keep_their_times() -> None:
-    world = tried_again()
-    once(world)
-    (sent,) = {each["path"]: each for each in world.sent if each["path"].endswith("/outputs")}.values()
-    assert (sent["path"], sent["keep_times"], sent["exclude"]) == ("/results/one/outputs", True, ["/old.pt"])
-
-
-def test_an_attempt_after_one_without_outputs_begins_without_any() -> None:
-    """A machine that failed before the first checkpoint leaves no folder of outputs on the controller."""
-    world = tried_again()
-    world.has_outputs = False
-    assert once(world)["run"] == "one-2"
-    assert not [each for each in world.sent if each["path"].endswith("/outputs")]
-    assert world.jobs["/runs/one-2"].options["environment"]["DML_RESUME"] == ""
-
-
 def test_an_attempt_of_a_run_that_is_taken_up_has_the_archive_of_the_run() -> None:
     """The folder of the user may differ by now."""
     world = tried_again()

@@ -1,4 +1,4 @@
-"""A training run that resumed another one shows the verdict on its restart."""
+"""A further attempt of a training run begins with the outputs of the one before, and shows the verdict on its restart."""
 
 from __future__ import annotations
 
@@ -14,3 +14,19 @@ def test_a_finished_attempt_shows_the_verdict_on_its_restart() -> None:
     warned = "The training run one-2 did not go on where the checkpoint of one ends: one-2 began at step 0."
     assert once(world)["warnings"] == [warned] and "one-2: broken" in world.lines
     assert "one: resumed" not in world.lines
+
+
+def test_the_outputs_that_an_attempt_begins_with_keep_their_times() -> None:
+    world = tried_again()
+    once(world)
+    (sent,) = {each["path"]: each for each in world.sent if each["path"].endswith("/outputs")}.values()
+    assert (sent["path"], sent["keep_times"], sent["exclude"]) == ("/results/one/outputs", True, ["/old.pt"])
+
+
+def test_an_attempt_after_one_without_outputs_begins_without_any() -> None:
+    """A machine that failed before the first checkpoint leaves no folder of outputs on the controller."""
+    world = tried_again()
+    world.has_outputs = False
+    assert once(world)["run"] == "one-2"
+    assert not [each for each in world.sent if each["path"].endswith("/outputs")]
+    assert world.jobs["/runs/one-2"].options["environment"]["DML_RESUME"] == ""
