@@ -1,4 +1,4 @@
-"""A further attempt of a training run begins with the outputs of the one before, and shows the verdict on its restart."""
+"""A further attempt of a run begins with the outputs of the one before, and shows the verdict on its restart."""
 
 from __future__ import annotations
 
