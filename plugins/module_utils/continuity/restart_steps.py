@@ -8,6 +8,7 @@ import math
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
+from operator import sub
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -16,6 +17,8 @@ from .limits import HIGHEST, MOST_RANKS, TRAIN, number
 CHECKPOINT = "checkpoint"
 # Fewer equal losses can be a coincidence.
 ENOUGH_LOSSES = 3
+# Records that were read while they were written arrive in at least this part of the time that they took.
+LIVE = 0.5
 # A lost optimizer shows in this many steps after the first one, whose loss depends only on the weights.
 LATER_STEPS = 5
 
@@ -35,7 +38,9 @@ class RankSteps:
         self.step, self.stride = array("q"), array("q")
         self.t, self.seen, self.loss = array("d"), array("d"), array("d")
         self.saved: list[Saved] = []
-        self.is_counted = False
+        self.is_counted = self.is_live = False
+        # The seconds by which the observer's clock is ahead of that of the rank.
+        self.shift = 0.0
         self.repeated: list[int] = []
         self._began: float | None = None
 
@@ -78,7 +83,14 @@ class RankSteps:
             column = getattr(self, name)
             setattr(self, name, array(column.typecode, (column[index] for index in kept)))
         self.saved.sort()
+        self._place_in_time()
         return self
+
+    def _place_in_time(self) -> None:
+        """Find out whether the observer read the records while they were written, and then how the clocks differ."""
+        if len(self.t) > 1:
+            self.is_live = max(self.seen) - min(self.seen) >= LIVE * (max(self.t) - min(self.t))
+            self.shift = min(map(sub, self.seen, self.t)) if self.is_live else 0.0
 
     def shifted(self, offset: int) -> RankSteps:
         """Return the same steps with other numbers."""
@@ -101,8 +113,8 @@ class RankSteps:
         return self.step[-1]
 
     def at(self, index: int) -> float:
-        """Return the time of a record: the observer may have read it later, but never before it was written."""
-        return min(self.t[index], self.seen[index])
+        """Return the time of a record on the observer's clock, or on that of its rank if it was read much later."""
+        return min(self.t[index] + self.shift, self.seen[index])
 
     def index_up_to(self, step: int) -> int:
         """Return the index of the last record up to a step; -1 without one."""

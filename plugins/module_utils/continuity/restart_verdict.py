@@ -123,6 +123,7 @@ class _Judged:
         self._before, self._after, self._limits = before, after, limits
         self._junction = Junction(before, after, limits, from_zero=from_zero)
         self.place = self._junction.place()
+        self.parts = parts_of(before, after)
         self._losses = self._junction.losses(self.place.offset)
 
     def breaches(self) -> Iterator[Breach]:
@@ -165,17 +166,25 @@ class _Judged:
             if steps.repeated:
                 sentence = f"rank {rank} made step {steps.repeated[0]} twice in {after.name}"
                 yield Breach("repeated", rank, steps.repeated[0], None, sentence)
-        started = after.started
-        late = [] if started is None else [one.at(-1) - started for one in self._before.ranks.values()]
-        if max(late, default=0.0) > CLOCK_SECONDS:
-            sentence = f"{self._before.name} made steps until {max(late):.0f} s after the start of {after.name}"
-            yield Breach("overlap", None, None, started, sentence)
+        late = self._late(is_live=True)
+        if late:
+            yield Breach("overlap", None, None, after.started, late)
+
+    def _late(self, *, is_live: bool) -> str:
+        """Return a sentence about steps after the start of the next attempt; without the observer's clock, no proof."""
+        ranks = [one for one in self._before.ranks.values() if one.is_live is is_live]
+        seconds = max((one.at(-1) - (self._after.started or one.at(-1)) for one in ranks), default=0.0)
+        sentence = f"{self._before.name} made steps until {seconds:.0f} s after the start of {self._after.name}"
+        return sentence if seconds > CLOCK_SECONDS else ""
 
     def missing(self) -> Iterator[str]:
         """Yield the missing evidence."""
         yield from self.place.missing
         if self._after.checkpoint is None:
             yield f"checkpoint: the manifest of {self._after.name} does not have the one with which it started"
+        late = self._late(is_live=False)
+        if late:
+            yield f"clocks: {late}, according to the clocks of its ranks"
         if self.place.after is None:
             return
         short = [f"{rank} at {one.last}" for rank, one in self._before.ranks.items() if one.last < self.place.after]
@@ -194,6 +203,8 @@ class _Judged:
         outside = self._junction.outside(self.place)
         if outside:
             yield outside
+        if not self.parts:
+            yield f"clocks: those of {self._before.name} and {self._after.name} contradict each other"
         pace = [each.interval() for each in (self._before.ranks.get(0), self._after.ranks.get(0)) if each]
         if len(pace) > 1 and pace[0] and pace[1] and pace[0] / pace[1] < SLOW:
             yield f"slower: {self._after.name} needs {pace[1]:.3g} s for a step, {self._before.name} {pace[0]:.3g} s"
@@ -211,7 +222,7 @@ class _Judged:
             first_step=None if place.after is None else place.after + 1,
             repeated_steps=0 if place.after is None else max(0, last - place.after),
             losses=self._losses_text(place, last),
-            parts=parts_of(before, after),
+            parts=self.parts,
             save_s=save_s(before),
             repeated_s=None if place.after is None else repeated_s(before, place.after),
             waited_s=before.waited_s,
