@@ -63,3 +63,21 @@ def test_records_that_were_read_later_are_placed_by_the_clocks_of_ranks() -> Non
 
     assert found.verdict == "resumed" and found.restarts[0].repeated_s == pytest.approx(2.5)
     assert at_once.verdict == "inconclusive" and "according to the clocks of its ranks" in at_once.unproven[0], at_once
+
+
+def test_a_start_before_the_end_of_the_attempt_before_gives_no_parts() -> None:
+    one, two = Run(2, 20, 25, 40).attempts()
+
+    found = verdict([replace(one, ended=two.started), replace(two, started=one.ended)])
+
+    assert [part.name for part in found.restarts[0].parts] == ["down"] and found.verdict == "resumed"
+
+
+def test_clocks_that_contradict_each_other_are_noted() -> None:
+    """The ranks of the next attempt began before the last step, according to clocks that the observer did not read."""
+    run = Run(2, 20, 25, 40)
+    early = [{**each, "t": each["t"] - 600, "seen": 99_999.0} for each in run.second_records]
+
+    found = verdict(again(run, early))
+
+    assert found.restarts[0].parts == () and found.notes == ("clocks: those of one and two contradict each other",)

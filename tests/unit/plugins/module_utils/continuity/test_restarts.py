@@ -165,6 +165,14 @@ def test_losses_that_diverge_after_the_first_step_are_a_lost_optimizer(run: Run,
     assert kinds(found) == {"optimizer"}, found
 
 
+@pytest.mark.parametrize("run", [Run(2, 20, 22, 40), Run(2, 20, 60, 80, stride=10)])
+def test_too_few_diverging_losses_do_not_break_a_run(run: Run) -> None:
+    """The loss of a tenth step depends on the optimizer of the nine before."""
+    found = verdict(_losses(run, lambda number, loss: loss * (1.0 if number <= run.stride else 1.02)))
+
+    assert found.verdict == "resumed" and found.restarts[0].losses.startswith("not comparable: "), found
+
+
 @settings(max_examples=60, deadline=None)
 @given(run=RUNS.filter(lambda run: run.end - run.saved >= 4))
 def test_losses_of_the_first_steps_are_a_start_without_the_checkpoint(run: Run) -> None:
