@@ -270,3 +270,35 @@ def test_refuses_the_impossible_before_any_write(
     assert refused.rc == 1
     assert words in refused.msg
     assert t4.writes() == []
+
+
+MOCK = """
+gpu_models:
+  mock:
+    {name: Mockup GPU, vendor_id: 0x15ad, device_id: 0x1, memory_mb: 16384,
+     profiles: [{name: mockup-vmiop-8c, memory_gb: 8, class: compute, sharing: timeSliced}]}
+hardware:
+  nested: {sockets: 1, cores_per_socket: 16, mhz: 2400, memory_gb: 256, nics: [],
+           gpus: [{pci: "0000:3b:00.0", model: mock}]}
+host_defaults:
+  hardware: nested
+  graphics: {default: sharedDirect}
+  vibs: [{name: NVD-AIE_ESXi_8.0.0_Driver, version: "550.90.05-1", vendor: NVIDIA}]
+clusters: [{name: gpu, hosts: [{name: esx01.lab}]}]
+vms: [{name: debian-12, template: true, cpus: 2, memory_mb: 4096, firmware: efi}]
+"""
+
+
+def test_profile_with_unknown_name_is_counted_as_described(
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    place = start(text=MOCK)
+    gpus = [{"profile": "mockup-vmiop-8c"}]
+
+    built = run(ansible_for, place, gpus, names=["w1", "w2"], one_per_host=False)
+    assert built.rc == 0, built.out
+    (slots,) = ansible_for(place).module("cluster_info", cluster="gpu").result["cluster"]["gpu_slots"]
+    third = run(ansible_for, place, gpus, names=["w3"], one_per_host=False)
+
+    assert (slots["profile"], slots["used"], slots["free"]) == ("mockup-vmiop-8c", 2, 0)
+    assert third.rc == 1 and "mockup-vmiop-8c" in third.msg, third.msg

@@ -20,7 +20,7 @@ from ..vsphere.faults import translating_faults
 from ..vsphere.inventory import Host, HostSet, find_cluster
 from ..vsphere.properties import id_of, read_many
 from ..vsphere.session import Session
-from ..workers.capacity import host_capacity, machines, server_capacity
+from ..workers.capacity import host_capacity, machines, profile_info, server_capacity
 from ..workers.capacity.running_vm import Vm
 from ..workers.capacity.server_capacity import Capacity
 from ..workers.placement.gpu_slots import Slots
@@ -60,6 +60,7 @@ class ClusterReader:
         for host in host_set.hosts:
             host.name = host["name"]
         self.hosts: Sequence[Host] = sorted(host_set.hosts, key=lambda host: host.name)
+        profile_info.describe(session, {host.ref._moId: host.properties for host in self.hosts})
         self.names = {host.ref._moId: host.name for host in self.hosts} | {self.ref._moId: name}
 
     def must_have(self, names: Collection[str]) -> None:

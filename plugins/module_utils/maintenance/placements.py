@@ -11,7 +11,7 @@ from typing import Any
 from ..vsphere.properties import Values, read_many
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
-from ..workers.capacity import host_capacity, machines
+from ..workers.capacity import host_capacity, machines, profile_info
 from ..workers.capacity.running_vm import Vm
 from .evacuation import VGPU_BY_DRS, AntiAffinityRule, EvacuationCluster, FreeCapacity, VmHostRule
 
@@ -43,6 +43,7 @@ def read_cluster(
     cluster_paths = ("name", "host", "configurationEx")
     (values,) = read_many(session, [parent], cluster_paths).values()
     reading = ClusterHosts(read_many(session, values.get("host") or [], HOST_PATHS))
+    profile_info.describe(session, reading.hosts)
     gone = [key for key in leaving if key in reading.hosts]
     moving = machines.read(session, reading.refs(gone), reading.names)
     desired = {profile for vm in moving for profile in vm.vgpus}

@@ -27,6 +27,7 @@ from . import (
     worker_mark,
     worker_power,
 )
+from .capacity import host_capacity
 from .context import Assignment, Context
 from .machine import Machine
 from .placement.place import DeviceRequest
@@ -162,9 +163,13 @@ class Worker:
             after["gpus"] = worker_gpus.names_after(
                 self.desired, worker_gpus.assigned_gpus(self.machine) if self.machine else []
             )
-            after["mmio_gb"] = worker_gpus.desired_window_gb(self.desired, self._gpu_memory) or None
+            after["mmio_gb"] = self._window_gb() or None
         after[unified_memory.OPTION] = unified_memory.desired_state(self.desired, current)
         return after
+
+    def _window_gb(self) -> int:
+        described = [one for host in self.cluster.hosts.values() for one in host.get(host_capacity.DESCRIBED, ())]
+        return worker_gpus.desired_window_gb(self.desired, self._gpu_memory, described)
 
     def _gpu_memory(self, desired: DeviceRequest) -> int | None:
         """Return the memory of a GPU of this cluster, in gigabytes."""

@@ -18,7 +18,7 @@ from ..vsphere.session import Session
 from . import candidate_hosts, hardware_limits, machine, networks, nics, worker_identity, worker_mark
 from .candidate_hosts import OtherMachines
 from .capacity import host_capacity as capacity
-from .capacity import machines, server_capacity
+from .capacity import machines, profile_info, server_capacity
 from .capacity.server_capacity import Capacity
 from .hardware_limits import HardwareLimits
 from .machine import Machine
@@ -48,6 +48,7 @@ class WorkerCluster:
         more = (*capacity.binding_paths(version), *capacity.class_paths(version))
         paths = (*candidate_hosts.PATHS, *rdma, *more)
         self.hosts = properties.read_many(self.session, self.values.get("host") or [], paths)
+        profile_info.describe(self.session, self.hosts)
         light = list(dict.fromkeys((*machine.LIGHT, *worker_identity.PATHS)))
         definitions = custom_fields.definitions(self.session)
         self._light = properties.find_all(self.session, vim.VirtualMachine, light)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from . import candidate_hosts
 from .capacity import machines, pci_ids
 from .machine import Machine
 from .placement import gpu_slots, mmio
+from .placement.gpu_slots import VgpuProfile
 from .placement.place import Demand, DeviceRequest
 from .worker_cluster import WorkerCluster
 from .worker_spec import Gpu, WorkerSpec
@@ -93,19 +94,25 @@ def demand_of(gpus: Sequence[Gpu], memory_mb: int, cpus: int) -> Demand:
     )
 
 
-def desired_window_gb(desired: WorkerSpec, memory_of: Callable[[DeviceRequest], int | None]) -> int:
+def desired_window_gb(
+    desired: WorkerSpec, memory_of: Callable[[DeviceRequest], int | None], described: Iterable[VgpuProfile] = ()
+) -> int:
     """Return the size of the 64-bit MMIO window for the GPUs of a worker, in gigabytes."""
     if desired["mmio_gb"] is not None:
         return int(desired["mmio_gb"])
-    return mmio.window_gb(size for gpu in desired.gpus or () for size in _sizes(desired.name, gpu, memory_of))
+    each = (_sizes(desired.name, gpu, memory_of, described) for gpu in desired.gpus or ())
+    return mmio.window_gb(size for sizes in each for size in sizes)
 
 
-def _sizes(name: str, gpu: Gpu, memory_of: Callable[[DeviceRequest], int | None]) -> Iterator[float]:
+def _sizes(
+    name: str, gpu: Gpu, memory_of: Callable[[DeviceRequest], int | None], described: Iterable[VgpuProfile]
+) -> Iterator[float]:
     if gpu.memory_gb:
         yield gpu.memory_gb
         return
     profiles = Demand((gpu.profile,) if gpu.profile else (), (gpu.group,) if gpu.group else ()).vgpus
-    sizes = [parsed.gigabytes for parsed in map(gpu_slots.parse, profiles) if parsed]
+    found = [gpu_slots.known(profile, described) for profile in profiles]
+    sizes = [one.gigabytes for one in found if one]
     if not profiles and (size := memory_of(gpu.device)):
         sizes = [size]
     if not sizes:

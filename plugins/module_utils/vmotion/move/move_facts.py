@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -205,13 +205,14 @@ def _stun(
 def _vgpus(cluster: WorkerCluster, target: Any, profiles: Sequence[str]) -> list[stun_estimate.Vgpu]:
     """Return the virtual GPUs, each with the target's estimates of its stun."""
     estimates = stun_estimates(cluster.session, target, cluster.host_name(target._moId) or "") if profiles else {}
-    return [stun_estimate.Vgpu(gigabytes(profile), estimates.get(profile, ())) for profile in profiles]
+    described = cluster.hosts[target._moId].get(capacity.DESCRIBED, ())
+    return [stun_estimate.Vgpu(gigabytes(profile, described), estimates.get(profile, ())) for profile in profiles]
 
 
-def gigabytes(profile: str) -> int:
-    """Return the framebuffer of a vGPU profile; 0 if its name does not contain it."""
-    parsed = gpu_slots.parse(profile)
-    return parsed.gigabytes if parsed else 0
+def gigabytes(profile: str, described: Iterable[gpu_slots.VgpuProfile] = ()) -> int:
+    """Return the framebuffer of a vGPU profile by its name or its host's description; 0 if both lack it."""
+    known = gpu_slots.known(profile, described)
+    return known.gigabytes if known else 0
 
 
 def stun_estimates(session: Session, host: Any, name: str) -> dict[str, list[dict[str, int]]]:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,8 +15,9 @@ from ...vsphere import properties
 from ...vsphere.inventory import Host
 from ...workers import candidate_hosts
 from ...workers.candidate_hosts import OtherMachines
-from ...workers.capacity import machines
+from ...workers.capacity import host_capacity, machines
 from ...workers.machine import Machine
+from ...workers.placement.gpu_slots import VgpuProfile
 from ...workers.worker_cluster import WorkerCluster
 from ..checks import stun_estimate
 from ..plan.fleet import Fleet, GpuRoom, HostRoom, MovingWorker, most_moves
@@ -46,6 +47,7 @@ class _Target:
     megabits: int
     version: tuple[int, ...]
     estimates: Mapping[str, list[dict[str, int]]]
+    described: Sequence[VgpuProfile]
 
 
 def read_room(cluster: WorkerCluster, workers: ClusterWorkers, one_per_host: bool) -> Fleet:
@@ -123,7 +125,8 @@ def _targets(
         is_requested = bool(workers.profiles) and name in workers.targets
         estimates = move_facts.stun_estimates(cluster.session, host.ref, name) if is_requested else {}
         megabits = min(links[name] or stun_estimate.TABLE_MEGABITS, stun_estimate.TABLE_MEGABITS)
-        yield name, _Target(megabits, numbers(host["config.product.apiVersion"]), estimates)
+        described = cluster.hosts[host.ref._moId].get(host_capacity.DESCRIBED, ())
+        yield name, _Target(megabits, numbers(host["config.product.apiVersion"]), estimates, described)
 
 
 def _rooms(
@@ -173,5 +176,8 @@ def _with_stuns(
 def _stun(profiles: tuple[str, ...], memory_mb: int, target: _Target) -> float | None:
     if not profiles:
         return SECONDS_WITHOUT_VGPU
-    vgpus = [stun_estimate.Vgpu(move_facts.gigabytes(one), target.estimates.get(one, ())) for one in profiles]
+    vgpus = [
+        stun_estimate.Vgpu(move_facts.gigabytes(one, target.described), target.estimates.get(one, ()))
+        for one in profiles
+    ]
     return stun_estimate.estimate(vgpus, memory_mb / 1024, megabits=target.megabits, version=target.version).seconds

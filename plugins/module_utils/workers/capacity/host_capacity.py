@@ -28,6 +28,8 @@ RDMA = "config.network.rdmaDevice"
 CLASSES, CLASSES_SINCE = "hardware.dvxClasses", (8, 0, 0, 1)
 BINDING, BINDING_SINCE = "config.assignableHardwareBinding", (9, 1)
 SHARED_DIRECT, MIXED_SIZE = "sharedDirect", "mixedSize"
+# The key of the profiles that the host describes, next to its properties.
+DESCRIBED = "described profiles"
 CONNECTED, MAINTENANCE, QUARANTINE = "connected", "maintenance", "quarantine"
 
 
@@ -108,7 +110,7 @@ def slots(host: Mapping[str, Any], vgpus: Mapping[str, Sequence[str]], coming: S
     waiting = {vm: list(profiles) for vm, profiles in vgpus.items()}
     vms = users(host)
     gpus = tuple(_gpu(info, vms[info.pciId], waiting) for info in shared(host, coming))
-    occupied = Slots(gpus, tuple(sorted({*offered(host), *coming})))
+    occupied = Slots(gpus, tuple(sorted({*offered(host), *coming})), tuple(host.get(DESCRIBED, ())))
     # If the server does not report the GPU of a virtual machine, the first GPU with room is assumed.
     for profile in [profile for profiles in waiting.values() for profile in profiles]:
         occupied = occupied.take(profile) or occupied

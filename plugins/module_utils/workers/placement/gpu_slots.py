@@ -47,10 +47,11 @@ class PhysicalGpu:
 
 @dataclass(frozen=True)
 class Slots:
-    """The GPUs of one host, and the profiles that it offers."""
+    """The GPUs of one host, the profiles that it offers, and those that it describes."""
 
     gpus: tuple[PhysicalGpu, ...] = ()
     offered: tuple[str, ...] = ()
+    described: tuple[VgpuProfile, ...] = ()
 
     def free(self, profile: str) -> int:
         """Return the number of free slots for vGPUs of the profile."""
@@ -74,18 +75,18 @@ class Slots:
     def layouts(self, profiles: Iterable[str]) -> list[Slots]:
         """Return the slots after one more vGPU of each profile, for all choices of GPUs on which they all fit."""
         found = {self._kinds(): self}
-        for profile in _largest_first(profiles):
+        for profile in self._largest_first(profiles):
             found = {after._kinds(): after for slots in found.values() for after in slots.ways(profile)}
         return list(found.values())
 
     def take_all(self, profiles: Iterable[str]) -> Slots | None:
         """Return the slots after one more vGPU of each profile; None if they do not all fit."""
-        return self._take_all(_largest_first(profiles), set())
+        return self._take_all(self._largest_first(profiles), set())
 
     def occupy(self, profiles: Iterable[str]) -> Slots:
         """Return the slots after the vGPUs of a running worker, which are counted even if they seem not to fit."""
         after = self
-        for profile in sorted(profiles, key=_size, reverse=True):
+        for profile in sorted(profiles, key=self._size, reverse=True):
             after = after.take(profile) or after._squeeze(profile)
         return after
 
@@ -115,26 +116,36 @@ class Slots:
 
     def _squeeze(self, profile: str) -> Slots:
         gpus = self.candidates(profile)
-        return self._with(min(gpus, key=lambda gpu: sum(map(_size, gpu.used))), profile) if gpus else self
+        return self._with(min(gpus, key=lambda gpu: sum(map(self._size, gpu.used))), profile) if gpus else self
 
     def _with(self, chosen: PhysicalGpu, profile: str) -> Slots:
         taken = replace(chosen, used=(*chosen.used, profile))
         return replace(self, gpus=tuple(taken if gpu is chosen else gpu for gpu in self.gpus))
 
     def share(self, gpu: PhysicalGpu, profile: str) -> float | None:
-        """Return the share of a GPU's memory for one vGPU of a profile; None if the name contains no size."""
-        desired = parse(profile)
+        """Return the share of a GPU's memory for one vGPU of a profile; None if its size is unknown."""
+        desired = self._parsed(profile)
         return min(desired.gigabytes / self._gigabytes(gpu, desired), 1.0) if desired else None
 
     def candidates(self, profile: str) -> Sequence[PhysicalGpu]:
         """Return the GPUs of the profile's model; if no GPU is known to be of that model, all GPUs of the host."""
-        desired = parse(profile)
+        desired = self._parsed(profile)
         if desired is None or profile not in self.offered:
             return ()
         return [gpu for gpu in self.gpus if fits_profile(gpu.name, desired.model)] or self.gpus
 
+    def _parsed(self, profile: str) -> VgpuProfile | None:
+        return known(profile, self.described)
+
+    def _size(self, profile: str) -> int:
+        parsed = self._parsed(profile)
+        return parsed.gigabytes if parsed else 0
+
+    def _largest_first(self, profiles: Iterable[str]) -> tuple[str, ...]:
+        return tuple(sorted(profiles, key=lambda name: (-self._size(name), name)))
+
     def _capacity(self, gpu: PhysicalGpu, profile: str) -> int:
-        desired = parse(profile)
+        desired = self._parsed(profile)
         if desired is None:
             return 0
         gigabytes = self._gigabytes(gpu, desired)
@@ -143,14 +154,12 @@ class Slots:
 
     def _gigabytes(self, gpu: PhysicalGpu, desired: VgpuProfile) -> int:
         """Return the nominal memory, which is at least that of the largest offered profile: a GPU reports less."""
-        largest = [
-            offered.gigabytes for offered in map(parse, self.offered) if offered and offered.model == desired.model
-        ]
+        largest = [one.gigabytes for one in map(self._parsed, self.offered) if one and one.model == desired.model]
         return max(math.ceil(gpu.gigabytes), *largest, 0)
 
     def _free_on(self, gpu: PhysicalGpu, profile: str) -> int:
-        there = [used for used in map(parse, gpu.used) if used]
-        desired = parse(profile)
+        there = [used for used in map(self._parsed, gpu.used) if used]
+        desired = self._parsed(profile)
         if desired is None or (len(there) < len(gpu.used)):
             return 0
         capacity = self._capacity(gpu, profile)
@@ -182,10 +191,6 @@ def _order(profile: str) -> Callable[[PhysicalGpu], tuple[bool, str]]:
     return lambda gpu: (profile not in gpu.used, gpu.address)
 
 
-def _largest_first(profiles: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(profiles, key=lambda name: (-_size(name), name)))
-
-
 def gigabytes(profiles: Iterable[str]) -> int:
     """Return the total gigabytes in the names of profiles."""
     return sum(map(_size, profiles))
@@ -195,6 +200,11 @@ def _size(profile: str) -> int:
     """Return the gigabytes in the name of a profile; 0 if there are none."""
     parsed = parse(profile)
     return parsed.gigabytes if parsed else 0
+
+
+def known(name: str, described: Iterable[VgpuProfile]) -> VgpuProfile | None:
+    """Return the data in the name of a profile, else those in a host's description of it; None if both lack them."""
+    return parse(name) or next((one for one in described if one.name == name), None)
 
 
 def parse(name: str) -> VgpuProfile | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
 from plugins.module_utils.workers.placement import gpu_slots
-from plugins.module_utils.workers.placement.gpu_slots import PhysicalGpu, Slots
+from plugins.module_utils.workers.placement.gpu_slots import PhysicalGpu, Slots, VgpuProfile
 
 
 def host(name: str, gigabytes: float, *offered: str, used: tuple[str, ...] = (), mixed: bool = False) -> Slots:
@@ -17,6 +18,10 @@ def host(name: str, gigabytes: float, *offered: str, used: tuple[str, ...] = (),
 T4 = ("grid_t4-16c", "grid_t4-8c", "grid_t4-4c")
 BLACKWELL = tuple(
     f"nvidia_rtx_pro_6000_blackwell_dc-{size}" for size in ("96c", "4-96c", "2-48c", "2-24c", "1-24c", "1-12c")
+)
+MOCK = replace(
+    host("VMware Mockup GPU", 15.5, "mockup-vmiop-8c", "mockup-vmiop-16c"),
+    described=tuple(VgpuProfile(f"mockup-vmiop-{size}c", "15ad", size) for size in (8, 16)),
 )
 A100 = ("grid_a100-40c", "grid_a100-10c", "grid_a100-2-10c", "grid_a100-1-5c", "grid_a100-3-20c")
 
@@ -39,6 +44,11 @@ A100 = ("grid_a100-40c", "grid_a100-10c", "grid_a100-2-10c", "grid_a100-1-5c", "
         (host("NVIDIA A100 80GB PCIe", 80, "grid_a100d-80c"), "grid_a100d-80c", 1),
         (host("NVIDIA A30", 23.5, "grid_a30-24c", "grid_a30-1-6c", used=("grid_a30-2-12c",)), "grid_a30-1-6c", 2),
         (host("Tesla T4", 15.75, "something-odd"), "something-odd", 0),
+        # The mock GPU of nested ESXi, whose names do not contain the word that NVIDIA's have.
+        (MOCK, "mockup-vmiop-8c", 2),
+        (replace(MOCK, described=()), "mockup-vmiop-8c", 0),
+        (MOCK.occupy(["mockup-vmiop-8c"]), "mockup-vmiop-8c", 1),
+        (MOCK.occupy(["mockup-vmiop-8c"]), "mockup-vmiop-16c", 0),
     ],
 )
 def test_free(slots: Slots, profile: str, free: int) -> None:
