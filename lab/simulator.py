@@ -60,6 +60,14 @@ class Control:
         """Return the calls of each client since the start, by the client's user agent."""
         return self.ask("GET", "/callers") or {}
 
+    def exchanges(self) -> list[dict[str, Any]]:
+        """Return each call of the REST API and its answer."""
+        return self.ask("GET", "/exchanges") or []
+
+    def violations(self) -> list[dict[str, str]]:
+        """Return each transition that broke a rule of the simulator, with the rule."""
+        return self.ask("GET", "/violations") or []
+
     def fault(self, method: str, kind: str = "fault", **more: Any) -> None:
         """Make the next call of a method misbehave."""
         self.ask("POST", "/faults", {"method": method, "kind": kind, **more})

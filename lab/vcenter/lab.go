@@ -33,6 +33,7 @@ type options struct {
 	username, password          string
 	certs, cert, key, ca        string
 	delay                       time.Duration
+	hostsOut                    int
 	ready                       string
 }
 
@@ -92,6 +93,9 @@ func (o options) change(desc *datacentre.Datacentre) error {
 		if err := desc.Be(o.release); err != nil {
 			return err
 		}
+	}
+	if o.hostsOut > 0 {
+		desc.HostsOut = o.hostsOut
 	}
 	switch o.encryption {
 	case "":

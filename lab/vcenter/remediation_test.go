@@ -77,7 +77,9 @@ func TestApplyBringsOneHostToTheImage(t *testing.T) {
 		map[string]any{"hosts": []string{two}, "accept_eula": true}); kind != "NOT_ALLOWED_IN_CURRENT_STATE" {
 		t.Errorf("a second apply: %q", kind)
 	}
-	listed, _ := v.do("GET", "/api/cis/tasks?services=com.vmware.esx.settings.clusters.software&status=RUNNING", nil)
+	filter := map[string]any{"services": []string{"com.vmware.esx.settings.clusters.software"},
+		"status": []string{"RUNNING"}}
+	listed, _ := v.do("POST", "/api/cis/tasks?action=list", map[string]any{"filter_spec": filter})
 	if info := listed.(map[string]any)[id.(string)].(map[string]any); info["user"] != testUser ||
 		info["operation"] != "apply$task" || info["result"] != nil {
 		t.Errorf("listed: %v", info)
@@ -113,8 +115,11 @@ func TestApplyIsRefused(t *testing.T) {
 		map[string]any{"hosts": []string{one}}); kind != "ALREADY_IN_DESIRED_STATE" {
 		t.Errorf("nothing to do: %q", kind)
 	}
-	if _, kind := v.do("GET", "/api/cis/tasks", nil); kind != "INVALID_ARGUMENT" {
+	if _, kind := v.do("POST", "/api/cis/tasks?action=list", nil); kind != "INVALID_ARGUMENT" {
 		t.Errorf("tasks of no service: %q", kind)
+	}
+	if _, kind := v.do("GET", "/api/cis/tasks", nil); kind != "NOT_FOUND" {
+		t.Errorf("a GET of all tasks: %q", kind)
 	}
 }
 

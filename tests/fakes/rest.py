@@ -40,8 +40,6 @@ class FakeRest:
             return {"enabled": self.managed}
         if path == f"{CLUSTER}/policies/apply/effective":
             return self.policy
-        if path.startswith("/api/cis/tasks?services="):
-            return {name: {key: task[key] for key in task if key != "result"} for name, task in self.tasks.items()}
         assert path == f"{CLUSTER}/software"
         components = {name: {"version": version, "details": {}} for name, version in self.components.items()}
         return {**self.parts, "components": components}
@@ -53,6 +51,9 @@ class FakeRest:
         return {"status": self.compliance, "hosts": self.hosts} if self.compliance else None
 
     def send(self, verb: str, path: str, body: Any = None, *, tried: str, remedy: str = "", form: Any = ANY) -> Any:
+        if path == "/api/cis/tasks?action=list":
+            assert body["filter_spec"]["services"]
+            return {name: {key: task[key] for key in task if key != "result"} for name, task in self.tasks.items()}
         self._log(verb, path, tried)
         if verb == "POST":
             if self.draft is not None:

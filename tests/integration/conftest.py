@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lab.simulator import DATACENTRES, Simulator
+from tests import contract
 from tests.integration import callers, installed
 from tests.integration.ansible import Ansible
 from tests.integration.releases import KNOWN, NEWEST, OLDER, RELEASES
@@ -61,11 +62,17 @@ def skip_if_unknown(release: str) -> None:
 
 
 @pytest.fixture
-def start(tmp_path: Path, release: str) -> Iterator[Callable[..., Simulator]]:
-    """Start simulators: ``start()``, ``start("mixed.yml", "--delay=5")``, or ``start(text=YAML)``."""
+def start(request: pytest.FixtureRequest, tmp_path: Path, release: str) -> Iterator[Callable[..., Simulator]]:
+    """Start simulators: ``start()``, ``start("mixed.yml", "--delay=5")``, or ``start(text=YAML)``.
+
+    At the end, no transition broke a rule of the simulator's judge, and each exchange over the REST API fits VMware's
+    descriptions, except for the rules of the marker ``breaks``, of which each must have been broken.
+    """
     running: list[Simulator] = []
 
     def begin(datacentre: str = "ready.yml", *options: str, text: str | None = None) -> Simulator:
+        if allowed := request.node.get_closest_marker("hosts_out"):
+            options = (*options, f"--hosts-out={allowed.args[0]}")
         if release:
             options = (*options, f"--release={release}")
         for option in options:
@@ -78,9 +85,21 @@ def start(tmp_path: Path, release: str) -> Iterator[Callable[..., Simulator]]:
         return running[-1]
 
     yield begin
-    for simulator in running:
-        callers.note(simulator)
-        simulator.stop()
+    broken = [rule for simulator in running for rule in end(simulator)]
+    marked = request.node.get_closest_marker("breaks")
+    expected = set(marked.args if marked else ())
+    assert {rule for rule, _what in broken} == expected, f"broken: {broken}; expected: {sorted(expected)}"
+
+
+def end(simulator: Simulator) -> list[tuple[str, str]]:
+    """Stop a simulator, and return what broke a rule or, under ``rest``, does not fit the REST API."""
+    callers.note(simulator)
+    if simulator.process.poll() is not None:
+        return []
+    misfits = {problem for exchange in simulator.exchanges() for problem in contract.problems(exchange)}
+    broken = [(one["rule"], one["what"]) for one in simulator.violations()]
+    simulator.stop()
+    return [*broken, *(("rest", problem) for problem in sorted(misfits))]
 
 
 @pytest.fixture

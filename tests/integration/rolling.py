@@ -43,19 +43,6 @@ def times(writes: Writes, method: str) -> Counter[str]:
     return Counter(write["name"] for write in writes if write["method"] == method and write["result"] == "ok")
 
 
-def most_out_of_service(writes: Writes) -> int:
-    """The largest number of hosts that were between entering and leaving maintenance mode at one time."""
-    out: set[str] = set()
-    most = 0
-    for write in writes:
-        if write["method"] == "EnterMaintenanceMode_Task":
-            out.add(write["name"])
-        elif write["method"] == "ExitMaintenanceMode_Task":
-            out.discard(write["name"])
-        most = max(most, len(out))
-    return most
-
-
 def recap(outcome: Outcome) -> dict[str, int]:
     """The numbers of the play recap."""
     tail = outcome.out.split("PLAY RECAP")[-1]

@@ -16,7 +16,7 @@ import pytest
 from tests.integration.ansible import Outcome
 from tests.integration.killing import has_started, kill_all, wait_for
 from tests.integration.releases import NEWEST
-from tests.integration.rolling import most_out_of_service, times
+from tests.integration.rolling import times
 from tests.integration.test_vmotion_test import LONG, PROGRAM, WORKERS, Trial, trial
 from tests.integration.training import FILES, one_card
 
@@ -106,7 +106,6 @@ def test_every_host_is_changed_and_rebooted_around_the_job(trial: Trial) -> None
     assert done.rc == 0, done.out
     assert window.booted() == dict.fromkeys(HOSTS, 1)
     assert sorted(trial.moved()) == WORKERS, "each worker moves once"
-    assert most_out_of_service(trial.vcenter.writes()) == 1
     verdict = json.loads(trial.kept("verdict.json"))
     assert (verdict["verdict"], verdict["moved"], verdict["breaches"]) == ("continuous", "all", [])
     cost = verdict["cost"]
@@ -160,7 +159,7 @@ def test_the_hosts_are_changed_around_a_job_of_another_tool(trial: Trial, by_han
     done = by_hand.run(maintenance_job=by_hand.job)
     assert done.rc == 0, done.out
     assert by_hand.booted() == dict.fromkeys(HOSTS, 1)
-    assert sorted(trial.moved()) == WORKERS and most_out_of_service(trial.vcenter.writes()) == 1
+    assert sorted(trial.moved()) == WORKERS
     verdict = json.loads(trial.kept("verdict.json"))
     assert (verdict["verdict"], verdict["moved"], verdict["unproven"]) == ("continuous", "all", [])
     assert by_hand.mpirun is not None and by_hand.mpirun.poll() is None

@@ -16,7 +16,7 @@ import pytest
 from lab.simulator import PASSWORD, USERNAME, Simulator
 from tests.integration.ansible import Ansible
 from tests.integration.releases import NEWEST
-from tests.integration.rolling import arguments, datacentre, most_out_of_service, run, times
+from tests.integration.rolling import arguments, datacentre, run, times
 
 pytestmark = pytest.mark.release(NEWEST)
 
@@ -66,7 +66,7 @@ def test_vlcm_applies_the_image_and_a_rollback_restores_it(start: Start, ansible
         "action=apply",
     ]
     assert times(writes, "EnterMaintenanceMode_Task") == {"esx01.lab": 1, "esx02.lab": 1}
-    assert times(writes, "RebootHost_Task") == {} and most_out_of_service(writes) == 1, "vLCM boots the hosts"
+    assert times(writes, "RebootHost_Task") == {}, "vLCM boots the hosts"
     info = ansible.module("esxi_info", cluster="gpu", gather=["vib"]).result["hosts"]
     assert all(VERSION in [vib["version"] for vib in host["vibs"]["running"]] for host in info)
     vcenter.clear()
@@ -94,7 +94,6 @@ def _roll_back(vcenter: Simulator, ansible: Ansible) -> None:
     assert done.rc == 0, done.out
     writes = vcenter.writes()
     assert times(writes, "EnterMaintenanceMode_Task") == {"esx01.lab": 1, "esx02.lab": 1}
-    assert most_out_of_service(writes) == 1
     info = ansible.module("esxi_info", cluster="gpu", gather=["vib"]).result["hosts"]
     assert all(VERSION not in [vib["version"] for vib in host["vibs"]["running"]] for host in info)
     vcenter.clear()

@@ -18,6 +18,7 @@ from tests.integration.fabrics import object_of, opened, with_switch
 from tests.integration.workers import confirm
 
 MACHINES = """
+foreign: [stranger]
 vms:
   - {name: "worker%02d", count: 3, host: "esx%02d.lab", powered_on: true, vgpu: grid_t4-16c, pvrdma: rdma-vm}
   - {name: off01, host: esx04.lab}

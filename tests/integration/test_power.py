@@ -92,6 +92,7 @@ def test_a_host_in_service_is_not_booted(vcenter: Simulator, ansible: Ansible) -
     assert planned.host("esx01.lab")["unmet"]
 
 
+@pytest.mark.hosts_out(2)
 def test_workers_are_moved_one_by_one_and_listed_with_their_owners(
     start: START, ansible_for: Callable[..., Ansible]
 ) -> None:

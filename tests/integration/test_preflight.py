@@ -41,6 +41,7 @@ HOSTS = """
       - {name: esx10.lab, uplinks: {rdma: [vmnic1, vmnic2]}}
 """
 VMS = """
+foreign: [stuck, light]
 vms:
   - {name: stuck, host: esx06.lab, powered_on: true, owner: ann, passthrough: gpu}
   - {name: light, host: esx01.lab, powered_on: true}

@@ -29,6 +29,7 @@ clusters:
       - {name: good.lab}
       - {name: teamed.lab, uplinks: {rdma: [vmnic1, vmnic2], small: []}}
       - {name: bare.lab, hardware: no_rdma, uplinks: {rdma: [vmnic1], small: []}}
+foreign: [worker]
 vms:
   - {name: worker, host: good.lab, powered_on: true, pvrdma: rdma-vmk}
 """

@@ -12,6 +12,7 @@ from tests.integration.ansible import Ansible
 from tests.integration.fabrics import addresses, connect, datacentre, desired, forget, with_switch
 
 WORKER = """
+foreign: [worker01]
 vms:
   - {name: worker01, host: esx01.lab, powered_on: true, pvrdma: rdma-vm}
 """

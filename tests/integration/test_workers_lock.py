@@ -36,6 +36,7 @@ def refused(site: Site, playbook: str, **options: Any) -> None:
     assert "could not take its lock" in outcome.out and "anna@elsewhere" in outcome.out, outcome.out
 
 
+@pytest.mark.breaks("lock")
 def test_takes_over_another_lock_only_on_request(site: Site) -> None:
     site.build(workers=1)
     taken = site.ansible.module("cluster_lock", cluster="gpu", run="other", owner="anna@elsewhere")

@@ -15,7 +15,7 @@ import pytest
 from plugins.module_utils.errors import Failed
 from tests.integration.ansible import Outcome
 from tests.integration.killing import has_started, kill_all, wait_for
-from tests.integration.rolling import most_out_of_service, times
+from tests.integration.rolling import times
 from tests.integration.test_vmotion import TAGGED
 from tests.lab.conftest import laboratory
 from tests.lab.places import Place, ansible_login, desired
@@ -99,7 +99,7 @@ class Upgrade:
         """Each host was rebooted once and has the version, no more than one at a time, and the job went on."""
         writes = self.place.lab.control.writes()
         assert dict(times(writes, "RebootHost_Task")) == dict.fromkeys(HOSTS, 1)
-        assert most_out_of_service(writes) == 1
+        assert self.place.lab.control.violations() == []
         verdict, changes = self.kept("verdict.json"), self.kept("window.json")
         assert (verdict["verdict"], verdict["moved"], verdict["unproven"]) == ("continuous", "all", [])
         assert sorted(change["host"] for change in changes) == HOSTS

@@ -20,7 +20,7 @@ from ..vsphere.session import Session
 CLUSTERS = "/api/esx/settings/clusters"
 _VALIDATED = {"result?": {"notifications?": {"errors?": [{"message?": dict}]}}}
 _PART = {"version": str}
-_IMAGE = {"base_image?": _PART, "add_on?": {"name": str, "version": str}, "components?": {str: _PART}}
+_IMAGE = {"base_image?": _PART, "add_on?": {"name": str, "version": str}, "components?": {str: {"version?": str}}}
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class ClusterImage:
             "base_image": (image.get("base_image") or {}).get("version"),
             "add_on": {key: add_on[key] for key in ("name", "version")} if add_on else None,
             "compliance": checked["status"].lower() if checked else None,
-            "components": {name: component["version"] for name, component in (image.get("components") or {}).items()},
+            "components": {name: one.get("version") or "" for name, one in (image.get("components") or {}).items()},
         }
 
     def plan(self, current: Mapping[str, Any]) -> Plan:

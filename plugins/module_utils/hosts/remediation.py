@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import urlencode
 
 from ..errors import Refused
 from ..vsphere.rest import TASKS, Rest, task_path
@@ -56,8 +55,8 @@ def extras_of(policy: Mapping[str, Any]) -> str:
 def running(rest: Rest, moid: str, cluster: str) -> list[dict[str, Any]]:
     """Return the remediations that run on a cluster: the user, and the IDs of the hosts, empty if not known."""
     tried = f"list the remediations of cluster {cluster}"
-    query = [("services", SERVICE), *(("status", status) for status in ("PENDING", "RUNNING", "BLOCKED"))]
-    listed = rest.get(f"{TASKS}?{urlencode(query)}", tried=tried, form=_LISTED)
+    body = {"filter_spec": {"services": [SERVICE], "status": ["PENDING", "RUNNING", "BLOCKED"]}}
+    listed = rest.send("POST", f"{TASKS}?action=list", body, tried=tried, form=_LISTED)
     found = []
     for task, info in sorted(listed.items()):
         is_here = (info.get("target") or {}).get("id", moid) == moid

@@ -29,6 +29,10 @@ func New(f *front.Front, w *vcenter.Server, restart func(time.Duration) error) h
 	mux.HandleFunc("GET /calls", func(w http.ResponseWriter, _ *http.Request) { reply(w, f.Log.Calls()) })
 	mux.HandleFunc("DELETE /calls", func(w http.ResponseWriter, _ *http.Request) { f.Log.ClearCalls(); done(w) })
 	mux.HandleFunc("GET /callers", func(w http.ResponseWriter, _ *http.Request) { reply(w, f.Log.Callers()) })
+	mux.HandleFunc("GET /exchanges", func(w http.ResponseWriter, _ *http.Request) { reply(w, f.Log.Exchanges()) })
+	mux.HandleFunc("GET /violations", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, c.vcenter.Judge.Violations())
+	})
 	mux.HandleFunc("POST /faults", c.addFault)
 	mux.HandleFunc("GET /faults", func(w http.ResponseWriter, _ *http.Request) { reply(w, f.Faults.List()) })
 	mux.HandleFunc("DELETE /faults", func(w http.ResponseWriter, _ *http.Request) { f.Faults.Clear(); done(w) })

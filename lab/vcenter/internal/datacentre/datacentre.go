@@ -21,6 +21,10 @@ type Datacentre struct {
 	EncryptedVMotion bool `yaml:"encrypted_vmotion"`
 	// StatisticsLevel is the level of the historical intervals, 1 to 4.
 	StatisticsLevel int32 `yaml:"statistics_level"`
+	// HostsOut is how many hosts of a cluster clients may have out of service at once; 0 means 1.
+	HostsOut int `yaml:"hosts_out"`
+	// Foreign are names of objects that no client may change, with all objects below them.
+	Foreign []string `yaml:"foreign"`
 }
 
 // Cluster is one cluster and its hosts.

@@ -34,6 +34,8 @@ type DataCentre interface {
 	NeverReturns(host types.ManagedObjectReference)
 	// Since reports whether the version of the vCenter is the named one or a later one.
 	Since(version string) bool
+	// JudgeCall judges a write of a client; a REST call has no object.
+	JudgeCall(method string, on types.ManagedObjectReference, body []byte)
 	// Vanish removes a virtual machine as another client might at any time.
 	Vanish(machine string) error
 	// ServiceVersions returns the document with the versions of the API.
@@ -108,6 +110,7 @@ func (f *Front) dispatch(w http.ResponseWriter, r *http.Request, call Call, body
 	note := func(string) {}
 	if call.writes() {
 		note = f.Log.Add(f.write(call))
+		f.dataCentre.JudgeCall(call.Method, f.subject(call), nil)
 	}
 	owner := f.dataCentre.Owner(call.Object)
 	if rule := f.Faults.firstMatch(call, owner, f.dataCentre.Name(owner)); rule != nil {
@@ -126,16 +129,21 @@ func (f *Front) kindOfCall(call Call) string {
 }
 
 func (f *Front) write(call Call) Write {
-	owner := f.dataCentre.Owner(call.Object)
-	if call.About.Value != "" {
-		owner = call.About
-	}
+	owner := f.subject(call)
 	w := Write{User: call.User, Method: call.Method, Type: call.Object.Type, Object: call.Object.Value,
 		Name: f.dataCentre.Name(owner)}
 	if call.SOAP == "ExecuteSoap" {
 		w.Type, w.Object = owner.Type, owner.Value
 	}
 	return w
+}
+
+// subject returns the entity that a call concerns.
+func (f *Front) subject(call Call) types.ManagedObjectReference {
+	if call.About.Value != "" {
+		return call.About
+	}
+	return f.dataCentre.Owner(call.Object)
 }
 
 // forward calls vcsim and stores its answer.

@@ -20,6 +20,15 @@ type Write struct {
 	Result string    `json:"result"` // pending, ok, fault or dropped
 }
 
+// Exchange is a call of the REST API and its answer.
+type Exchange struct {
+	Method string `json:"method"`
+	Path   string `json:"path"`
+	Body   string `json:"body"`
+	Status int    `json:"status"`
+	Answer string `json:"answer"`
+}
+
 // Log keeps the writes and counts all calls.
 type Log struct {
 	clock   *clock.Clock
@@ -28,6 +37,7 @@ type Log struct {
 	writes  []Write
 	calls   map[string]int
 	callers map[string]map[string]int
+	rest    []Exchange
 }
 
 // NewLog returns an empty log.
@@ -61,6 +71,20 @@ func (l *Log) Callers() map[string]map[string]int {
 		out[caller] = maps.Clone(calls)
 	}
 	return out
+}
+
+// Exchanged stores a call of the REST API.
+func (l *Log) Exchanged(one Exchange) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rest = append(l.rest, one)
+}
+
+// Exchanges returns the calls below /api/ since the start, without those that a fault changed.
+func (l *Log) Exchanges() []Exchange {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]Exchange{}, l.rest...)
 }
 
 // Add stores a write and returns a function that sets its result.

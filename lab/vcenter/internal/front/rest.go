@@ -32,6 +32,7 @@ func (f *Front) serveREST(w http.ResponseWriter, r *http.Request) {
 	if !session && r.Method != http.MethodGet && r.Method != http.MethodHead && !onlyReads(name) {
 		user, _ := f.sessions.user(r.Header.Get(restSessionHeader))
 		note = f.Log.Add(Write{User: user, Method: name, Type: "REST", Object: r.URL.Path})
+		f.dataCentre.JudgeCall(name, types.ManagedObjectReference{}, body)
 	}
 	if rule := f.Faults.firstMatch(Call{Method: name, SOAP: name}, types.ManagedObjectReference{}, ""); rule != nil &&
 		!f.strikeREST(w, r, rule, body) {
@@ -43,6 +44,10 @@ func (f *Front) serveREST(w http.ResponseWriter, r *http.Request) {
 		f.learnREST(r, rec)
 	}
 	note(rec.result())
+	if strings.HasPrefix(r.URL.Path, "/api/") {
+		f.Log.Exchanged(Exchange{Method: r.Method, Path: r.URL.RequestURI(), Body: string(body), Status: rec.status,
+			Answer: rec.body.String()})
+	}
 	rec.copyTo(w)
 }
 

@@ -24,13 +24,40 @@ func (f *Front) apiTagging(r *http.Request, body []byte) *recorder {
 	if rec.result() != "ok" || json.Unmarshal(rec.body.Bytes(), &wrapped) != nil {
 		return rec
 	}
-	value := wrapped.Value
-	if string(value) == "null" {
-		value = json.RawMessage("[]")
-	}
-	rec.body = *bytes.NewBuffer(value)
+	rec.body = *bytes.NewBuffer(complete(wrapped.Value))
 	rec.header.Del("Content-Length")
 	return rec
+}
+
+// complete returns an answer with the empty fields and lists that vcsim leaves out.
+// VMware: its description of the REST API, 8.0.2: CisTaggingCategoryModel, CisTaggingTagModel,
+// CisTaggingTagAssociationObjectToTags.
+func complete(value json.RawMessage) []byte {
+	var answer any
+	if json.Unmarshal(value, &answer) != nil {
+		return value
+	}
+	switch x := answer.(type) {
+	case nil:
+		return []byte("[]")
+	case map[string]any:
+		for key, empty := range map[string]any{"description": "", "used_by": []any{}, "associable_types": []any{}} {
+			if _, isTag := x["category_id"]; x[key] == nil && !(isTag && key == "associable_types") {
+				x[key] = empty
+			}
+		}
+	case []any:
+		for _, one := range x {
+			if found, ok := one.(map[string]any); ok && found["object_id"] != nil && found["tag_ids"] == nil {
+				found["tag_ids"] = []any{}
+			}
+		}
+	}
+	text, err := json.Marshal(answer)
+	if err != nil {
+		panic(err) // encoding decoded JSON cannot fail
+	}
+	return text
 }
 
 // olderTagging returns the request for the older path.
@@ -57,6 +84,6 @@ func olderTagging(r *http.Request, body []byte) *http.Request {
 
 // onlyReads reports whether a REST call with a body only reads.
 func onlyReads(name string) bool {
-	return strings.HasSuffix(name, "action=validate") || strings.Contains(name, "action=list-") ||
+	return strings.HasSuffix(name, "action=validate") || strings.Contains(name, "action=list") ||
 		strings.HasSuffix(name, "action=check") || strings.HasSuffix(name, "action=scan")
 }

@@ -36,11 +36,11 @@ func (s *Service) offline(out http.ResponseWriter, r *http.Request) {
 			id := spec.Location
 			s.depots[id] = offlineDepot{location: spec.Location, description: spec.Description}
 			s.mu.Unlock()
-			restReply(out, s.restDone(map[string]any{"depot": id}, ""))
+			restStarted(out, s.restDone(map[string]any{"depot": id}, ""))
 			return
 		}
 	}
-	restReply(out, s.restDone(nil, "Cannot download the bundle from "+spec.Location+"."))
+	restStarted(out, s.restDone(nil, "Cannot download the bundle from "+spec.Location+"."))
 }
 
 // listOffline lists the imported offline depots.

@@ -67,8 +67,7 @@ func (s *Service) compliance(of vcsim.Ref) map[string]any {
 			status, impact = "NON_COMPLIANT", "REBOOT_REQUIRED"
 		}
 		info[id] = map[string]any{"name": h.Spec.Name}
-		hosts[id] = map[string]any{"status": status, "impact": impact, "scan_time": s.now(),
-			"notifications": map[string]any{}}
+		hosts[id] = s.hostCompliance(status, impact)
 	}
 	out := map[string]any{"status": "COMPLIANT", "impact": "NO_IMPACT", "compliant_hosts": good,
 		"non_compliant_hosts": bad, "incompatible_hosts": []string{}, "unavailable_hosts": []string{},
@@ -77,6 +76,16 @@ func (s *Service) compliance(of vcsim.Ref) map[string]any {
 		out["status"], out["impact"] = "NON_COMPLIANT", "REBOOT_REQUIRED"
 	}
 	return out
+}
+
+// hostCompliance is the compliance of a host.
+// Ours: base image and add-on always comply; components are not listed.
+func (s *Service) hostCompliance(status, impact string) map[string]any {
+	base, none := map[string]any{"version": s.baseImage()}, map[string]any{}
+	return map[string]any{"status": status, "impact": impact, "scan_time": s.now(), "notifications": none,
+		"base_image": map[string]any{"status": "COMPLIANT", "current": base, "target": base, "notifications": none},
+		"add_on":     map[string]any{"status": "COMPLIANT", "notifications": none},
+		"components": none, "solutions": none}
 }
 
 // restDrafts answers the calls to the image drafts of a cluster.
@@ -136,7 +145,7 @@ func (s *Service) openDraft(out http.ResponseWriter, cluster vcsim.Ref) {
 			"Another draft of the cluster's image is open.")
 		return
 	}
-	restReply(out, id)
+	restCreated(out, id)
 }
 
 // closeDraft discards the draft of a cluster.
@@ -158,14 +167,11 @@ func (s *Service) endDraft(out http.ResponseWriter, action string, of vcsim.Ref,
 			errors = append(errors, map[string]any{"id": "lab.component", "time": "2026-01-15T00:00:00.000Z",
 				"message": restMessage("lab.component", text)})
 		}
-		restReply(
-			out,
-			s.restDone(
-				map[string]any{
-					"notifications": map[string]any{"errors": errors, "warnings": []any{}, "info": []any{}}}, ""))
+		restStarted(out, s.restDone(map[string]any{
+			"notifications": map[string]any{"errors": errors, "warnings": []any{}, "info": []any{}}}, ""))
 	case "commit":
 		if len(missing) > 0 {
-			restReply(out, s.restDone(nil, missing[0]))
+			restStarted(out, s.restDone(nil, missing[0]))
 			return
 		}
 		s.mu.Lock()
@@ -175,7 +181,7 @@ func (s *Service) endDraft(out http.ResponseWriter, action string, of vcsim.Ref,
 		s.clusters.Change(of, func(state *cluster.State) {
 			state.Components, state.BaseImage, state.AddOn = draft.components, draft.base, draft.addOn
 		})
-		restReply(out, s.restDone(open.id, ""))
+		restStarted(out, s.restDone(open.id, ""))
 	default:
 		restError(out, http.StatusBadRequest, "UNSUPPORTED", "The action '"+action+"' is not simulated.")
 	}

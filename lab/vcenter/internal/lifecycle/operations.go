@@ -135,7 +135,8 @@ func (s *Service) check(op operation) {
 		info[h.Self.Value] = map[string]any{"name": h.Spec.Name}
 		results = append(results, map[string]any{"type": "HOST", "host": h.Self.Value, "status": state,
 			"check_statuses": []any{map[string]any{
-				"check":  map[string]any{"check": "lab.host", "name": restMessage("lab.host", "Host health")},
+				"check": map[string]any{"check": "lab.host", "name": restMessage("lab.host", "Host health"),
+					"description": restMessage("lab.host", "Checks the health of the host")},
 				"status": state, "issues": messages(issues), "check_issues": checkIssues(issues)}}})
 	}
 	s.end(op.spec.Commit, map[string]any{"status": whole, "start_time": s.now(), "end_time": s.now(),

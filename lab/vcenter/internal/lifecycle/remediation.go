@@ -49,7 +49,7 @@ func (s *Service) softwareAction(out http.ResponseWriter, r *http.Request, of vc
 	}
 	task := s.begin(op.user, op.action+"$task", of)
 	s.start(task, op, work)
-	restReply(out, task)
+	restStarted(out, task)
 }
 
 // refusal returns the kind and the text of an error before the task starts; it fills the hosts of the operation.

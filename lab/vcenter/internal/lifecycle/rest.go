@@ -6,7 +6,6 @@ package lifecycle
 import (
 	"encoding/json"
 	"log"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -47,12 +46,11 @@ func New(sim *vcsim.Sim, hosts *esxi.Hosts, clusters *cluster.Clusters) *Service
 // OwnsREST reports whether this package answers a REST path; vcsim has one draft and one image for all clusters.
 func (*Service) OwnsREST(path string) bool {
 	return strings.HasPrefix(path, restBase) || strings.HasPrefix(path, tasksBase) ||
-		path == offlineBase || path == "/api/esx/settings/depot-content/components"
+		path == offlineBase
 }
 
-// ServeREST answers the REST calls of image-managed clusters (vLCM), their tasks and the depot's components.
-// VMware: vSphere Automation API reference, /api/esx/settings/clusters, /api/cis/tasks,
-// /api/esx/settings/depot-content/components.
+// ServeREST answers the REST calls of image-managed clusters (vLCM), their tasks and the offline depots.
+// VMware: vSphere Automation API reference, /api/esx/settings/clusters, /api/cis/tasks, /api/esx/settings/depots.
 func (s *Service) ServeREST(out http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == tasksBase:
@@ -63,9 +61,6 @@ func (s *Service) ServeREST(out http.ResponseWriter, r *http.Request) {
 		return
 	case r.URL.Path == offlineBase:
 		s.offline(out, r)
-		return
-	case !strings.HasPrefix(r.URL.Path, restBase):
-		s.restComponents(out)
 		return
 	}
 	words := strings.Split(strings.Trim(strings.TrimPrefix(r.URL.Path, restBase), "/"), "/")
@@ -108,8 +103,18 @@ func (s *Service) serveCluster(out http.ResponseWriter, r *http.Request, cluster
 }
 
 // restReply sends an answer as JSON.
-func restReply(out http.ResponseWriter, value any) {
+func restReply(out http.ResponseWriter, value any) { restStatus(out, http.StatusOK, value) }
+
+// restCreated sends the identifier of a new object.
+func restCreated(out http.ResponseWriter, id string) { restStatus(out, http.StatusCreated, id) }
+
+// restStarted sends the identifier of a task.
+func restStarted(out http.ResponseWriter, task string) { restStatus(out, http.StatusAccepted, task) }
+
+// restStatus sends an answer as JSON, with a status.
+func restStatus(out http.ResponseWriter, status int, value any) {
 	out.Header().Set("Content-Type", "application/json")
+	out.WriteHeader(status)
 	if err := json.NewEncoder(out).Encode(value); err != nil {
 		log.Printf("REST answer not delivered: %v", err)
 	}
@@ -117,12 +122,7 @@ func restReply(out http.ResponseWriter, value any) {
 
 // restError sends an error in the format of the Automation API: error_type and messages.
 func restError(out http.ResponseWriter, status int, kind, text string) {
-	out.Header().Set("Content-Type", "application/json")
-	out.WriteHeader(status)
-	body := map[string]any{"error_type": kind, "messages": []any{restMessage("lab.rest", text)}}
-	if err := json.NewEncoder(out).Encode(body); err != nil {
-		log.Printf("REST answer not delivered: %v", err)
-	}
+	restStatus(out, status, map[string]any{"error_type": kind, "messages": []any{restMessage("lab.rest", text)}})
 }
 
 func restMessage(id, text string) map[string]any {
@@ -137,7 +137,7 @@ func (s *Service) restEnablement(out http.ResponseWriter, r *http.Request, clust
 		restReply(out, map[string]any{"enabled": s.clusters.State(cluster).ImageManaged})
 	case http.MethodPut:
 		s.clusters.SetImageManaged(cluster, true)
-		restReply(out, s.restDone(nil, ""))
+		restStarted(out, s.restDone(nil, ""))
 	default:
 		restError(out, http.StatusBadRequest, "UNSUPPORTED", r.Method+" is not simulated.")
 	}
@@ -157,17 +157,4 @@ func (s *Service) depotComponents() map[string][]string {
 		}
 	}
 	return out
-}
-
-// restComponents returns the components of all depots.
-// VMware: vSphere Automation API reference, GET /api/esx/settings/depot-content/components.
-func (s *Service) restComponents(out http.ResponseWriter) {
-	list := []any{}
-	held := s.depotComponents()
-	for _, name := range slices.Sorted(maps.Keys(held)) {
-		for _, version := range held[name] {
-			list = append(list, map[string]any{"name": name, "version": version, "display_version": version})
-		}
-	}
-	restReply(out, list)
 }

@@ -1,6 +1,9 @@
 package lifecycle
 
 import (
+	"encoding/json"
+	"errors"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -80,10 +83,21 @@ func (s *Service) restTask(out http.ResponseWriter, id string) {
 }
 
 // restTasks lists tasks without their results.
-// VMware: vSphere Automation SDK, com.vmware.cis.Tasks.list: services or tasks must be given; services, operations,
-// status, users.
+// VMware: its description of the REST API, 7.0.3 and 8.0.2, POST /api/cis/tasks?action=list: services or tasks must be
+// given; services, operations, status, users. There is no GET.
 func (s *Service) restTasks(out http.ResponseWriter, r *http.Request) {
-	query := r.URL.Query()
+	if r.Method != http.MethodPost || r.URL.Query().Get("action") != "list" {
+		restError(out, http.StatusNotFound, "NOT_FOUND", "The resource does not exist.")
+		return
+	}
+	var asked struct {
+		Filter map[string][]string `json:"filter_spec"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil && !errors.Is(err, io.EOF) {
+		restError(out, http.StatusBadRequest, "INVALID_ARGUMENT", err.Error())
+		return
+	}
+	query := asked.Filter
 	if len(query["services"]) == 0 && len(query["tasks"]) == 0 {
 		restError(out, http.StatusBadRequest, "INVALID_ARGUMENT", "Either tasks or services must be specified.")
 		return

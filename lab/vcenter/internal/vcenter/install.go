@@ -11,6 +11,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/collector"
 	"dml.vsphere/lab/vcenter/internal/counters"
 	"dml.vsphere/lab/vcenter/internal/dvs"
+	"dml.vsphere/lab/vcenter/internal/judge"
 	"dml.vsphere/lab/vcenter/internal/options"
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 	"dml.vsphere/lab/vcenter/internal/vm"
@@ -26,6 +27,7 @@ func (w *Server) install() {
 	h := &hook{server: w}
 	h.Folder.Self = vcsim.Ref{Type: "LabHook", Value: "lab-hook"}
 	w.sim.Registry.AddHandler(h)
+	w.Judge = judge.Install(w.sim)
 	collector.Install(w.sim, func(cluster vcsim.Ref) bool { return w.clusters.State(cluster).ConfigProfile },
 		w.bindings, w.modes)
 	w.sim.Registry.Handler = w.receiver

@@ -17,6 +17,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/datacentre"
 	"dml.vsphere/lab/vcenter/internal/esxi"
 	"dml.vsphere/lab/vcenter/internal/inventory"
+	"dml.vsphere/lab/vcenter/internal/judge"
 	"dml.vsphere/lab/vcenter/internal/lifecycle"
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 	"dml.vsphere/lab/vcenter/internal/vm"
@@ -29,6 +30,7 @@ type Server struct {
 	hosts     *esxi.Hosts
 	clusters  *cluster.Clusters
 	machines  *vm.Machines
+	Judge     *judge.Judge
 }
 
 // New builds the data centre of a description; Close removes its files.
@@ -139,6 +141,9 @@ func (w *Server) EndSession(key string) {
 	ctx.Context = context.Background()
 	w.sim.Registry.SessionManager().TerminateSession(ctx, &types.TerminateSession{SessionId: []string{key}})
 }
+
+// JudgeCall judges a write of a client.
+func (w *Server) JudgeCall(method string, on vcsim.Ref, body []byte) { w.Judge.Call(method, on, body) }
 
 // NeverReturns makes the next reboot of a host its last.
 func (w *Server) NeverReturns(host vcsim.Ref) {

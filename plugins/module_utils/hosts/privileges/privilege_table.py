@@ -171,7 +171,7 @@ CALLS: dict[str, tuple[Need, ...]] = {
     "esxcli vim CLIInfo FetchCLIInfo": _ESXCLI,
     "esxcli software vib list": _ESXCLI,
     "esxcli software vib remove": _ESXCLI_IMAGE,
-    "GET /api/cis/tasks": (Need("VcIntegrity.lifecycleGeneral.Read", ROOT, SECURITY),),
+    "POST /api/cis/tasks?action=list": (Need("VcIntegrity.lifecycleGeneral.Read", ROOT, SECURITY),),
     "GET /api/cis/tasks/{id}": (Need("VcIntegrity.lifecycleGeneral.Read", ROOT, SECURITY),),
     f"GET {_POLICY}": (_SETTINGS_READ,),
     f"GET {_OFFLINE}": (_SETTINGS_READ,),
@@ -209,7 +209,7 @@ _READERS = (
     f"GET {_CLUSTER}/software",
     f"GET {_CLUSTER}/software/compliance",
     f"GET {_POLICY}",
-    "GET /api/cis/tasks",
+    "POST /api/cis/tasks?action=list",
     "GET /api/cis/tasks/{id}",
 )
 
@@ -220,7 +220,12 @@ MODULES: dict[str, tuple[str, ...]] = {
     "esxi_rollout": (),
     "program": (),
     # The remediations of a cluster that an image manages.
-    "cluster_info": (HOST_PROFILES, "esxcli network diag ping", "GET /api/cis/tasks", "GET /api/cis/tasks/{id}"),
+    "cluster_info": (
+        HOST_PROFILES,
+        "esxcli network diag ping",
+        "POST /api/cis/tasks?action=list",
+        "GET /api/cis/tasks/{id}",
+    ),
     "cluster_lock": LOCK,
     "custom_attributes": ("CustomFieldsManager.RemoveCustomFieldDef", "CustomFieldsManager.SetField"),
     "esxi_image": (

@@ -154,6 +154,7 @@ _COMMANDS = re.compile(r"vim\.EsxCLI\.[\w.]+\.(get|list)|vim\.CLIInfo\.FetchCLII
 _REQUESTS = re.compile(
     r"GET /.*|(POST|DELETE) /api/session"
     r"|POST /api/cis/tagging/[\w-]+\?action=list-[a-z-]+"
+    r"|POST /api/cis/tasks\?action=list"
 )
 
 

@@ -70,6 +70,15 @@ def test_remediation_is_left_until_vlcm_finds_the_hosts_compliant(status: str, l
     assert len(converge(rest)["hosts"][0]["why"]) == left
 
 
+def test_component_without_a_version_stays() -> None:
+    rest = FakeRest()
+    rest.components["tool"] = None  # type: ignore[assignment] # VMware's description of the API allows it
+
+    converge(rest)
+
+    assert rest.components == {"tool": None, NAME: NEW}
+
+
 def test_removal_deletes_only_the_component() -> None:
     rest = FakeRest(**{NAME: OLD, "tool": "1"})
     assert converge(rest, ABSENT)["changed"]

@@ -148,6 +148,10 @@ def test_masks(mask: str, expected: list[int]) -> None:
         ({"PFCEnabled": "true", "PFCConfiguration": ["0", "0", "0", "0", "1", "0", "0", "0"]}, [4]),
         ({"PFCEnabled": "false", "PFCConfiguration": "0 0 0 1 0 0 0 0"}, []),
         ({"Nic": "vmnic2"}, []),
+        # Cards that agreed with the switch, of which one reports no mode, and one that did not:
+        # https://github.com/Enizaksoy/rdma-ai-cluster
+        ({"Mode": "Unknown", "PFC Enabled": "true", "PFC Configuration": "0 0 0 1 0 0 0 0"}, [3]),
+        ({"Mode": "CEE Mode", "PFC Enabled": "false", "PFC Configuration": "0 0 0 0 0 0 0 0"}, []),
     ],
 )
 def test_flow_control_as_the_host_reports_it(status: dict[str, Any], expected: list[int]) -> None:
