@@ -5,7 +5,7 @@ from __future__ import annotations
 from plugins.module_utils.errors import Failed, SeveralErrors, Unreachable, WholeError, summary
 
 
-def test_each_reason_of_one_change_is_one_sentence_with_one_advice() -> None:
+def test_joins_hosts_that_failed_for_the_same_reason() -> None:
     lost = [Unreachable(f"esx{n}", "write its note", "the session expired", "run again") for n in (1, 2)]
     full = Failed("esx3", "write its note", "it is full", "make room")
     message = (
@@ -20,7 +20,7 @@ def test_each_reason_of_one_change_is_one_sentence_with_one_advice() -> None:
     assert error.about("gpu") is error
 
 
-def test_no_text_of_a_node_controls_the_terminal_or_forges_a_line() -> None:
+def test_removes_control_characters_from_text_of_nodes() -> None:
     forged = "\x1b[2Jmodel\nok: [w1]\r\x9b31m"
 
     assert str(Failed("w1", f"copy {forged}", forged)) == (

@@ -9,7 +9,7 @@ from tests.fakes.module import FakeModule
 
 
 @pytest.mark.parametrize("mask", ["********", "$REDACTED$"])
-def test_a_name_that_ansible_masked_is_refused_with_its_reason(mask: str) -> None:
+def test_refuses_a_masked_name_with_the_reason(mask: str) -> None:
     module = FakeModule(hosts=[f"esx01.{mask}"])
     runner.run(module, lambda: pytest.fail("the module must not run"))
     ((how, result),) = module.ended
@@ -23,7 +23,7 @@ def test_asterisks_in_a_longer_text_are_accepted() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
-def test_a_number_that_is_not_finite_is_refused_with_the_name_of_its_option(value: float) -> None:
+def test_refuses_non_finite_numbers_with_the_option_name(value: float) -> None:
     module = FakeModule(stun_budget=value, timeout=10.0)
     runner.run(module, lambda: pytest.fail("the module must not run"))
     ((how, result),) = module.ended

@@ -26,7 +26,7 @@ def converge(subjects: Sequence[FakeSubject], *, check: bool = False, plan: Any 
     return runner.converge(FakeModule(check_mode=check), work)
 
 
-def test_check_apply_check_apply_write_nothing_once_nothing_nothing() -> None:
+def test_writes_only_in_the_first_real_run() -> None:
     subject = FakeSubject("esx1", {"mtu": 1500})
     planned = converge([subject], check=True)
     assert (planned["changed"], subject.writes) == (True, [])
@@ -38,20 +38,20 @@ def test_check_apply_check_apply_write_nothing_once_nothing_nothing() -> None:
     assert len(subject.writes) == 1
 
 
-def test_the_diff_holds_the_changed_keys_alone() -> None:
+def test_diff_contains_only_changed_keys() -> None:
     (diff,) = converge([FakeSubject("esx1", {"mtu": 1500, "name": "vmk1"})])["diff"]
     assert (diff["before"], diff["after"]) == ({"mtu": 1500}, {"mtu": 9000})
     assert diff["before_header"] == "esx1: settings"
 
 
-def test_a_deaf_host_fails_with_the_remaining_differences() -> None:
+def test_reports_differences_that_remain_after_a_write() -> None:
     result = converge([FakeSubject("esx1", {"mtu": 1500}, deaf=True), FakeSubject("esx2", {"mtu": 1500})])
     assert result["failed"]
     assert "esx1: could not change settings: the server accepted the change, yet mtu is 1500, not 9000" in result["msg"]
     assert [host.get("failed", False) for host in result["hosts"]] == [True, False]
 
 
-def test_a_refusal_anywhere_means_no_write_anywhere() -> None:
+def test_writes_nothing_if_any_host_refuses() -> None:
     good = FakeSubject("esx1", {"mtu": 1500})
     bad = FakeSubject(
         "esx2", {"mtu": 1500}, on_read=Refused("esx2", "read settings", "there is no vmk9", "name another")
@@ -79,7 +79,7 @@ def test_a_failed_write_is_reported_for_its_host() -> None:
     assert result["msg"] == "esx1: could not set mtu: the server said NoPermission"
 
 
-def test_unmet_needs_are_shown_in_check_mode_and_refused_otherwise() -> None:
+def test_refuses_unmet_needs_except_in_check_mode() -> None:
     def plan(current: Mapping[str, Any]) -> Plan:
         return want(current, needs=frozenset({MAINTENANCE}), unmet=("it is not in maintenance mode",))
 
@@ -92,7 +92,7 @@ def test_unmet_needs_are_shown_in_check_mode_and_refused_otherwise() -> None:
     assert subject.writes == []
 
 
-def test_changes_for_a_later_boot_are_planned_and_not_written() -> None:
+def test_plans_but_does_not_write_later_changes() -> None:
     def plan(current: Mapping[str, Any]) -> Plan:
         return want(current, needs=frozenset({REBOOT}), later=frozenset({"mtu"}))
 
@@ -113,7 +113,7 @@ def test_a_planner_that_refuses_names_the_host() -> None:
 
 
 @pytest.mark.parametrize("error", [CollectionError("vc", "log in", "no"), Refused("vc", "log in", "no")])
-def test_run_ends_the_module_with_one_sentence(error: CollectionError) -> None:
+def test_run_reports_an_error_and_ends_the_module(error: CollectionError) -> None:
     module = FakeModule()
 
     def body() -> dict[str, Any]:
@@ -130,7 +130,7 @@ def test_run_passes_warnings_on() -> None:
     assert module.ended == [("exit", {"changed": False})]
 
 
-def test_hosts_to_which_the_same_happened_share_a_sentence() -> None:
+def test_joins_hosts_with_the_same_error() -> None:
     gone = [FakeSubject(name, {}, on_read=Unreachable(name, "read settings", "notResponding")) for name in ("a", "b")]
     assert converge(gone)["msg"] == "a, b: could not read settings: notResponding"
 
@@ -144,7 +144,7 @@ def full_plan(current: Mapping[str, Any]) -> Plan:
     )
 
 
-def test_a_result_has_the_full_state_of_each_host_before_and_after() -> None:
+def test_result_has_each_hosts_state_before_and_after() -> None:
     subjects = [FakeSubject("esx1", {"mtu": 1500}), FakeSubject("esx2", {"mtu": 9000})]
     planned = converge(subjects, check=True, plan=full_plan)
     changed = {"before_header": "esx1: settings", "after_header": "esx1: settings"}
@@ -169,7 +169,7 @@ def test_needs_are_listed_alphabetically() -> None:
     assert result["needs"] == result["hosts"][0]["needs"] == sorted(needs)
 
 
-def test_a_host_that_failed_is_shown_whole_beside_one_that_did_not() -> None:
+def test_reports_failed_and_successful_hosts_together() -> None:
     gone = FakeSubject("esx1", {}, on_read=Unreachable("esx1", "read settings", "notResponding"))
     sentence = "esx1: could not read settings: notResponding"
     for check in (True, False):
@@ -179,7 +179,7 @@ def test_a_host_that_failed_is_shown_whole_beside_one_that_did_not() -> None:
         assert len(result["diff"]) == 1
 
 
-def test_one_refusal_is_a_result_in_which_nothing_changed_anywhere() -> None:
+def test_returns_no_changes_if_one_host_is_refused() -> None:
     bad = FakeSubject("esx2", {}, on_read=Refused("esx2", "read settings", "there is no vmk9"))
     sentence = "esx2: could not read settings: there is no vmk9"
     assert converge([FakeSubject("esx1", {"mtu": 1500}), bad]) == {
@@ -196,7 +196,7 @@ def test_one_refusal_is_a_result_in_which_nothing_changed_anywhere() -> None:
     }
 
 
-def test_all_reasons_of_one_host_keep_all_hosts_from_being_written() -> None:
+def test_reports_all_unmet_needs_and_writes_nothing() -> None:
     def plan(current: Mapping[str, Any]) -> Plan:
         return want(current, unmet=("it is in use", "it is locked") if current["busy"] else ())
 
@@ -235,7 +235,7 @@ def test_rereads_only_what_was_written(gone: bool) -> None:
 
 
 @pytest.mark.parametrize("parallel", [2, runner.PARALLEL])
-def test_hosts_are_worked_on_side_by_side(parallel: int) -> None:
+def test_processes_hosts_in_parallel(parallel: int) -> None:
     together = threading.Barrier(2)
 
     class Meeting(FakeSubject):
@@ -250,7 +250,7 @@ def test_hosts_are_worked_on_side_by_side(parallel: int) -> None:
 @pytest.mark.parametrize(
     ("parallel", "count", "threads"), [(1, 3, []), (16, 1, []), (16, 2, [2]), (2, 3, [2]), (16, 3, [3])]
 )
-def test_no_more_threads_are_taken_than_allowed_or_of_use(
+def test_limits_threads_to_the_allowed_and_useful_number(
     parallel: int, count: int, threads: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken: list[int] = []
@@ -266,7 +266,7 @@ def test_no_more_threads_are_taken_than_allowed_or_of_use(
     assert taken == threads
 
 
-def test_run_ends_the_module_with_the_failure_that_its_result_holds() -> None:
+def test_run_ends_the_module_with_a_failed_result() -> None:
     module = FakeModule()
     runner.run(module, lambda: {"changed": True, "failed": True, "msg": "esx1: could not set mtu: no"})
     assert module.ended == [("fail", {"changed": True, "msg": "esx1: could not set mtu: no"})]
@@ -289,7 +289,7 @@ def test_run_ends_the_module_with_the_failure_that_its_result_holds() -> None:
         ({}, []),
     ],
 )
-def test_warns_about_unchecked_certificates_even_if_the_call_fails(params: dict[str, Any], warned: list[str]) -> None:
+def test_warns_about_unchecked_certificates_even_on_failure(params: dict[str, Any], warned: list[str]) -> None:
     module = FakeModule(**params)
     runner.run(module, lambda: {"changed": False, "failed": True, "msg": "no"})
     assert module.warned == warned

@@ -13,7 +13,7 @@ from plugins.module_utils.errors import NotConnected
 from tests.fakes.module import FakeModule
 
 
-def test_a_full_disk_ends_a_module_with_one_sentence_and_another_error_is_a_bug() -> None:
+def test_run_reports_a_full_disk_but_raises_bugs() -> None:
     module = FakeModule()
 
     def written() -> dict[str, Any]:
@@ -27,7 +27,7 @@ def test_a_full_disk_ends_a_module_with_one_sentence_and_another_error_is_a_bug(
         runner.run(FakeModule(), lambda: {"text": Path("/nowhere").read_text()})
 
 
-def test_a_module_without_a_session_reports_that_it_can_be_repeated() -> None:
+def test_module_without_a_session_advises_to_repeat_it() -> None:
     module = FakeModule()
 
     def away() -> dict[str, Any]:

@@ -59,7 +59,7 @@ def test_hosts_out_of_service_have_no_slots(why: dict[str, Any]) -> None:
     assert cluster_info.slots_by_profile([host(**why)], []) == []
 
 
-def test_a_gpu_that_is_not_shared_has_no_slots() -> None:
+def test_gpus_without_direct_sharing_have_no_slots() -> None:
     (found,) = cluster_info.slots_by_profile(
         [
             host(
@@ -80,7 +80,7 @@ def entered(user: str, minute: int) -> Any:
     return SimpleNamespace(userName=user, createdTime=NOW + timedelta(minutes=minute))
 
 
-def test_hosts_out_of_service_are_listed_with_reason_and_user() -> None:
+def test_lists_hosts_out_of_service_with_their_reasons() -> None:
     events = SimpleNamespace(QueryEvents=lambda _filter: [entered("anna", 1), entered("", 3), entered("bert", 2)])
     there = [
         host("esx1"),
@@ -132,7 +132,7 @@ def licence(**properties: Any) -> Any:
         ({"expirationHours": 0}, "2026-01-01T12:00:00Z", True),
     ],
 )
-def test_reads_the_end_of_a_licence_in_each_format(
+def test_reads_licence_expiration_in_each_format(
     properties: dict[str, Any], expires: str | None, expired: bool
 ) -> None:
     entries = [SimpleNamespace(entityId=key, assignedLicense=licence(**properties)) for key in ("host-1", "host-9")]
@@ -157,7 +157,7 @@ def test_reports_an_evaluation_licence_but_never_keys() -> None:
     assert "SECRET" not in str(found)
 
 
-def test_the_clocks_of_hosts_are_compared_without_the_way_of_the_answer_in_one_call_each(
+def test_subtracts_network_delay_from_host_clock_offsets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # The answer of vCenter takes two seconds, and that of each host four.
@@ -175,7 +175,7 @@ def test_the_clocks_of_hosts_are_compared_without_the_way_of_the_answer_in_one_c
     assert found == [{**read, "offset_seconds": 10.0}, {**read, "offset_seconds": 0.0}]
 
 
-def test_clocks_are_compared_only_on_request_and_on_reachable_hosts() -> None:
+def test_compares_clocks_of_reachable_hosts_only_on_request() -> None:
     for one, compare in ((host(), False), (host(runtime__connectionState="notResponding"), True)):
         assert host_clocks.clocks(session_with(), [one], compare=compare)[0]["offset_seconds"] is None
 
@@ -192,7 +192,7 @@ def test_clocks_are_compared_only_on_request_and_on_reachable_hosts() -> None:
         (hardware.vgpu(), True, ((), 0)),
     ],
 )
-def test_whole_gpus_of_a_machine_are_those_of_its_host_or_any(device: Any, running: bool, found: Sequence[Any]) -> None:
+def test_finds_passthrough_gpus_with_and_without_address(device: Any, running: bool, found: Sequence[Any]) -> None:
     assert gpu_usage._whole(hardware.vm("w1", device), [T4], running=running) == found
 
 
@@ -206,7 +206,7 @@ def test_whole_gpus_of_a_machine_are_those_of_its_host_or_any(device: Any, runni
         ([], [], "none", 16),
     ],
 )
-def test_a_gpu_is_a_card_with_its_use_and_memory(graphics: Any, passed: Any, mode: str, gigabytes: float) -> None:
+def test_reports_use_and_memory_of_each_gpu(graphics: Any, passed: Any, mode: str, gigabytes: float) -> None:
     devices = [hardware.pci_device(), hardware.pci_device(hardware.NVSWITCH, 0x1AF1, hardware.BRIDGE)]
     values = {
         "config__graphicsInfo": graphics,

@@ -51,13 +51,13 @@ def of_vcenter(settings: FakeSettings, *, allowed: bool = True, **expected: Any)
     ("key", "given", "planned"),
     [("a.flag", "yes", True), ("a.number", "0x5", 5), ("a.text", 5, "5"), (HOT, "true", True), ("new", 5, 5)],
 )
-def test_options_are_planned_as_the_type_that_the_server_has(key: str, given: Any, planned: Any) -> None:
+def test_plans_options_with_the_type_on_the_server(key: str, given: Any, planned: Any) -> None:
     _subject, plan = of_vcenter(FakeSettings(), **{key: given})
     assert plan.after == {key: planned}
     assert type(plan.after[key]) is type(planned)
 
 
-def test_an_option_with_the_desired_value_is_not_a_change() -> None:
+def test_an_option_with_the_desired_value_stays() -> None:
     assert of_vcenter(FakeSettings(a__flag=True), a__flag="true")[1].changes == ()
 
 
@@ -82,7 +82,7 @@ def test_without_permission_a_change_is_listed_as_unmet() -> None:
 @pytest.mark.parametrize(
     ("given", "words"), [("maybe", "'maybe' is not true or false; give it a bool value"), (None, "give it a value")]
 )
-def test_a_value_that_cannot_be_is_refused(given: Any, words: str) -> None:
+def test_refuses_an_invalid_value(given: Any, words: str) -> None:
     with pytest.raises(Refused, match=words):
         of_vcenter(FakeSettings(), a__flag=given)
 
@@ -116,7 +116,7 @@ def of_drs(monkeypatch: pytest.MonkeyPatch, cluster: FakeCluster, **desired: Any
     return subject, subject.plan(subject.read())
 
 
-def test_drs_keeps_texts_and_those_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drs_options_become_strings_and_keep_other_options(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster(Other="x", VgpuMMAutomationTimeoutSecs="60")
     subject, plan = of_drs(monkeypatch, cluster, VgpuMMAutomationTimeoutSecs=-1, PassthroughDrsAutomation=True)
     assert plan.after == {"VgpuMMAutomationTimeoutSecs": "-1", "PassthroughDrsAutomation": "true"}
@@ -124,7 +124,7 @@ def test_drs_keeps_texts_and_those_of_others(monkeypatch: pytest.MonkeyPatch) ->
     assert cluster.sent == {"Other": "x", "VgpuMMAutomationTimeoutSecs": "-1", "PassthroughDrsAutomation": "true"}
 
 
-def test_an_option_of_drs_goes_by_an_empty_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_removes_a_drs_option_by_an_empty_string(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster(Other="x")
     subject, plan = of_drs(monkeypatch, cluster, Other=None)
     subject.apply(plan)

@@ -32,7 +32,7 @@ def apply(subject: VcenterRole) -> None:
         subject.apply(plan)
 
 
-def test_a_new_role_is_made_and_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_creates_and_grants_a_new_role(monkeypatch: pytest.MonkeyPatch) -> None:
     manager = FakeManager(monkeypatch)
     apply(role(manager, ["Host.Config.Settings"], grant()))
     assert manager.writes == [
@@ -41,7 +41,7 @@ def test_a_new_role_is_made_and_given(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
-def test_a_role_that_is_as_it_should_be_is_not_written_however_its_account_is_spelled(
+def test_leaves_a_correct_role_for_any_account_spelling(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     manager = FakeManager(monkeypatch, "Host.Config.Settings")
@@ -50,7 +50,7 @@ def test_a_role_that_is_as_it_should_be_is_not_written_however_its_account_is_sp
     assert manager.writes == []
 
 
-def test_privileges_that_came_and_went_are_one_update_and_grants_of_others_stay(
+def test_updates_privileges_once_and_keeps_other_grants(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     manager = FakeManager(monkeypatch, "Host.Config.Settings")
@@ -62,7 +62,7 @@ def test_privileges_that_came_and_went_are_one_update_and_grants_of_others_stay(
     assert manager.writes == [("update", 7, ["Profile.View"]), ("grant", "domain-c1", "LAB\\ansible", 7)]
 
 
-def test_an_account_that_has_another_role_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refuses_an_account_with_another_role_there(monkeypatch: pytest.MonkeyPatch) -> None:
     manager = FakeManager(monkeypatch, "Profile.View")
     manager.rule(CLUSTER, "LAB\\ansible", role=-1)
     with pytest.raises(Refused, match="it has another role there, and vCenter keeps one for each object"):
@@ -70,7 +70,7 @@ def test_an_account_that_has_another_role_there_is_refused(monkeypatch: pytest.M
     assert manager.writes == []
 
 
-def test_refuses_what_this_vcenter_does_not_support_before_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refuses_unknown_privileges_and_paths_before_any_write(monkeypatch: pytest.MonkeyPatch) -> None:
     manager = FakeManager(monkeypatch)
     with pytest.raises(Refused, match=r"make the role dml\.vsphere: it has no privilege Vcls\.Unheard"):
         apply(role(manager, ["Vcls.Unheard", "Profile.View"]))
@@ -79,7 +79,7 @@ def test_refuses_what_this_vcenter_does_not_support_before_a_write(monkeypatch: 
     assert manager.writes == []
 
 
-def test_a_role_is_removed_with_its_grants_and_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_removes_a_role_with_its_grants_once(monkeypatch: pytest.MonkeyPatch) -> None:
     manager = FakeManager(monkeypatch, "Profile.View")
     apply(role(manager, None))
     assert manager.writes == [("remove", 7, False)]
@@ -89,12 +89,12 @@ def test_a_role_is_removed_with_its_grants_and_only_once(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("name", ["Admin", "dml.vsphereX", "DML.vsphere", ""])
-def test_roles_of_others_are_never_taken(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_refuses_role_names_outside_the_collection(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     with pytest.raises(Refused, match="belong to this collection; choose such a name"):
         role(FakeManager(monkeypatch), None, name=name)
 
 
-def test_accounts_are_compared_in_the_forms_that_vcenter_has() -> None:
+def test_compares_accounts_in_every_form_of_vcenter() -> None:
     assert canonical("LAB.local\\Ansible") == canonical("ansible@lab.LOCAL") == ("lab.local", "ansible")
     assert canonical("root") == ("", "root")
 

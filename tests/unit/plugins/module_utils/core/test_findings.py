@@ -14,7 +14,7 @@ FOUND = [
 ]
 
 
-def test_stops_come_first_and_each_finding_is_listed_once() -> None:
+def test_lists_each_finding_once_with_stops_first() -> None:
     assert [(one["severity"], one["text"]) for one in as_dicts(FOUND)] == [
         ("stop", "esx1: has no RDMA device; look."),
         ("stop", "esx2: has no RDMA device; look."),
@@ -24,21 +24,21 @@ def test_stops_come_first_and_each_finding_is_listed_once() -> None:
     ]
 
 
-def test_the_same_finding_at_many_objects_is_one_line() -> None:
+def test_joins_the_same_finding_of_many_objects() -> None:
     assert lines(as_dicts(FOUND))[:2] == [
         "stop     esx1, esx2: has no RDMA device; look.  (rdma)",
         "warn     esx1, esx2: set the switch.  (plan)",
     ]
 
 
-def test_a_rule_is_accepted_everywhere_or_at_one_object() -> None:
+def test_accepts_a_rule_everywhere_or_for_one_object() -> None:
     found = as_dicts(FOUND)
     assert len(stops(found)) == 2
     assert stops(found, ["rdma"]) == []
     assert [one["object"] for one in stops(found, ["rdma:esx1", "plan"])] == ["esx2"]
 
 
-def test_the_lines_show_accepted_findings_and_the_last_one_counts_the_lines() -> None:
+def test_shows_accepted_findings_and_a_final_count() -> None:
     shown = lines(as_dicts(FOUND), ["rdma:esx1"])
     assert shown[0].split()[0] == "accepted" and shown[1].split()[0] == "stop"
     assert shown[1].endswith("(rdma)")

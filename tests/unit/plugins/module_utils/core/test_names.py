@@ -12,17 +12,17 @@ from plugins.module_utils.core import names
 
 
 @pytest.mark.parametrize("name", ["worker01", "gpu-7.lab", "A_1"])
-def test_a_worker_has_such_a_name(name: str) -> None:
+def test_accepts_a_valid_machine_name(name: str) -> None:
     assert names.is_machine(name)
 
 
 @pytest.mark.parametrize("name", ["", "-oProxyCommand=touch x", "two words", "w{{ x }}", "w\n", "wörker", "a/b", ".x"])
-def test_no_worker_has_such_a_name(name: str) -> None:
+def test_rejects_an_invalid_machine_name(name: str) -> None:
     assert not names.is_machine(name)
 
 
 @pytest.mark.parametrize("text", ["10.0.1.11", "192.168.255.255", "2001:db8::1"])
-def test_an_address_of_another_machine(text: str) -> None:
+def test_accepts_an_address_of_another_machine(text: str) -> None:
     assert names.address(text) == text
 
 
@@ -59,6 +59,6 @@ def test_odd_texts_are_found_at_any_depth() -> None:
 
 
 @given(st.text(), st.sampled_from(["{{", "{%", "{#"]), st.text())
-def test_no_template_passes(before: str, sign: str, after: str) -> None:
+def test_rejects_every_text_with_a_template(before: str, sign: str, after: str) -> None:
     assert names.odd(before + sign + after)
     assert not names.is_machine(before + sign + after)

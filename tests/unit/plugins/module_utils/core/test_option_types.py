@@ -21,7 +21,7 @@ from plugins.module_utils.core.option_types import BOOL, FLOAT, INTEGER, TEXT, c
         (True, TEXT, "true"),
     ],
 )
-def test_a_value_becomes_its_kind(value: Any, kind: str, after: Any) -> None:
+def test_converts_a_value_to_its_kind(value: Any, kind: str, after: Any) -> None:
     assert typed(value, kind) == after and type(typed(value, kind)) is type(after)
 
 
@@ -43,7 +43,7 @@ def test_incompatible_parts_are_refused(value: Any, kind: str) -> None:
         typed(value, kind)
 
 
-def test_kinds() -> None:
+def test_each_python_type_has_a_kind() -> None:
     assert [kind_of(value) for value in (True, 1, 1.5, "x", None)] == [BOOL, INTEGER, FLOAT, TEXT, TEXT]
 
 
@@ -60,7 +60,7 @@ ANY = {"min": None, "max": None, "choices": None, "characters": None}
         ("maybe", {"kind": BOOL}, "'maybe' is not true or false"),
     ],
 )
-def test_a_value_that_the_server_does_not_allow_is_refused(value: Any, definition: Any, expected: str) -> None:
+def test_refuses_a_value_that_the_server_forbids(value: Any, definition: Any, expected: str) -> None:
     with pytest.raises(ValueError, match=expected):
         checked(value, {**ANY, **definition})
 
@@ -74,5 +74,5 @@ def test_a_value_that_the_server_does_not_allow_is_refused(value: Any, definitio
         ("no", {"kind": BOOL}, False),
     ],
 )
-def test_a_value_that_the_server_allows_becomes_its_type(value: Any, definition: Any, after: Any) -> None:
+def test_converts_an_allowed_value_to_its_type(value: Any, definition: Any, after: Any) -> None:
     assert checked(value, {**ANY, **definition}) == after

@@ -128,7 +128,7 @@ PRINTED: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
 
 
 @pytest.mark.parametrize(("name", "place"), [(name, at) for name in PRINTED for at in places(PRINTED[name][0])])
-def test_readers_read_false_fields_in_time(name: str, place: tuple[Any, ...]) -> None:
+def test_readers_process_false_fields_in_time(name: str, place: tuple[Any, ...]) -> None:
     honest_one, read_it = PRINTED[name]
     for lie in LIES:
         began = time.process_time()
@@ -145,7 +145,7 @@ def require_form(value: Any, form: Any) -> None:
 
 
 @pytest.mark.parametrize("module", replies.REPLIES)
-def test_an_honest_reply_passes_the_door(module: str) -> None:
+def test_accepts_an_honest_reply_unchanged(module: str) -> None:
     assert admitted("w1", module, ALL, partial(honest, module)) == honest(module)
 
 
@@ -191,7 +191,7 @@ VALUES = st.recursive(
 
 @settings(deadline=None)
 @given(data=st.data())
-def test_lies_in_several_fields_end_in_sentences(data: st.DataObject) -> None:
+def test_reads_replies_with_several_false_fields(data: st.DataObject) -> None:
     report: Any = honest(INFO)
     for place in data.draw(st.lists(st.sampled_from(list(places(report))[1:]), min_size=1, max_size=4)):
         lie = data.draw(VALUES)
@@ -203,7 +203,7 @@ def test_lies_in_several_fields_end_in_sentences(data: st.DataObject) -> None:
     read_all(reply)
 
 
-def test_no_reply_has_the_way_to_a_node() -> None:
+def test_no_reply_contains_connection_data() -> None:
     """The way to a node, its address and its user come from the inventory; a reply has no such field."""
     reached = {"reach", "become_user", "become", "host", "address", "url", "ansible_facts", "invocation"}
     for module, reply in replies.REPLIES.items():
@@ -223,14 +223,14 @@ def test_undeclared_module_raises_an_error() -> None:
 @pytest.mark.parametrize(
     ("error", "cause"), [(MemoryError(), "it needs more than"), (RecursionError(), "it is nested too deeply")]
 )
-def test_a_reply_that_cannot_be_held_is_a_failure(error: BaseException, cause: str) -> None:
+def test_fails_if_a_reply_exceeds_the_limits(error: BaseException, cause: str) -> None:
     def raising() -> Any:
         raise error
 
     assert cause in admitted("w1", INFO, ALL, raising)["msg"]
 
 
-def test_each_module_that_programs_run_on_nodes_is_declared() -> None:
+def test_programs_run_every_module_with_a_declared_reply() -> None:
     root = Path(__file__).parents[5] / "plugins" / "module_utils"
     sources = "".join(path.read_text() for path in root.rglob("*.py") if path.parent.name in ("runs", "programs"))
     for module in replies.REPLIES:

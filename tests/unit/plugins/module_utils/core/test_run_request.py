@@ -126,7 +126,7 @@ def test_a_request_whose_names_exist_is_accepted(request_: dict[str, Any]) -> No
     assert found(**request_) == ""
 
 
-def test_another_playbook_of_the_run_is_not_checked_for_hosts_that_its_tags_leave_out() -> None:
+def test_ignores_hosts_of_playbooks_without_selected_tags() -> None:
     request = RunRequest(("site",), tags=("hosts",), groups={"clusters": ["one"]})
     assert not is_selected(KNOWN, request, "guests") and is_selected(KNOWN, request, "hosts")
     assert problems(KNOWN, request, "guests", "workers") == []
@@ -149,7 +149,7 @@ def test_patterns_select_hosts_as_ansible_does(parts: list[str], hosts: set[str]
 @pytest.mark.parametrize(
     ("guests", "pattern"), [(True, "workers"), ("true", "workers"), (False, "workers"), (None, "workers"), ("w1", "w1")]
 )
-def test_the_variable_guests_is_a_pattern_or_a_decision(guests: object, pattern: str) -> None:
+def test_accepts_a_pattern_or_a_boolean_for_guests(guests: object, pattern: str) -> None:
     assert worker_pattern(guests) == pattern
 
 
@@ -183,7 +183,7 @@ def test_guests_are_rejected_if_the_run_can_neither_find_nor_build_workers(
     assert len(found) == bool(sentence) and sentence in "; ".join(found)
 
 
-def test_variables_of_an_inventory() -> None:
+def test_reports_misspelled_inventory_variables_with_suggestions() -> None:
     names = ("esxi_host_profil", "fabric_port_group", "guest_images", "node_usr", "fabric_port_groups", "stack", "mine")
     assert unknown_variables(KNOWN, (*names, "node_exporter_port", "inventory_hostname", "__fabric_port_group")) == [
         "the variable esxi_host_profil does not exist (did you mean esxi_host_profile?)",
@@ -193,7 +193,7 @@ def test_variables_of_an_inventory() -> None:
     ]
 
 
-def test_names_of_ansible_are_not_compared_with_all_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_does_not_compare_variables_of_ansible_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[str] = []
     monkeypatch.setattr(run_request, "get_close_matches", lambda name, *_more: compared.append(name) or [])
 
@@ -203,11 +203,11 @@ def test_names_of_ansible_are_not_compared_with_all_variables(monkeypatch: pytes
 
 
 @pytest.mark.parametrize("job", ["awx_job_id", "tower_job_id"])
-def test_an_empty_text_is_an_unanswered_question_of_awx(job: str) -> None:
+def test_treats_empty_awx_answers_as_unset(job: str) -> None:
     extra = {job: 7, "canary": "", "audit_currency": "EUR", "audit_hours": 0, "other": ""}
 
     assert unanswered(extra, ["audit_currency", "audit_hours", "audit_price", "canary"]) == ["canary"]
 
 
-def test_an_empty_text_on_the_command_line_is_a_value() -> None:
+def test_keeps_empty_values_from_the_command_line() -> None:
     assert unanswered({"canary": ""}, ["canary"]) == []

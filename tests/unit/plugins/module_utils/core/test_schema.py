@@ -59,16 +59,16 @@ def paths(value: Any, where: str = "") -> list[str]:
     return [*below, *(path for name, key in zip(below, value, strict=True) for path in paths(value[key], name))]
 
 
-def test_the_schema_is_a_json_schema() -> None:
+def test_is_a_valid_json_schema() -> None:
     Draft202012Validator.check_schema(SCHEMA)
 
 
-def test_the_stack_of_the_lab_has_no_fault() -> None:
+def test_finds_no_fault_in_the_lab_stack() -> None:
     assert faults(LAB, SCHEMA) == []
 
 
 @pytest.mark.parametrize(("path", "value", "sentence"), PLANTED)
-def test_a_fault_is_one_sentence(path: str, value: Any, sentence: str) -> None:
+def test_reports_each_fault_once(path: str, value: Any, sentence: str) -> None:
     found = faults(changed(LAB, path, value), SCHEMA)
     assert len(found) == 1
     assert found[0].startswith(sentence)
@@ -84,6 +84,6 @@ def test_a_missing_part_is_named() -> None:
 
 
 @given(st.sampled_from(sorted(set(paths(LAB)))), JSON)
-def test_jsonschema_judges_alike(path: str, value: Any) -> None:
+def test_agrees_with_jsonschema(path: str, value: Any) -> None:
     document = changed(LAB, path, value)
     assert (faults(document, SCHEMA) == []) == JUDGE.is_valid(document)

@@ -61,7 +61,7 @@ SPECS: dict[str, Any] = {
         ("tools", ["a", "c"], "entry 2 of the variable tools must be one of a, b, not 'c'"),
     ],
 )
-def test_a_wrong_type(name: str, value: Any, sentence: str) -> None:
+def test_reports_a_wrong_type(name: str, value: Any, sentence: str) -> None:
     (found,) = wrong_types(SPECS, {name: value})
     assert sentence in found
 
@@ -84,7 +84,7 @@ def test_a_wrong_type(name: str, value: Any, sentence: str) -> None:
         *[("table", {}), ("state", "absent"), ("tools", ["b"]), ("unknown", 1), ("rate", 2), ("text", "{% if x %}")],
     ],
 )
-def test_a_value_that_fits(name: str, value: Any) -> None:
+def test_accepts_a_value_of_the_right_type(name: str, value: Any) -> None:
     assert wrong_types(SPECS, {name: value}) == []
 
 

@@ -50,7 +50,7 @@ def tidy(p: Program, table: Table) -> list[str]:
     return list(cups)
 
 
-def test_each_single_death_and_many_pairs_lead_to_the_same_end() -> None:
+def test_program_ends_the_same_after_any_interruption() -> None:
     count = 0
     for table, cups in histories(Table, lambda world: carry_out(world, lambda p: tidy(p, world)), pairs=200):
         count += 1
@@ -61,7 +61,7 @@ def test_each_single_death_and_many_pairs_lead_to_the_same_end() -> None:
     assert count > 200 + 20
 
 
-def test_an_effect_that_does_not_ask_whether_it_happened_is_noticed() -> None:
+def test_detects_an_effect_that_repeats_completed_work() -> None:
     class Forgetful(Table):
         def move(self, cup: str) -> str:
             return str(self.effect(f"move {cup}", lambda: self._moved(cup)))
@@ -70,14 +70,14 @@ def test_an_effect_that_does_not_ask_whether_it_happened_is_noticed() -> None:
     assert any(table.moves != ["blue", "red"] for table, _cups in runs)
 
 
-def test_a_later_controller_does_not_repeat_the_lines_of_the_earlier_one() -> None:
+def test_next_controller_does_not_repeat_earlier_output() -> None:
     table = Table()
     values = {"cups": ["blue", "red"], "move blue": "right"}
     tidy(Program(MortalJournal(table, values), table), table)
     assert table.lines == ["moves the red cup", "all cups are on the right"]
 
 
-def test_effects_inside_an_effect_that_is_done_are_skipped_with_it() -> None:
+def test_skips_nested_effects_of_a_completed_effect() -> None:
     def pour(p: Program, table: Table) -> str:
         p.say("pours")
         color = p.once("pour", lambda: p.once("which", lambda: table.effect("choose", lambda: "red")))
@@ -92,7 +92,7 @@ def test_effects_inside_an_effect_that_is_done_are_skipped_with_it() -> None:
     assert (table.log, table.lines) == (["drink"], ["drinks"])
 
 
-def test_a_failed_effect_writes_nothing_and_held_things_are_released() -> None:
+def test_failed_effect_writes_nothing_and_releases_held_resources() -> None:
     table = Table()
     journal = MortalJournal(table)
     p = Program(journal, table)
@@ -113,7 +113,7 @@ def test_a_controller_that_is_gone_releases_nothing() -> None:
     assert table.is_locked
 
 
-def test_a_failed_release_stays_open_and_the_next_controller_takes_all_again() -> None:
+def test_next_controller_reacquires_everything_after_a_failed_release() -> None:
     table, is_stuck = Table(), [True]
 
     def close() -> None:
@@ -140,7 +140,7 @@ def test_a_failed_release_stays_open_and_the_next_controller_takes_all_again() -
     assert table.log == ["lock", "open", "close", "unlock"], "the effect inside is not done again"
 
 
-def test_a_wait_ends_with_the_condition_or_with_the_time() -> None:
+def test_wait_ends_on_condition_or_timeout() -> None:
     table = Table()
     p = Program(MortalJournal(table), table)
     answers = iter(["", "", "ready"])
@@ -158,7 +158,7 @@ def test_a_key_cannot_name_two_effects() -> None:
         p.once("move", lambda: 2)
 
 
-def test_a_value_is_what_a_later_controller_will_read() -> None:
+def test_returns_values_as_later_controllers_read_them() -> None:
     table = Table()
     p = Program(MortalJournal(table), table)
     assert p.once("pair", lambda: (1, 2)) == [1, 2]
@@ -202,7 +202,7 @@ def careful(p: Program, table: Fragile) -> list[str]:
     return [cups.failure]
 
 
-def test_an_error_ends_an_attempt_for_each_later_controller_and_releases_its_things() -> None:
+def test_failed_attempt_releases_resources_and_is_never_repeated() -> None:
     for table, (failure,) in histories(Fragile, lambda world: carry_out(world, lambda p: careful(p, world)), pairs=100):
         assert not table.is_locked and not table.is_open
         assert table.moves == ["red"] and "count" in table.log
@@ -213,7 +213,7 @@ def test_an_error_ends_an_attempt_for_each_later_controller_and_releases_its_thi
             assert "never" in table.log, "the controller died before the failure was written"
 
 
-def test_a_thing_whose_taking_failed_in_an_attempt_is_released_too() -> None:
+def test_releases_a_resource_whose_acquisition_failed() -> None:
     class Jammed(Fragile):
         def open(self) -> None:
             super().open()
@@ -233,7 +233,7 @@ def test_a_thing_whose_taking_failed_in_an_attempt_is_released_too() -> None:
         assert not table.is_locked and not table.is_open
 
 
-def test_an_attempt_that_ended_within_another_one_lets_that_go_on() -> None:
+def test_outer_attempt_continues_after_a_nested_one_fails() -> None:
     def nested(p: Program, table: Fragile) -> tuple[str, str]:
         with p.attempt("the table") as whole:
             with p.attempt("the cups") as cups:
@@ -254,7 +254,7 @@ class Interrupted(BaseException):
 
 
 @pytest.mark.parametrize("is_in_attempt", [False, True])
-def test_a_taking_that_is_interrupted_is_released(is_in_attempt: bool) -> None:
+def test_releases_a_resource_whose_acquisition_was_interrupted(is_in_attempt: bool) -> None:
     table, values = Table(), dict[str, object]()
     p = Program(MortalJournal(table, values), table)
 

@@ -28,7 +28,7 @@ def keys(path: Path) -> list[str]:
     return [entry["key"] for entry in read(path)]
 
 
-def test_entries_are_kept_with_their_time_and_only_the_owner_reads_them(path: Path) -> None:
+def test_keeps_timed_entries_readable_only_by_the_owner(path: Path) -> None:
     first, second = read(path)
     assert (first["value"], second["value"]) == ({"settings": {"cluster": "gpu"}}, "one")
     assert first["at"] <= second["at"]
@@ -40,7 +40,7 @@ def test_entries_are_kept_with_their_time_and_only_the_owner_reads_them(path: Pa
 
 
 @pytest.mark.parametrize("cut", [1, 5, 20])
-def test_a_last_line_that_was_cut_off_is_read_over_and_written_over(path: Path, cut: int) -> None:
+def test_skips_and_overwrites_a_truncated_last_line(path: Path, cut: int) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[:-cut])
     assert keys(path) == ["start"]
@@ -77,7 +77,7 @@ def test_a_second_process_cannot_write_it(path: Path) -> None:
     assert keys(path) == ["start", "hold", "job"]
 
 
-def test_the_lock_goes_with_the_process_that_was_killed(path: Path) -> None:
+def test_killed_process_releases_the_lock(path: Path) -> None:
     program = (
         "import sys, time; from pathlib import Path\n"
         "from plugins.module_utils.durable.program_journal import FileJournal\n"
@@ -94,7 +94,7 @@ def test_the_lock_goes_with_the_process_that_was_killed(path: Path) -> None:
         journal.write("job", {})
 
 
-def test_an_entry_is_on_the_disk_before_the_next_step(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_syncs_each_entry_before_the_next_step(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", synced.append)
     with FileJournal(path) as journal:
@@ -102,7 +102,7 @@ def test_an_entry_is_on_the_disk_before_the_next_step(path: Path, monkeypatch: p
         assert len(synced) == 1
 
 
-def test_a_new_journal_is_in_its_folder_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_syncs_the_folder_of_a_new_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[bool] = []
     monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.path.isdir(f"/proc/self/fd/{handle}")))
     with FileJournal(tmp_path / "journal.jsonl") as journal:
@@ -117,14 +117,14 @@ def test_a_time_that_is_not_finite_is_damage(path: Path, at: str) -> None:
         read(path)
 
 
-def test_a_fifo_in_place_of_a_journal_is_refused_and_blocks_nothing(tmp_path: Path) -> None:
+def test_refuses_a_fifo_as_journal_without_blocking(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "journal.jsonl")
     for reader in (read, ends, FileJournal):
         with pytest.raises(Refused, match="it is not a regular file; remove it, or name another folder"):
             reader(tmp_path / "journal.jsonl")
 
 
-def test_a_full_disk_is_an_error_sentence_and_the_run_continues(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_full_disk_and_continues_the_run(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(handle: int, line: bytes) -> int:
         write(handle, line[:7])
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -122,7 +122,7 @@ def built() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("present", [True, False])
-def test_check_apply_check_apply(present: bool) -> None:
+def test_writes_only_in_the_first_real_run(present: bool) -> None:
     fabric = FakeFabric(bare() if present else built(), present=present)
     counts = []
     for check in (True, False, True, False):
@@ -132,7 +132,7 @@ def test_check_apply_check_apply(present: bool) -> None:
     assert counts == [(True, 0), (True, 4), (False, 0), (False, 0)]
 
 
-def test_a_deaf_server_is_found_out() -> None:
+def test_detects_a_server_that_ignores_changes() -> None:
     result = converge(FakeFabric(bare(), deaf=True))
     assert result["failed"] and "accepted the change, yet switch is None" in result["msg"]
 
@@ -143,7 +143,7 @@ def refused(state: dict[str, Any], **more: Any) -> str:
     return str(caught.value)
 
 
-def test_all_reasons_of_all_hosts_come_in_one_sentence() -> None:
+def test_reports_all_reasons_of_all_hosts_together() -> None:
     state = bare()
     state["hosts"]["esx01.lab"]["rdma"] = {"vmrdma0": {"uplink": "vmnic2", "roce": False, "state": "active"}}
     state["hosts"]["esx02.lab"]["switches"]["dvs"] = {"kind": "distributed", "uplinks": ["vmnic2"]}
@@ -207,7 +207,7 @@ def test_two_switches_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -
     assert switch.find(None, twins[:1], "rdma") is not None  # type: ignore[arg-type]
 
 
-def test_two_adapters_take_neither_one_port_group_nor_one_name() -> None:
+def test_refuses_adapters_with_equal_port_groups_or_names() -> None:
     one = {"port_group": "rdma-vmk", "device": "vmk1", "network": None, "addresses": None, "mtu": None, "services": []}
     with pytest.raises(Refused, match="two adapters are requested on port group rdma-vmk"):
         spec(adapters=[one, {**one, "device": "vmk2"}])
@@ -215,7 +215,7 @@ def test_two_adapters_take_neither_one_port_group_nor_one_name() -> None:
         spec(adapters=[one, {**one, "port_group": "other"}])
 
 
-def test_two_hosts_may_swap_their_addresses_but_not_share_one() -> None:
+def test_lets_hosts_swap_addresses_but_not_share_one() -> None:
     state = built()
     swapped = {"esx01.lab": "10.216.0.2", "esx02.lab": "10.216.0.1"}
     plan = planner.plan_present(state, spec(adapter={"addresses": swapped}))
@@ -224,7 +224,7 @@ def test_two_hosts_may_swap_their_addresses_but_not_share_one() -> None:
     assert "10.216.0.1 for esx01.lab is taken by vmk7 of esx02.lab" in refused(state)
 
 
-def test_a_second_uplink_is_taken_off_but_not_under_running_workers() -> None:
+def test_removes_a_second_uplink_unless_workers_use_it() -> None:
     state = built()
     state["hosts"]["esx01.lab"]["switches"]["rdma"]["uplinks"] = ["vmnic0", "vmnic2"]
     plan = planner.plan_present(state, spec())
@@ -234,7 +234,7 @@ def test_a_second_uplink_is_taken_off_but_not_under_running_workers() -> None:
     assert "w1 runs with PVRDMA over the uplink of esx01.lab" in planner.plan_present(state, spec()).unmet[0]
 
 
-def test_a_second_uplink_stays_while_another_adapter_needs_it() -> None:
+def test_keeps_a_second_uplink_that_another_adapter_needs() -> None:
     state = built()
     net = state["hosts"]["esx01.lab"]
     net["switches"]["rdma"]["uplinks"] = ["vmnic0", "vmnic2"]
@@ -250,7 +250,7 @@ def test_a_second_uplink_stays_while_another_adapter_needs_it() -> None:
         ("vmk2", [], "vmk1, vmk2 of esx01.lab are all on rdma-vmk, and this collection built only one of them"),
     ],
 )
-def test_absent_removes_no_adapter_of_others_and_no_storage(device: str, services: list[str], words: str) -> None:
+def test_absent_keeps_foreign_adapters_and_those_for_storage(device: str, services: list[str], words: str) -> None:
     state = built()
     state["hosts"]["esx01.lab"]["vmkernel"][device] = adapter("rdma", "rdma-vmk", "10.216.0.1", services=services)
     with pytest.raises(Refused, match=words):
@@ -281,14 +281,14 @@ def shared(*groups: str) -> dict[str, Any]:
     return state
 
 
-def test_absent_leaves_a_shared_switch_and_its_port_groups() -> None:
+def test_absent_keeps_a_shared_switch_with_port_groups() -> None:
     plan = planner.plan_absent(shared("rdma-vmk"), spec())
 
     assert {change.key for change in plan.changes} == {f"{HOST}{name}" for name in HOSTS}
     assert "switch rdma stays with its port groups: esx21.lab of other clusters are on it" in plan.warnings
 
 
-def test_absent_removes_a_port_group_that_only_this_cluster_uses() -> None:
+def test_absent_removes_port_groups_only_this_cluster_uses() -> None:
     assert "port_groups.rdma-vmk" in {change.key for change in planner.plan_absent(shared(), spec()).changes}
 
 
@@ -309,7 +309,7 @@ def test_removal_names_the_hosts_that_prevent_it() -> None:
     }
 
 
-def test_only_notes_that_this_account_wrote_permit_a_removal() -> None:
+def test_absent_refuses_hosts_noted_by_another_account() -> None:
     fabric, state = Fabric(None, spec(), present=False), built()  # type: ignore[arg-type] # it reads no server
     time = datetime(2026, 11, 28, tzinfo=UTC)
     for name, user in zip(HOSTS, ("vsphere.local\\Robot", "CORP\\bob"), strict=True):
@@ -345,7 +345,7 @@ class RacedFabric(Fabric):
             raise Failed("dc1", "make the distributed switch rdma", "the server said no") from self.causes.pop(0)
 
 
-def test_apply_plans_again_when_another_cluster_was_faster() -> None:
+def test_apply_plans_again_if_another_cluster_won() -> None:
     fabric = RacedFabric(vim.fault.DuplicateName(), vim.fault.ConcurrentAccess(), vim.fault.AlreadyExists())
 
     fabric.apply(Plan({}, {"switch": "plan"}))
@@ -361,7 +361,7 @@ def test_apply_plans_again_when_another_cluster_was_faster() -> None:
         (RacedFabric(*[vim.fault.DuplicateName()] * ATTEMPTS), ATTEMPTS),
     ],
 )
-def test_apply_raises_errors_that_another_plan_does_not_mend(fabric: RacedFabric, attempts: int) -> None:
+def test_apply_raises_errors_that_another_plan_cannot_fix(fabric: RacedFabric, attempts: int) -> None:
     with pytest.raises(Failed, match="the server said no"):
         fabric.apply(Plan({}, {"switch": "plan"}))
 

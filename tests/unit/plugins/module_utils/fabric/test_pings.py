@@ -13,12 +13,12 @@ def test_without_lost_pings_the_error_is_empty() -> None:
     assert pings.reach_error("gpu", "rdma", []) == ""
 
 
-def test_the_error_names_only_the_pings_without_all_answers() -> None:
+def test_error_names_only_pings_with_lost_answers() -> None:
     error = f"gpu: not all hosts reach each other over switch rdma: {LOST['text']}; check VLAN and MTU of the physical"
     assert pings.reach_error("gpu", "rdma", [ANSWERED, LOST]) == f"{error} switch"
 
 
-def test_every_adapter_pings_the_next_one_in_a_ring() -> None:
+def test_each_adapter_pings_its_successor_in_a_ring() -> None:
     adapters = {
         name: {"g": {"device": "vmk1", "address": f"10.0.0.{number}", "mtu": 9000 - number}}
         for number, name in enumerate("cab", start=1)

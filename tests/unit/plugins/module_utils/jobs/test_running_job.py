@@ -36,7 +36,7 @@ class Recorder(MortalWorld):
         return self.answer
 
 
-def test_a_run_is_read_finished_and_stopped_on_its_launcher() -> None:
+def test_reads_finishes_stops_runs_on_their_launcher() -> None:
     calls = Recorder(job={"state": "running"})
     job = job_from(calls.here, calls.there, RUN)
     assert job.name == "w1: the job in /run/one" and job.look()["job"]["state"] == "running"
@@ -50,7 +50,7 @@ def test_a_run_is_read_finished_and_stopped_on_its_launcher() -> None:
     ]
 
 
-def test_a_job_that_cannot_be_stopped_is_an_error() -> None:
+def test_reports_a_job_that_cannot_be_stopped() -> None:
     failing = Recorder(failed=True, msg="the server said no")
     with pytest.raises(CollectionError, match="the server said no"):
         job_from(failing.here, failing.there, RUN).stop()
@@ -65,7 +65,7 @@ def deletion(kubernetes: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
-def test_a_job_of_the_test_is_ended_by_deleting_it() -> None:
+def test_deletes_the_objects_of_a_test_job() -> None:
     options = deletion(WHERE)
     made = options.pop("resource_definition")
     assert [(one["kind"], one["metadata"]) for one in made] == [
@@ -101,12 +101,12 @@ def test_deletes_every_object_that_a_job_may_have() -> None:
     assert sorted(left) == sorted((one["apiVersion"], one["kind"], one["metadata"]["name"]) for one in given)
 
 
-def test_a_job_without_a_named_namespace_is_deleted_where_it_is_read() -> None:
+def test_deletes_a_job_in_its_default_namespace() -> None:
     there = {key: value for key, value in WHERE.items() if key != "namespace"}
     assert deletion(there)["namespace"] == mpijob_info.ARGUMENTS["namespace"]["default"] == "default"
 
 
-def test_a_pod_with_the_network_of_its_node_is_found_by_the_name_of_that() -> None:
+def test_finds_host_network_pods_by_node_name() -> None:
     pods = {"a": {**PODS["a"], "node": "w1.example.com"}, "launch": {**PODS["b"], "role": "launcher"}}
     found = ranks_of_pods({"w1": [0, 1]}, pods, {"w1.example.com": "vm-1"})
     assert found == {"a": {"worker": "vm-1", "ranks": [0, 1]}}
@@ -117,6 +117,6 @@ def test_a_pod_with_the_network_of_its_node_is_found_by_the_name_of_that() -> No
     ("node", "host"),
     [("w1.example.com", "W1.example.com"), ("W1", "w1.example.com"), ("10.0.0.7", "10.0.0.7"), ("k3", "A")],
 )
-def test_the_host_of_a_rank_is_compared_without_case_and_domain(node: str, host: str) -> None:
+def test_compares_rank_hosts_without_case_and_domain(node: str, host: str) -> None:
     pods = {"a": {**PODS["a"], "node": node}, "b": {**PODS["b"], "node": "10.0.0.8"}}
     assert ranks_of_pods({host: [1, 0]}, pods, {}) == {"a": {"worker": node, "ranks": [0, 1]}}

@@ -40,7 +40,7 @@ def test_a_policy_defines_the_number_of_reserved_hosts(policy: Any, kept: int | 
     assert availability.ha(config(policy), None, 8)["failover_hosts"] == kept
 
 
-def test_an_old_cluster_without_a_policy_has_a_level() -> None:
+def test_reads_the_failover_level_of_an_old_cluster() -> None:
     assert availability.ha(config(None, failoverLevel=1), None, 8)["failover_hosts"] == 1
 
 
@@ -54,5 +54,5 @@ def test_sums_what_vsan_still_copies() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "no json", None])
-def test_an_answer_that_is_not_understood_is_unknown_not_zero(text: Any) -> None:
+def test_reports_unreadable_answers_as_unknown_instead_of_zero(text: Any) -> None:
     assert availability.resync_bytes(text) is None

@@ -18,7 +18,7 @@ from tests.fakes.esxi import FakeHost
         (ServiceNote("me", "then"), False),
     ],
 )
-def test_a_task_on_the_host_of_a_person_is_not_ours(
+def test_recognizes_own_maintenance_tasks_by_rollout_notes(
     monkeypatch: pytest.MonkeyPatch, note: ServiceNote | None, ours: bool
 ) -> None:
     made = FakeHost()

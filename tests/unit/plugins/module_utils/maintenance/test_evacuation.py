@@ -52,7 +52,7 @@ def test_machines_of_vcenter_itself_are_left_to_it(drs: str, moved_by: str) -> N
     assert evacuation.plan(there, ["esx1"], moved_by=moved_by)["esx1"] == evacuation.HostEvacuation()
 
 
-def test_only_one_of_two_leaving_hosts_gets_the_free_slot() -> None:
+def test_gives_one_free_slot_to_one_leaving_host() -> None:
     verdicts = evacuation.plan(cluster(FIVE, FOUR_WORKERS), ["esx1", "esx2"])
     assert len(verdicts["esx1"].moves) == 1
     (block,) = verdicts["esx2"].blocks
@@ -61,7 +61,7 @@ def test_only_one_of_two_leaving_hosts_gets_the_free_slot() -> None:
     )
 
 
-def test_a_host_that_also_leaves_is_not_a_target() -> None:
+def test_does_not_target_another_leaving_host() -> None:
     verdicts = evacuation.plan(cluster(FIVE, FOUR_WORKERS), ["esx1", "esx5"])
     assert verdicts["esx1"].blocks and not verdicts["esx5"].blocks
 
@@ -82,7 +82,7 @@ def test_fills_half_used_gpus_before_an_empty_one() -> None:
     assert verdict.moves[0].to == "esx2"
 
 
-def test_a_gpu_with_another_size_on_it_takes_nothing_until_sizes_may_mix() -> None:
+def test_mixes_profile_sizes_only_where_the_gpu_allows() -> None:
     rooms = [room(1, T4), room(2, HALF)]
     vms = [worker(1, T4), worker(2, HALF)]
     assert evacuation.plan(cluster(rooms, vms), ["esx1"])["esx1"].blocks
@@ -133,13 +133,13 @@ def test_reserved_memory_counts_where_it_is_known() -> None:
     )
 
 
-def test_a_must_run_rule_with_a_free_host_is_kept() -> None:
+def test_keeps_must_run_rules_with_a_free_host() -> None:
     pinned = (VmHostRule("pin", frozenset({"vm-1"}), frozenset({"esx1", "esx3"})),)
     rooms = [room(1), room(2), room(3)]
     assert evacuation.plan(cluster(rooms, [worker(1)], must_run=pinned), ["esx1"])["esx1"].moves[0].to == "esx3"
 
 
-def test_a_worker_leaves_its_place_to_one_that_has_no_other() -> None:
+def test_leaves_a_place_to_a_more_restricted_worker() -> None:
     pinned = (VmHostRule("pin", frozenset({"vm-2"}), frozenset({"esx1", "esx2"})),)
     rooms = [room(1), room(2), room(3)]
     vms = [replace(worker(1, T4), name="a"), replace(worker(2, T4), host="esx1", name="b")]
@@ -148,7 +148,7 @@ def test_a_worker_leaves_its_place_to_one_that_has_no_other() -> None:
     assert not verdict.blocks
 
 
-def test_a_host_that_cannot_be_emptied_takes_no_place_from_the_next() -> None:
+def test_blocked_host_takes_no_place_from_the_next() -> None:
     tied = worker(1, fixed=("PCI device 0000:3b:00.0 in passthrough",))
     vms = [tied, replace(worker(3, T4), host="esx1"), worker(2, T4)]
     verdicts = evacuation.plan(cluster([room(1), room(2, T4), room(4)], vms), ["esx1", "esx2"])
@@ -156,7 +156,7 @@ def test_a_host_that_cannot_be_emptied_takes_no_place_from_the_next() -> None:
     assert [one.to for one in verdicts["esx2"].moves] == ["esx4"]
 
 
-def test_a_small_vgpu_leaves_the_gpu_that_a_large_one_needs() -> None:
+def test_small_vgpu_leaves_room_for_a_large_one() -> None:
     """The small one was put on the empty GPU, and the large one of the next host was blocked."""
     two = (
         PhysicalGpu("0000:3b:00.0", "Tesla T4", 15.75, (), True),
@@ -231,7 +231,7 @@ gpus = st.lists(st.sampled_from([(), (HALF,), (QUARTER,)]), min_size=4, max_size
 
 @settings(max_examples=400, deadline=None)
 @given(some_vms, keys, keys, st.frozensets(st.sampled_from(NAMES), min_size=1), gpus, st.booleans())
-def test_a_host_can_be_emptied_exactly_where_brute_force_finds_places(
+def test_empties_hosts_exactly_where_brute_force_does(
     rows: list[tuple[str, tuple[str, ...], int]],
     apart: frozenset[str],
     tied: frozenset[str],

@@ -62,7 +62,7 @@ def judged(made: FakeHost, verdict: HostEvacuation, entering: RecentTask | None 
     return found
 
 
-def test_a_host_with_somewhere_to_go_for_all_is_emptied() -> None:
+def test_empties_a_host_whose_machines_can_all_move() -> None:
     made = host()
     plan = planned(
         MaintenanceMode, made, evacuations=judged(made, HostEvacuation(moves=(EvacuationMove(VM, "esx02.lab"),)))
@@ -71,14 +71,14 @@ def test_a_host_with_somewhere_to_go_for_all_is_emptied() -> None:
     assert plan.why == ("w1 (folder ml) moves, for example to esx02.lab",)
 
 
-def test_a_block_is_unmet() -> None:
+def test_reports_a_blocking_machine_as_unmet() -> None:
     made = host()
     plan = planned(MaintenanceMode, made, evacuations=judged(made, HostEvacuation(blocks=(Blocker(VM, "is tied"),))))
     assert plan.unmet == ("w1 (folder ml) is tied",)
 
 
 @pytest.mark.parametrize(("note", "unmet"), [(None, 1), (ServiceNote("me", NOTED), 0)])
-def test_an_entering_host_is_foreign_without_the_note_of_the_collection(note: ServiceNote | None, unmet: int) -> None:
+def test_refuses_an_entering_host_without_its_own_note(note: ServiceNote | None, unmet: int) -> None:
     made = host(note=note)
     entering = RecentTask(None, made.ref._moId, "enterMaintenanceMode", True, "bob")
     plan = planned(MaintenanceMode, made, evacuations=judged(made, HostEvacuation(), entering))
@@ -89,7 +89,7 @@ def test_an_entering_host_is_foreign_without_the_note_of_the_collection(note: Se
     ("note", "ours"),
     [(None, False), (ServiceNote("me", NOTED), True), (ServiceNote("me", NOTED, OLD, visiting=True), False)],
 )
-def test_a_host_in_maintenance_mode_is_ours_only_by_the_note(note: ServiceNote | None, ours: bool) -> None:
+def test_claims_hosts_in_maintenance_mode_only_by_note(note: ServiceNote | None, ours: bool) -> None:
     made = host(maintenance=True, note=note)
     plan = planned(MaintenanceMode, made)
     assert plan.before["ours"] is ours and not plan.changes
@@ -125,7 +125,7 @@ ENTERED_AGAIN = vim.event.EnteredMaintenanceModeEvent(createdTime=ENTRY + timede
         (0, [written_by("CORP\\mallory", 1, name="owner")], True),
     ],
 )
-def test_a_note_counts_only_as_far_as_events_support_it(
+def test_accepts_a_note_only_if_events_confirm_it(
     monkeypatch: pytest.MonkeyPatch, days: int, events: list[Any], ours: bool
 ) -> None:
     made = host(maintenance=True, note=ServiceNote("me", NOTED))
@@ -136,7 +136,7 @@ def test_a_note_counts_only_as_far_as_events_support_it(
     assert planned(InService, made).before["ours"] is ours
 
 
-def test_a_note_left_on_a_host_in_service_is_taken_off() -> None:
+def test_removes_a_note_from_a_host_in_service() -> None:
     plan = planned(InService, host(note=ServiceNote("me", NOTED)))
     assert {change.key for change in plan.changes} == {"ours", "by"}
 
@@ -144,28 +144,26 @@ def test_a_note_left_on_a_host_in_service_is_taken_off() -> None:
 @pytest.mark.parametrize(
     ("noted", "asks", "returns"), [(True, True, True), (False, True, False), (False, False, True), (True, False, True)]
 )
-def test_a_rollout_returns_no_host_that_a_person_took_out_with_the_module(
-    noted: bool, asks: bool, returns: bool
-) -> None:
+def test_rollout_does_not_return_a_persons_host(noted: bool, asks: bool, returns: bool) -> None:
     made = host(maintenance=True, note=ServiceNote("me", NOTED, rollout=noted))
     plan = planned(InService, made, ServiceOptions("me", rollout=asks))
     assert bool(plan.changes) is returns and bool(plan.warnings) is not returns
 
 
-def test_a_rollout_leaves_the_note_of_a_person_who_empties_a_host_now() -> None:
+def test_rollout_keeps_the_note_of_a_person() -> None:
     made = host(note=ServiceNote("me", NOTED))
     assert not planned(InService, made, ServiceOptions("me", rollout=True)).changes
 
 
 @pytest.mark.parametrize(("noted", "asks", "warns"), [(True, False, True), (True, True, False), (False, False, False)])
-def test_a_person_hears_that_a_rollout_will_return_the_host(noted: bool, asks: bool, warns: bool) -> None:
+def test_warns_that_a_rollout_will_return_the_host(noted: bool, asks: bool, warns: bool) -> None:
     made = host(maintenance=True, note=ServiceNote("me", NOTED, rollout=noted))
     plan = planned(MaintenanceMode, made, ServiceOptions("me", rollout=asks), judged(made, HostEvacuation()))
     assert plan.before["ours"] and bool(plan.warnings) is warns
 
 
 @pytest.mark.parametrize("noted", [True, False])
-def test_a_rollout_takes_a_host_over_only_if_named(noted: bool) -> None:
+def test_rollout_takes_over_only_a_named_host(noted: bool) -> None:
     made = host(maintenance=True, note=ServiceNote("me", NOTED, rollout=noted))
     desired = ServiceOptions("me", rollout=True, take_over=[made.name])
     plan = planned(MaintenanceMode, made, desired, judged(made, HostEvacuation()))
@@ -198,7 +196,7 @@ def test_a_reboot_of_an_earlier_run_counts(
 
 
 @pytest.mark.parametrize(("before", "state"), [(NOW, "due"), (OLD, "under way"), ("", "due")])
-def test_a_host_that_has_booted_since_the_given_boot_is_not_rebooted_again(before: str, state: str) -> None:
+def test_does_not_reboot_a_host_that_rebooted_since(before: str, state: str) -> None:
     made = host(maintenance=True, note=ServiceNote("me", NOTED))
     boot.remember(made, "nmlx5_core", "")
     made.refresh()
@@ -216,7 +214,7 @@ def test_a_change_after_a_reboot_needs_another_reboot() -> None:
 
 
 @pytest.mark.parametrize("boot_times", [{}, {"esx01.lab": OLD}])
-def test_a_host_whose_boot_time_is_not_known_is_not_rebooted(boot_times: dict[str, str]) -> None:
+def test_does_not_reboot_without_a_known_boot_time(boot_times: dict[str, str]) -> None:
     made = host(maintenance=True, note=ServiceNote("me", NOTED))
     made.has(runtime__bootTime=None)
     made.refresh()
@@ -225,7 +223,7 @@ def test_a_host_whose_boot_time_is_not_known_is_not_rebooted(boot_times: dict[st
         planned(HostReboot, made, ServiceOptions("me", boot_times=boot_times))
 
 
-def test_a_host_in_service_is_not_booted_and_one_that_is_gone_is_unreachable() -> None:
+def test_refuses_to_reboot_hosts_in_service_or_disconnected() -> None:
     assert planned(HostReboot, host()).unmet
     with pytest.raises(Unreachable, match="notResponding"):
         planned(HostReboot, host(connection="notResponding"))
@@ -252,7 +250,7 @@ def with_version(made: FakeHost, *version: int) -> FakeHost:
     return made
 
 
-def test_an_evacuation_that_disturbs_no_workload_is_refused_before_9_1() -> None:
+def test_refuses_non_disruptive_evacuation_before_version_9_1() -> None:
     made, desired = with_version(host(), 9, 0, 0), ServiceOptions("me", non_disruptive=True)
     with pytest.raises(Refused, match=r"vCenter 9\.0\.0 has no non-disruptive evacuation, which came with 9\.1"):
         planned(MaintenanceMode, made, desired, judged(made, HostEvacuation()))

@@ -54,7 +54,7 @@ OUT = {"host": "esx2", "why": "maintenance", "ours": False, "by": "bob"}
         ({"gpu_slots": [slots((0, 1), (0, 1))]}, 4, "5 hosts"),
     ],
 )
-def test_the_tightest_bound_counts(facts: dict[str, Any], allowed: int, why: str) -> None:
+def test_applies_the_tightest_limit(facts: dict[str, Any], allowed: int, why: str) -> None:
     found, sentence = out_of_service.allowed(cluster(**facts))
     assert found == allowed and why in sentence
 

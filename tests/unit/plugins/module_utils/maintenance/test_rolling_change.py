@@ -34,7 +34,7 @@ def test_hosts_with_the_same_plan_share_their_lines() -> None:
     ]
 
 
-def test_hosts_with_work_and_those_that_only_owe_a_reboot_are_to_do() -> None:
+def test_includes_hosts_that_only_need_a_reboot() -> None:
     assert [(entry["host"], entry["leaves_service"]) for entry in to_do(HOSTS)] == [
         ("esx2", True),
         ("esx3", False),
@@ -42,13 +42,13 @@ def test_hosts_with_work_and_those_that_only_owe_a_reboot_are_to_do() -> None:
     ]
 
 
-def test_the_canary_goes_alone_and_then_first() -> None:
+def test_changes_the_canary_alone_and_then_first() -> None:
     assert [entry["host"] for entry in to_do(HOSTS, "esx4")] == ["esx4"]
     assert [entry["host"] for entry in to_do(HOSTS, "esx4", True)] == ["esx4", "esx2", "esx3"]
     assert to_do(HOSTS, "esx1") == []
 
 
-def test_a_host_in_force_that_an_earlier_run_left_in_maintenance_mode_returns_to_service() -> None:
+def test_returns_an_unchanged_host_that_a_run_left() -> None:
     left = [{"host": "esx1", "changed": True}, {"host": "esx2", "changed": False}]
     assert to_do(HOSTS[:1], left=left) == [{"host": "esx1", "reboots": 0, "leaves_service": True}]
     assert lines(HOSTS[:1], left) == [
@@ -61,7 +61,7 @@ def test_a_host_in_force_that_an_earlier_run_left_in_maintenance_mode_returns_to
 TAKEN = [{"host": "esx2", "changed": False, "state": {"maintenance": True, "ours": False}}]
 
 
-def test_a_host_that_others_put_into_maintenance_mode_is_not_changed() -> None:
+def test_does_not_change_hosts_that_others_took_out() -> None:
     assert [entry["host"] for entry in to_do(HOSTS, left=TAKEN)] == ["esx3", "esx4"]
     assert to_do(HOSTS, "esx2", left=TAKEN) == [], "not as the canary either"
     assert lines(HOSTS[1:2], TAKEN) == [
@@ -73,16 +73,14 @@ def test_a_host_that_others_put_into_maintenance_mode_is_not_changed() -> None:
 @pytest.mark.parametrize(
     ("accepted", "refused"), [((), 1), (("red_alarm",), 1), (("out_of_service",), 0), (("out_of_service:esx2",), 0)]
 )
-def test_a_host_of_others_that_differs_is_an_error_unless_that_is_accepted(
-    accepted: tuple[str, ...], refused: int
-) -> None:
+def test_rollout_refuses_a_differing_host_of_another_user(accepted: tuple[str, ...], refused: int) -> None:
     errors = refusals(HOSTS, TAKEN, accepted)
     assert len(errors) == refused
     assert all(error.startswith("esx2: could not change host profile: another user put it") for error in errors)
     assert refusals(HOSTS[:1], [{**TAKEN[0], "host": "esx1"}]) == [], "a host without a difference needs no change"
 
 
-def test_a_host_that_is_out_of_service_goes_first_even_before_the_canary() -> None:
+def test_changes_out_of_service_hosts_before_the_canary() -> None:
     left = [{"host": "esx4", "changed": True}]
     assert [entry["host"] for entry in to_do(HOSTS, left=left)] == ["esx4", "esx2", "esx3"]
     assert [entry["host"] for entry in to_do(HOSTS, "esx3", True, left)] == ["esx4", "esx3", "esx2"]
@@ -103,5 +101,5 @@ def test_reports_each_host_on_which_a_setting_is_not_in_force() -> None:
         ("", ["esx1", "esx9"], ["esxi_host_profiles has a profile for esx9: the hosts of this run are esx1, esx2"]),
     ],
 )
-def test_hosts_that_do_not_exist_have_a_sentence_each(canary: str, profiles: list[str], sentences: list[str]) -> None:
+def test_reports_each_unknown_host(canary: str, profiles: list[str], sentences: list[str]) -> None:
     assert unknown_hosts(["esx2", "esx1"], canary, profiles) == sentences

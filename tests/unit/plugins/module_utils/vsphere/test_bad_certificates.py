@@ -94,7 +94,7 @@ def test_a_bad_certificate_is_refused(connect: Any, certificates: Certificates, 
         ({"is_critical": False}, "Basic Constraints of CA cert not marked critical"),
     ],
 )
-def test_an_authority_that_breaks_rfc_5280_is_refused_from_python_3_13(
+def test_python_3_13_refuses_authorities_violating_rfc_5280(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weak: dict[str, bool], reported: str
 ) -> None:
     usual = ssl.create_default_context
@@ -120,20 +120,20 @@ def test_an_authority_that_breaks_rfc_5280_is_refused_from_python_3_13(
 
 
 @pytest.mark.parametrize("name", ["good", *BAD])
-def test_another_than_the_pinned_one_is_refused(connect: Any, certificates: Certificates, name: str) -> None:
+def test_refuses_another_certificate_than_the_pinned_one(connect: Any, certificates: Certificates, name: str) -> None:
     with OddServer(certificates[name]) as server, pytest.raises(Refused, match="set tls_fingerprint again"):
         connect(server, tls_fingerprint="00" * 32, validate_certs=False)
     assert server.requests == []
 
 
 @pytest.mark.parametrize("name", ["good", *BAD])
-def test_the_pinned_one_is_taken(connect: Any, certificates: Certificates, name: str) -> None:
+def test_accepts_the_pinned_certificate(connect: Any, certificates: Certificates, name: str) -> None:
     with OddServer(certificates[name]) as server:
         connect(server, tls_fingerprint=fingerprint(certificates[name]))
     assert server.requests
 
 
-def test_a_good_one_is_taken(connect: Any, certificates: Certificates) -> None:
+def test_accepts_a_good_certificate(connect: Any, certificates: Certificates) -> None:
     with OddServer(certificates["good"]) as server:
         connect(server)
     assert server.requests
@@ -141,7 +141,7 @@ def test_a_good_one_is_taken(connect: Any, certificates: Certificates) -> None:
 
 @pytest.mark.parametrize("pinned", [False, True])
 @pytest.mark.parametrize("name", BAD)
-def test_a_certificate_that_changes_in_mid_session_is_refused(
+def test_refuses_a_certificate_that_changes_during_a_session(
     authority: Authority, certificates: Certificates, name: str, *, pinned: bool
 ) -> None:
     pin = fingerprint(certificates["good"]) if pinned else None

@@ -26,7 +26,7 @@ DAY, WEEK = Interval(300, 24, 4), Interval(1800, 168, 1)
         (2, (Interval(300, 24, 3), Interval(1800, 168, 4)), (1800, 2), ""),
     ],
 )
-def test_the_interval_for_a_period(
+def test_chooses_the_interval_for_a_period(
     hours: float, history: tuple[Interval, ...], chosen: tuple[int, float], why: str
 ) -> None:
     seconds, covered, result = choose(Catalogue({}, history), Counter(1, 4), hours)
@@ -53,7 +53,7 @@ class Manager:
         return SimpleNamespace(entity=query.entity, value=found)
 
 
-def test_questions_are_as_few_as_vcenter_takes_and_samples_not_taken_are_left_out() -> None:
+def test_sends_few_queries_and_omits_missing_samples() -> None:
     hosts = {vim.HostSystem(f"host-{place}", None): 8 for place in range(10)}
     manager = Manager({ref._moId: 0 if ref._moId == "host-3" else 8 for ref in hosts})
     session: Any = SimpleNamespace(server="vc", content=SimpleNamespace(perfManager=manager))

@@ -87,12 +87,12 @@ def test_only_names_of_objects_are_unescaped() -> None:
         ("a\0b", "a%00b"),
     ],
 )
-def test_a_name_leads_to_no_other_folder(name: str, part: str) -> None:
+def test_names_cannot_lead_to_another_folder(name: str, part: str) -> None:
     assert file_name(name) == part
     assert os.path.basename(os.path.normpath(f"/records/{part}")) == part
 
 
-def test_paths_of_roles_and_playbooks_have_names_of_vcenter_only_as_file_names() -> None:
+def test_roles_use_vcenter_names_only_as_file_names() -> None:
     files = [*ROOT.glob("roles/*/*/*.yml"), *ROOT.glob("playbooks/**/*.yml")]
 
     assert len(files) > 50 and [path.name for path in files if IN_A_PATH.search(path.read_text())] == []

@@ -33,7 +33,7 @@ with ThreadPoolExecutor(2) as pool:
 """
 
 
-def test_the_first_calls_of_two_threads_register_the_types_once() -> None:
+def test_parallel_first_calls_register_the_types_once() -> None:
     done = subprocess.run(
         [sys.executable, "-c", FIRST_CALLS], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
     )

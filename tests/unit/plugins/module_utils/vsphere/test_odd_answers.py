@@ -114,7 +114,7 @@ def assert_one_sentence(msg: str, *, advises: bool = True) -> None:
     assert msg.isprintable() and ("; " in msg or not advises), msg
 
 
-def test_the_server_as_it_should_be_lists_its_hosts(serve: Any, authority: Authority) -> None:
+def test_a_correct_server_lists_its_hosts(serve: Any, authority: Authority) -> None:
     server = serve({})
     assert ended(connection(server, authority)) == ("exit", "")
     assert server.requests[-1] == "logout"
@@ -122,7 +122,7 @@ def test_the_server_as_it_should_be_lists_its_hosts(serve: Any, authority: Autho
 
 @pytest.mark.parametrize("answer", [SILENT, DROP, b"SSH-2.0-OpenSSH_9.6\r\n", http("400 Bad Request")])
 @pytest.mark.parametrize("stage", ["accept", "handshake"])
-def test_a_server_without_tls(serve: Any, authority: Authority, stage: str, answer: bytes | str) -> None:
+def test_reports_a_server_without_tls(serve: Any, authority: Authority, stage: str, answer: bytes | str) -> None:
     way, msg = ended(connection(serve({stage: answer}), authority))
     assert way == "fail"
     assert_one_sentence(msg)
@@ -132,7 +132,7 @@ def test_a_server_without_tls(serve: Any, authority: Authority, stage: str, answ
 
 @pytest.mark.parametrize("stage", ["versions", *SOAP])
 @pytest.mark.parametrize("name", WRONG)
-def test_an_odd_answer(serve: Any, authority: Authority, name: str, stage: str) -> None:
+def test_reports_an_unexpected_answer(serve: Any, authority: Authority, name: str, stage: str) -> None:
     answer, reported = WRONG[name]
     way, msg = ended(connection(serve({stage: answer}), authority))
     assert way == "fail"
@@ -149,7 +149,7 @@ def test_an_odd_answer(serve: Any, authority: Authority, name: str, stage: str) 
     # A list of hosts may be empty, and then its answer is.
     [(name, stage) for name in FAULTS for stage in SOAP if stage != "read" or FAULTS[name].startswith(b"HTTP/1.1 500")],
 )
-def test_a_fault_or_a_strange_answer(serve: Any, authority: Authority, name: str, stage: str) -> None:
+def test_reports_a_fault_of_the_server(serve: Any, authority: Authority, name: str, stage: str) -> None:
     way, msg = ended(connection(serve({stage: FAULTS[name]}), authority))
     assert way == "fail"
     # An error behind the server is in the server's words, and the collection has no better remedy.
@@ -166,7 +166,7 @@ def test_a_logout_that_fails_changes_nothing(serve: Any, authority: Authority, a
 
 
 @pytest.mark.parametrize("answer", [SILENT, DROP, http("503 Service Unavailable"), fault("ManagedObjectNotFound")])
-def test_a_failed_cleanup_does_not_hide_the_first_error(serve: Any, authority: Authority, answer: bytes | str) -> None:
+def test_failed_cleanup_does_not_hide_the_first_error(serve: Any, authority: Authority, answer: bytes | str) -> None:
     server = serve({"read": fault("HostCommunication", "the first error"), "destroy": answer})
     way, msg = ended(connection(server, authority))
     assert way == "fail" and "the first error" in msg
@@ -183,7 +183,7 @@ def test_a_failed_cleanup_does_not_hide_the_first_error(serve: Any, authority: A
         "<!DOCTYPE a [<!ENTITY b 'c'>]><namespaces version='1.0'>&b;</namespaces>",
     ],
 )
-def test_unknown_versions(serve: Any, authority: Authority, versions: str) -> None:
+def test_reports_unknown_versions(serve: Any, authority: Authority, versions: str) -> None:
     way, msg = ended(connection(serve({"versions": http("200 OK", versions)}), authority))
     assert way == "fail"
     assert_one_sentence(msg)

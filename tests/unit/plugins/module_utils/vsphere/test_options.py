@@ -34,12 +34,12 @@ def session(*options: tuple[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("value", [True, "TRUE", "true", "True", "1", "yes", "YES", " true ", 1])
-def test_vmware_takes_each_of_these_for_true(value: Any) -> None:
+def test_recognizes_values_that_vmware_takes_for_true(value: Any) -> None:
     assert is_on(value)
 
 
 @pytest.mark.parametrize("value", [False, None, "", "FALSE", "false", "0", "no", 0, "2", "off"])
-def test_and_none_of_these(value: Any) -> None:
+def test_recognizes_values_that_vmware_takes_for_false(value: Any) -> None:
     assert not is_on(value)
 
 

@@ -16,7 +16,7 @@ from plugins.module_utils.vsphere.tasks import by_quarters
         ([50, 30, 50], [50]),
     ],
 )
-def test_each_quarter_once(percents: list[int], expected: list[int]) -> None:
+def test_reports_each_quarter_once(percents: list[int], expected: list[int]) -> None:
     seen: list[int] = []
     progress = by_quarters(seen.append)
     for percent in percents:

@@ -54,7 +54,7 @@ def test_requests_whole_properties() -> None:
 
 
 @pytest.mark.parametrize(("timeout", "longest"), [(1, 1), (5, 2), (60, 10), (3600, 10)])
-def test_a_wait_asks_often_enough_to_keep_its_session_and_its_connection(timeout: int, longest: int) -> None:
+def test_wait_polls_often_enough_to_keep_the_session(timeout: int, longest: int) -> None:
     collector = Collector()
     next(watching(collector, 7200, timeout))
     assert collector.waits == [longest]
@@ -140,7 +140,7 @@ REBOOT, MACHINE, HOST = vim.Task("task-1"), vim.VirtualMachine("vm-1"), vim.Host
 
 
 @pytest.mark.parametrize("faulty", [False, True])
-def test_a_task_that_has_ended_may_be_forgotten_while_its_host_still_boots(faulty: bool) -> None:
+def test_accepts_an_ended_task_that_vcenter_has_forgotten(faulty: bool) -> None:
     """A busy vCenter keeps the last 200 ended tasks, for ten minutes at most, and a server boots for longer."""
     server = forgetful(Forgetting({"task-1": "success"}, REBOOT, faulty=faulty))
     watched = properties.watch(server, [HOST, REBOOT], {vim.Task: ["info.state"]}, time.monotonic() + 60)
@@ -174,7 +174,7 @@ def test_only_removable_objects_may_vanish(faulty: bool) -> None:
         next(strict)
 
 
-def test_the_results_of_tasks_are_read_as_each_ends() -> None:
+def test_reads_each_task_result_when_it_ends() -> None:
     """The first of many moves may be forgotten before the last one ends."""
     first, last = vim.Task("task-1"), vim.Task("task-2")
 
@@ -215,7 +215,7 @@ def reading(collector: Vanishing, kind: Any, *keys: str) -> dict[str, Any]:
     return properties.read_many(session, [kind(key) for key in keys], ["name"])
 
 
-def test_virtual_machines_that_vanished_since_they_were_listed_are_left_out() -> None:
+def test_omits_machines_that_vanished_after_the_listing() -> None:
     collector = Vanishing("vm-2", "vm-4")
     assert list(reading(collector, vim.VirtualMachine, "vm-1", "vm-2", "vm-3", "vm-4")) == ["vm-1", "vm-3"]
     assert [len(one) for one in collector.requests] == [4, 3, 2]
@@ -223,13 +223,13 @@ def test_virtual_machines_that_vanished_since_they_were_listed_are_left_out() ->
 
 
 @pytest.mark.parametrize(("kind", "keys"), [(vim.VirtualMachine, ["vm-1"]), (vim.HostSystem, ["host-1", "host-2"])])
-def test_an_object_requested_separately_or_other_than_a_machine_must_exist(kind: Any, keys: list[str]) -> None:
+def test_reports_a_removed_host_or_single_machine(kind: Any, keys: list[str]) -> None:
     with pytest.raises(Failed, match="removed meanwhile"):
         reading(Vanishing(keys[0]), kind, *keys)
 
 
 @pytest.mark.parametrize("keys", [["vm-1"], ["vm-1", "vm-2"]])
-def test_an_answer_without_any_of_the_objects_is_not_taken_for_one(keys: list[str]) -> None:
+def test_reports_an_answer_without_any_requested_object(keys: list[str]) -> None:
     class Empty(Vanishing):
         def RetrievePropertiesEx(self, specs: Any, _options: Any) -> None:  # noqa: N802 # as pyVmomi spells it
             pass

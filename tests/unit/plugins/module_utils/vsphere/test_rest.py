@@ -47,7 +47,7 @@ def task(status: str, **more: Any) -> tuple[int, str]:
     return 200, json.dumps({"status": status, **more})
 
 
-def test_a_session_logs_in_uses_its_token_and_logs_out(server: Callable[..., list[Exchange]]) -> None:
+def test_session_logs_in_uses_its_token_logs_out(server: Callable[..., list[Exchange]]) -> None:
     requested = server((201, '"token"'), (200, '{"a": 1}'), (204, ""), (204, ""))
     with rest.opened(session()) as api:
         assert api.get("/api/x", tried="read") == {"a": 1}
@@ -92,7 +92,7 @@ def test_errors_are_in_the_words_of_the_server(
     assert ("do this" in str(caught.value)) == (answer[0] in (400, 404))
 
 
-def test_an_optional_resource_may_be_missing_and_other_errors_are_reported(
+def test_reports_errors_except_a_missing_optional_resource(
     server: Callable[..., list[Exchange]],
 ) -> None:
     server((404, "{}"), (403, '{"error_type": "UNAUTHORIZED"}'))
@@ -120,7 +120,7 @@ def test_a_broken_connection_is_unreachable(server: Callable[..., list[Exchange]
         rest.Rest(session()).get("/api/x", tried="read x")
 
 
-def test_a_task_is_waited_for(server: Callable[..., list[Exchange]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waits_for_a_task(server: Callable[..., list[Exchange]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rest, "_POLL_SECONDS", 0)
     requested = server((202, '"task-1"'), task("PENDING"), task("RUNNING"), task("SUCCEEDED", result={"ok": True}))
     assert rest.Rest(session()).task("/api/x", {}, tried="do it", seconds=5, action="commit") == {"ok": True}
@@ -130,7 +130,7 @@ def test_a_task_is_waited_for(server: Callable[..., list[Exchange]], monkeypatch
     ]
 
 
-def test_a_task_that_fails_or_never_ends_is_an_error(server: Callable[..., list[Exchange]]) -> None:
+def test_reports_a_task_that_fails_or_hangs(server: Callable[..., list[Exchange]]) -> None:
     server((202, '"t"'), task("FAILED", error={"error_type": "ERROR", "messages": [{"default_message": "no depot"}]}))
     with pytest.raises(Failed, match="could not do it: the server said ERROR: no depot"):
         rest.Rest(session()).task("/api/x", tried="do it", seconds=5)

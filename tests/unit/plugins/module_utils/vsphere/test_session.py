@@ -17,6 +17,6 @@ from plugins.module_utils.vsphere.session import Session
         ("7.0.2.0", "vim.version.v7_0_2_0", (7, 0, 2, 0)),
     ],
 )
-def test_properties_that_the_request_cannot_name_are_not_read(server: str, client: str, both: tuple[int, ...]) -> None:
+def test_uses_the_older_version_of_server_and_client(server: str, client: str, both: tuple[int, ...]) -> None:
     content = SimpleNamespace(about=SimpleNamespace(apiVersion=server))
     assert Session("vc", content, SimpleNamespace(version=client), {}).api_version == both

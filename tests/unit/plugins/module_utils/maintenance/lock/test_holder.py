@@ -29,7 +29,7 @@ def test_a_process_that_runs_is_alive(here: RunProcess) -> None:
     assert not holder.is_alive(None) and not holder.is_dead(None)
 
 
-def test_a_process_that_ended_is_dead_and_so_is_one_whose_number_was_given_away(here: RunProcess) -> None:
+def test_recognizes_ended_processes_despite_a_reused_pid(here: RunProcess) -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     there = holder._described(child.pid)
     assert there is not None and not holder.is_dead(there)
@@ -47,9 +47,7 @@ def test_knows_nothing_about_another_machine_boot_or_container(here: RunProcess,
     assert not holder.is_alive(replace(here, **{key: "another"}))
 
 
-def test_a_run_on_a_machine_with_a_long_name_is_found_by_its_name(
-    here: RunProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_finds_a_run_on_a_long_machine_name(here: RunProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(holder.socket, "gethostname", lambda: "controller-of-the-gpu-clusters." * 2 + "example.com")
     found = holder._described(here.pid)
     assert found is not None
@@ -69,7 +67,7 @@ def test_a_run_on_a_machine_with_a_long_name_is_found_by_its_name(
         ("ansible gpu -m ping", True),
     ],
 )
-def test_an_ansible_command_is_known_by_its_first_words(
+def test_recognizes_ansible_commands_by_their_first_words(
     command: str, expected: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "4711").mkdir()
@@ -90,7 +88,7 @@ def test_the_outermost_ansible_command_is_found(tmp_path: os.PathLike[str]) -> N
     assert found == parent
 
 
-def test_a_module_at_work_is_seen_until_it_ends(here: RunProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finds_a_running_module_until_it_ends(here: RunProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(holder.RUN, f"{here.machine}.{here.pid}.{here.started}")
     assert holder.survivors(here) == []
     with holder.marked():
@@ -100,14 +98,14 @@ def test_a_module_at_work_is_seen_until_it_ends(here: RunProcess, monkeypatch: p
     assert holder.survivors(None) == []
 
 
-def test_a_module_whose_run_is_gone_does_not_start(here: RunProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_module_does_not_start_after_its_run_ended(here: RunProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(holder.RUN, f"{here.machine}.{here.pid}.{here.started + 1}")
     with pytest.raises(Abandoned, match="the ansible run that requested it has ended"), holder.marked():
         raise AssertionError
 
 
 @pytest.mark.parametrize("name", ["", "by-hand", "another.1.2"])
-def test_a_name_without_a_run_on_this_machine_is_not_a_run(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ignores_names_without_a_run_on_this_machine(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(holder.RUN, name)
     assert holder.running() is None
     with holder.marked():
@@ -127,7 +125,7 @@ def test_the_owner_does_not_come_from_the_environment(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     "planted", ["1", str(os.getppid()), str(os.getpid()), "999999999"], ids=["init", "parent", "own", "none"]
 )
-def test_a_socket_of_another_process_is_not_a_module(here: RunProcess, planted: str) -> None:
+def test_does_not_take_foreign_sockets_for_modules(here: RunProcess, planted: str) -> None:
     """Any user can take the name, with the ID of a process that has no such socket, or that is another user's."""
     name = f"\0dml.vsphere/{here.pid}.{here.started}/{planted}"
     program = (
@@ -140,7 +138,7 @@ def test_a_socket_of_another_process_is_not_a_module(here: RunProcess, planted: 
         other.communicate("\n")
 
 
-def test_only_processes_of_the_owner_are_modules_of_a_run(here: RunProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_only_the_owners_processes_as_modules(here: RunProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(holder.RUN, f"{here.machine}.{here.pid}.{here.started}")
     with holder.marked():
         assert holder.survivors(here, f"{holder.current_user()}@ctl01") == [os.getpid()]

@@ -51,7 +51,7 @@ def renew() -> int | None:
     return keeper.renew(session, OURS)
 
 
-def test_our_lock_is_renewed_for_the_time_that_it_was_taken_for(
+def test_renews_its_lock_for_the_original_duration(
     stored: Callable[..., dict[str, lock_rules.LockRecord]],
 ) -> None:
     records = stored(c1=RECORD)
@@ -68,7 +68,7 @@ def test_no_other_lock_is_touched(
     assert records["c1"] is record
 
 
-def test_a_fresh_lock_is_not_written_and_the_shortest_time_counts(
+def test_leaves_fresh_locks_and_returns_the_shortest_time(
     stored: Callable[..., dict[str, lock_rules.LockRecord]],
 ) -> None:
     fresh = replace(RECORD, until=NOW + timedelta(seconds=590))

@@ -32,7 +32,7 @@ def test_a_free_lock_is_taken(found: lock_rules.LockRecord | None) -> None:
     )
 
 
-def test_a_lock_is_renewed_and_remembers_since_when_it_is_held() -> None:
+def test_renewed_lock_keeps_the_time_of_acquisition() -> None:
     decision = lock_rules.hold(record(ALICE, left=600), ALICE, NOW, dead=False)
     assert decision.write is not None
     assert (decision.write.since, decision.write.until) == (NOW - timedelta(hours=1), NOW + timedelta(hours=1))
@@ -76,13 +76,13 @@ def test_a_request_survives_the_end_of_its_controller() -> None:
     assert freed is not None and not freed.request, "the window that reads it ends with its lock"
 
 
-def test_our_own_lock_that_ran_out_is_not_silently_renewed() -> None:
+def test_warns_when_it_renews_its_expired_lock() -> None:
     decision = lock_rules.hold(record(ALICE, left=0), ALICE, NOW, dead=False)
     assert decision.write is not None and decision.write.since == NOW
     assert "has run out" in decision.warning
 
 
-def test_releasing_a_lock_that_is_not_held_writes_nothing() -> None:
+def test_release_writes_nothing_without_a_held_lock() -> None:
     assert (
         lock_rules.release(None, ALICE, NOW, dead=False)
         == lock_rules.release(FREE, ALICE, NOW, dead=False)
@@ -90,7 +90,7 @@ def test_releasing_a_lock_that_is_not_held_writes_nothing() -> None:
     )
 
 
-def test_releasing_the_own_lock_frees_it() -> None:
+def test_release_frees_its_own_lock() -> None:
     decision = lock_rules.release(record(ALICE, left=9), ALICE, NOW, dead=False)
     assert decision.write is not None and decision.write.free and not decision.warning
 
@@ -129,14 +129,14 @@ def test_runs_whose_names_begin_alike_are_two_runs(one: str, other: str) -> None
 
 
 @pytest.mark.parametrize("rule", [lock_rules.hold, lock_rules.release])
-def test_the_lock_of_a_process_that_is_alive_is_not_taken_over_when_it_has_run_out(rule) -> None:
+def test_keeps_an_expired_lock_of_a_running_process(rule) -> None:
     decision = rule(record(ALICE, left=-100), BOB, NOW, dead=False, alive=True)
     assert decision.write is None and decision.refusal.endswith("and process 4711 of that run is alive")
     assert rule(record(ALICE, left=-100), replace(BOB, force=True), NOW, dead=False, alive=True).write
     assert rule(record(ALICE, left=-100), ALICE, NOW, dead=False, alive=True).write, "its own lock it may renew"
 
 
-def test_a_record_with_a_missing_or_foreign_line_is_invalid() -> None:
+def test_rejects_a_record_with_missing_or_foreign_lines() -> None:
     lines = lock_rules.encode(record(ALICE, left=60))
     assert len(lines) > 2
     for index in range(len(lines)):
@@ -146,7 +146,7 @@ def test_a_record_with_a_missing_or_foreign_line_is_invalid() -> None:
 
 
 @pytest.mark.parametrize("key", ["owner", "run", "note", "request", "by"])
-def test_a_record_shows_no_character_that_controls_a_terminal(key: str) -> None:
+def test_record_shows_no_terminal_control_characters(key: str) -> None:
     words = {"state": "held", "owner": "alice", "run": "one", "since": "2026-01-01T00:00:00Z"}
     words |= {"until": "2026-01-01T01:00:00Z", key: "bob\u202e\x1b[2Ktxt"}
     record = lock_rules.decode([f"1of1 {' '.join(f'{name}={value}' for name, value in words.items())}"])
