@@ -20,7 +20,7 @@ def test_few_breaches_stay_as_they_are() -> None:
     assert list(bounded(few)) == few and list(left_out(few)) == []
 
 
-def test_many_of_one_kind_are_counted_and_the_other_kinds_stay() -> None:
+def test_similar_breaches_are_counted_and_other_kinds_kept() -> None:
     many = [breach(float(at)) for at in range(100)]
     other = breach(200.0, "loss")
     kept = list(bounded([*many, other]))
@@ -29,7 +29,7 @@ def test_many_of_one_kind_are_counted_and_the_other_kinds_stay() -> None:
     assert kept[-1].detail == f"step_lost at 99.0 ({100 - OF_ONE_KIND - 1} similar ones before it are not listed)"
 
 
-def test_a_breach_without_a_time_is_the_last() -> None:
+def test_a_breach_without_a_time_is_sorted_last() -> None:
     assert in_order([breach(None), breach(2.0), breach(1.0)]) == [breach(1.0), breach(2.0), breach(None)]
 
 
@@ -48,14 +48,14 @@ def records(ranks: int, steps: int, **more: Any) -> list[dict[str, Any]]:
     ]
 
 
-def test_a_log_with_only_breaches_is_broken_with_a_short_list() -> None:
+def test_a_log_of_breaches_yields_a_short_list() -> None:
     judged = verdict(records(64, 200), [], {}, ended="running")
     assert judged["verdict"] == "broken" and len(judged["breaches"]) == LISTED
     assert f"the first {LISTED:,} of {64 * (OF_ONE_KIND + 1):,} breaches are listed" in judged["notes"][0]
 
 
 @pytest.mark.parametrize("steps", [100, 1000])
-def test_a_process_that_changes_with_every_record_is_listed_a_few_times(steps: int) -> None:
+def test_limits_the_breaches_of_a_constantly_changing_process(steps: int) -> None:
     made = [{**record, "pid": number} for number, record in enumerate(records(1, steps))]
     kinds = [found["kind"] for found in verdict(made, [], {}, ended="running")["breaches"]]
     assert kinds.count("identity") == OF_ONE_KIND + 1

@@ -36,7 +36,7 @@ def polled(made: list[Record], seconds: float) -> list[Record]:
 
 @settings(max_examples=300, deadline=None)
 @given(at=times)
-def test_all_steps_after_the_first_moment_count_in_the_time_from_it_to_the_last_one(at: list[float]) -> None:
+def test_counts_the_steps_after_the_first_moment(at: list[float]) -> None:
     """Steps that arrive at one moment count; those of the first moment were made before it."""
     made, seconds = pace([line(step, time) for step, time in enumerate(at)]).made_in(*ALWAYS)
     assert made == pytest.approx(sum(time > at[0] for time in at))
@@ -45,9 +45,7 @@ def test_all_steps_after_the_first_moment_count_in_the_time_from_it_to_the_last_
 
 @settings(max_examples=300, deadline=None)
 @given(at=times, cut=st.floats(0, 40), mark=st.tuples(st.floats(0, 40), st.floats(0, 9)), marked=st.booleans())
-def test_the_steps_of_two_parts_are_those_of_the_whole(
-    at: list[float], cut: float, mark: tuple[float, float], marked: bool
-) -> None:
+def test_steps_of_two_spans_add_up_to_all(at: list[float], cut: float, mark: tuple[float, float], marked: bool) -> None:
     begin, length = mark
     marks = [line(0, time, mark=word, phase="eval") for word, time in (("begin", begin), ("end", begin + length))]
     one = pace([line(step, time) for step, time in enumerate(at)], marks if marked else ())
@@ -59,7 +57,7 @@ def test_the_steps_of_two_parts_are_those_of_the_whole(
 
 @settings(max_examples=100, deadline=None)
 @given(step_s=st.sampled_from((0.2, 0.28, 0.5, 1.0)), poll_s=st.sampled_from((0.5, 1.0, 2.0, 3.0)))
-def test_bursts_change_no_rate_by_more_than_one_read(step_s: float, poll_s: float) -> None:
+def test_bursts_change_rates_by_at_most_one_read(step_s: float, poll_s: float) -> None:
     """A job with a step each 0.28 s that is read each second does 3.57 steps/s, and not the steps that came first."""
     at = [poll_s * math.ceil(step * step_s / poll_s) for step in range(1, 301)]
     one = pace([line(step, time) for step, time in enumerate(at, start=1)])
@@ -69,14 +67,14 @@ def test_bursts_change_no_rate_by_more_than_one_read(step_s: float, poll_s: floa
     assert all(rate == pytest.approx(1 / step_s, rel=poll_s / 5 + 0.01) for rate in one.seen_rates(*ALWAYS))
 
 
-def test_records_that_arrive_together_after_the_observer_was_silent_change_no_pace() -> None:
+def test_records_that_arrive_after_a_pause_distort_nothing() -> None:
     at = [*map(float, range(10)), *[60.0] * 51, *map(float, range(61, 70))]
     rates = pace([line(step, time) for step, time in enumerate(at)]).seen_rates(*ALWAYS)
     assert rates == [1.0] * len(rates) and len(rates) == 3
 
 
 @pytest.mark.parametrize("poll_s", [0.1, 1.0, 2.0])
-def test_the_cost_of_moves_is_the_same_however_often_the_observer_reads(poll_s: float) -> None:
+def test_the_cost_is_independent_of_the_polling_interval(poll_s: float) -> None:
     """The undisturbed rate once was that of the reads: 1.97 instead of 3.59 steps/s."""
     made = [{**one, "seen": SEEN + (one["seen"] - SEEN) * 0.28} for one in records(1000)]
     moves = [move(100, 110)]
@@ -87,7 +85,7 @@ def test_the_cost_of_moves_is_the_same_however_often_the_observer_reads(poll_s: 
     assert (found["cost"]["stalled_s"], found["cost"]["slow_s"]) == (0, 0)
 
 
-def test_a_checkpoint_within_a_stall_takes_only_its_own_time_from_it() -> None:
+def test_a_checkpoint_within_a_stall_deducts_its_time() -> None:
     made = records(200, stall=(60, 30.0))
     marks = [
         {**made[0], "mark": word, "phase": "checkpoint", "step": 60, "t": at, "seen": SEEN + at}
@@ -113,7 +111,7 @@ def stalled(poll_s: float, stall: float) -> list[Record]:
 
 
 @pytest.mark.parametrize("poll_s", [1.0, 10.0])
-def test_the_undisturbed_rate_is_not_lowered_by_the_stall_that_follows_it(poll_s: float) -> None:
+def test_a_following_stall_does_not_lower_undisturbed_rates(poll_s: float) -> None:
     """The interval between two reads that contains the start of the move was spread over the stall."""
     moves = [move(44, 120)]
 
@@ -124,7 +122,7 @@ def test_the_undisturbed_rate_is_not_lowered_by_the_stall_that_follows_it(poll_s
 
 
 @pytest.mark.parametrize("poll_s", [1.0, 10.0])
-def test_the_images_per_second_before_a_move_are_those_before_its_stall(poll_s: float) -> None:
+def test_the_image_rate_before_a_move_excludes_stalls(poll_s: float) -> None:
     moves = [move(44, 120)]
 
     (judged,) = verdict(stalled(poll_s, 75), moves, {}, ended="running", facts=facts(moves))["moves"]
@@ -144,7 +142,7 @@ def test_an_undisturbed_rate_needs_three_reads(reads: int, is_known: bool) -> No
 
 
 @pytest.mark.parametrize("poll_s", [0.1, 1.0])
-def test_a_job_that_became_slower_is_slow_and_not_stalled(poll_s: float) -> None:
+def test_a_job_that_slows_down_is_not_stalled(poll_s: float) -> None:
     """Thirty steps of four seconds were thirty stalls of three seconds."""
     made = [
         {"rank": rank, "size": 2, "step": step, "t": at, "seen": SEEN + poll_s * math.ceil(at / poll_s)}
@@ -159,7 +157,7 @@ def test_a_job_that_became_slower_is_slow_and_not_stalled(poll_s: float) -> None
     assert cost["slow_s"] == pytest.approx(120, abs=12)
 
 
-def test_a_stall_of_a_job_that_became_slower_is_a_stall() -> None:
+def test_a_slowed_job_can_still_stall() -> None:
     made = [
         {"rank": 0, "step": step, "t": at, "seen": SEEN + at}
         for step, at in enumerate([*range(100), *range(100, 180, 4), *range(220, 300, 4)])
@@ -177,9 +175,7 @@ def test_a_stall_of_a_job_that_became_slower_is_a_stall() -> None:
     since=st.floats(1, 60),
     late=st.integers(61, 300),
 )
-def test_the_undisturbed_rate_is_that_of_a_count_of_the_steps_between_reads(
-    reads: list[int], since: float, late: int
-) -> None:
+def test_the_undisturbed_rate_matches_a_count_between_reads(reads: list[int], since: float, late: int) -> None:
     """A step each second until the move starts, then none; the read after it comes late."""
     made = [second for second in range(1, 61) if second <= since]
     seen = [next((read for read in reads if second <= read <= since), late) for second in made]

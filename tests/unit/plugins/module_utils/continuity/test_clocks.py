@@ -58,23 +58,23 @@ def test_marked_phases_have_their_own_limits(phase: str, marked: bool) -> None:
 
 
 @pytest.mark.parametrize("marked", [True, False])
-def test_a_pause_after_a_move_is_not_a_late_return(marked: bool) -> None:
+def test_a_pause_after_a_move_is_not_late(marked: bool) -> None:
     assert judge(pause("eval", 100.0, marked), [move(50, 59.2)], phases={"eval": 150})["verdict"] == "continuous"
 
 
-def test_a_stall_between_the_marks_is_judged_by_the_phase_and_elsewhere_is_not() -> None:
+def test_a_phase_excuses_only_stalls_between_its_marks() -> None:
     made = pause("eval", 100.0, marked=True)
     before = [{**r, "seen": r["seen"] + 150, "t": r["t"] + 150} if r["step"] >= 55 else r for r in made]
     assert kinds(judge(before, [move(30, 230)], phases={"eval": 600})) == {"gap"}
 
 
-def test_a_step_that_only_a_phase_names_is_kept_and_marks_repeat_no_step() -> None:
+def test_accepts_a_step_with_a_phase_and_marks() -> None:
     assert judge(changed(records(), lambda r: r["step"] == 60, phase="checkpoint"))["verdict"] == "continuous"
     assert judge(pause("eval", 1.0, marked=True))["verdict"] == "continuous"
 
 
 @pytest.mark.parametrize("by", [-3600.0, -60.0])
-def test_a_clock_that_is_set_back_just_before_a_pause_leaves_the_pause_what_it_is(by: float) -> None:
+def test_setting_a_clock_back_does_not_lengthen_pauses(by: float) -> None:
     made = [{**r, "t": r["t"] + by} if r["step"] >= 60 or "mark" in r else r for r in pause("eval", 200.0, marked=True)]
     result = judge(made, [], phases={"eval": 300})
     assert result["verdict"] == "continuous"
@@ -83,7 +83,7 @@ def test_a_clock_that_is_set_back_just_before_a_pause_leaves_the_pause_what_it_i
 
 @settings(max_examples=40)
 @given(st.integers(0, 2**32), st.floats(-1e6, 1e6), st.sampled_from(["plain", "identity", "gap", "lost"]))
-def test_neither_order_nor_the_origin_of_the_clock_matters(seed: int, origin: float, harm: str) -> None:
+def test_order_and_clock_origin_do_not_matter(seed: int, origin: float, harm: str) -> None:
     made = records(ranks=2, stall=(35, 130.0 if harm == "gap" else 3.0))
     if harm == "identity":
         made = changed(made, lambda r: r["step"] >= 50 and r["rank"] == 0, pid=1)

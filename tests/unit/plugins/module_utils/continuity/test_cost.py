@@ -72,7 +72,7 @@ def test_a_stall_wastes_the_time_of_every_rank() -> None:
     assert found["slow_s"] == 0, "a stall is not slow time too"
 
 
-def test_a_silence_outside_every_window_is_not_charged_to_the_move() -> None:
+def test_moves_are_not_charged_for_silences_outside_windows() -> None:
     found = known(records(times((0, 300, 1), (340, 400, 1))), [move("w1", 100, 120)])
     assert found["stalled_s"] == 0 and found["goodput"] < 0.9
 
@@ -84,7 +84,7 @@ def test_a_slower_pace_is_counted_without_the_stalls() -> None:
     assert found["goodput"] == pytest.approx(1 - 30 / 300, abs=0.01)
 
 
-def test_a_rate_that_the_job_had_before_is_not_slow() -> None:
+def test_an_earlier_rate_is_not_slow() -> None:
     uneven = times(*((20 * n, 20 * n + 20, 1 if n % 2 else 2) for n in range(20)))
     assert known(records(uneven), [move("w1", 200, 210)])["slow_s"] == 0
 
@@ -93,7 +93,7 @@ def test_a_rate_that_the_job_had_before_is_not_slow() -> None:
     ("gpus", "unit"),
     [({"before": ["0000:3b:00.0"]}, "GPU-seconds"), ({"before": []}, "rank-seconds"), (None, "rank-seconds")],
 )
-def test_the_unit_is_that_of_gpus_only_if_they_were_observed(gpus: Any, unit: str) -> None:
+def test_reports_gpu_seconds_only_if_gpus_were_observed(gpus: Any, unit: str) -> None:
     found = known(records(STALLED), [move("w1", 100, 120)], vsphere=[{"gpus": gpus}])
     assert found["wasted_unit"] == unit
 
@@ -107,7 +107,7 @@ def test_gpus_of_a_simulated_site_do_not_count() -> None:
 HOST = {"host": "esx1", "out_at": 120.0, "back_at": 160.0, "reboots": 1}
 
 
-def test_each_host_has_its_moves_its_longest_stall_and_the_images_that_the_job_lacks() -> None:
+def test_reports_moves_longest_stall_and_losses_per_host() -> None:
     moves = [move("w1", 100, 118), move("w2", 300, 310, "esx2")]
     found = known(records(STALLED), moves, hosts=[HOST, {**HOST, "host": "esx3", "out_at": 200.0, "back_at": 240.0}])
     first, other = found["hosts"]
@@ -117,12 +117,12 @@ def test_each_host_has_its_moves_its_longest_stall_and_the_images_that_the_job_l
     assert (other["moves"], other["longest_stall_s"]) == ([], None) and other["lost"] < 2 * IMAGES * RANKS
 
 
-def test_without_images_the_steps_that_the_job_lacks_are_counted() -> None:
+def test_counts_lost_steps_if_images_are_unknown() -> None:
     (host,) = known(records(STALLED, rate=False), [move("w1", 100, 118)], hosts=[HOST])["hosts"]
     assert host["lost_unit"] == "steps" and host["lost"] == pytest.approx(19, abs=1)
 
 
-def test_steps_that_a_slower_pace_cost_are_not_counted_as_lost_in_the_silence() -> None:
+def test_steps_lost_to_a_slower_pace_count_separately() -> None:
     # Two other runs used the nodes: the host was out for 6 s at 2.36 steps/s, and the job was slower for a minute.
     paced = times((0, 100, 1 / 2.36), (106, 166, 2 / 2.36), (166, 300, 1 / 2.36))
     host = {**HOST, "out_at": 104.0, "back_at": 166.0}
@@ -149,7 +149,7 @@ def checkpoints(*begins: float) -> list[dict[str, Any]]:
     ]
 
 
-def test_a_restart_repeats_the_work_since_the_checkpoint_that_the_records_show() -> None:
+def test_a_restart_repeats_work_since_the_recorded_checkpoint() -> None:
     written = records(STEADY) + checkpoints(50, 150, 250, 350)
     found = known(written, [move("w1", 100, 120), move("w2", 300, 310)])["restart"]
     assert (found["source"], found["restarts"]) == ("records", 2)
@@ -166,7 +166,7 @@ def test_a_restart_repeats_the_work_since_the_checkpoint_that_the_records_show()
         ([130.0], None, 100, "(one is in the outputs of the run)"),
     ],
 )
-def test_a_restart_repeats_the_work_since_the_checkpoint_in_the_outputs(
+def test_a_restart_repeats_work_since_the_saved_checkpoint(
     saved: list[float], interval_s: float | None, repeated_s: float, sentence: str
 ) -> None:
     judged = known(records(STEADY), [move("w1", 100, 120)], saved=saved, checkpoint_s=1800)
@@ -177,24 +177,24 @@ def test_a_restart_repeats_the_work_since_the_checkpoint_in_the_outputs(
     assert sentence in sentences(judged)[2]
 
 
-def test_before_the_first_checkpoint_a_restart_repeats_all_of_the_job() -> None:
+def test_a_restart_before_any_checkpoint_repeats_everything() -> None:
     written = records(STEADY) + checkpoints(150, 250)
     assert known(written, [move("w1", 100, 120)])["restart"]["repeated_s"] == pytest.approx(100)
 
 
-def test_a_given_interval_repeats_half_of_it_on_average() -> None:
+def test_a_restart_repeats_half_a_given_interval() -> None:
     found = known(records(STEADY), [move("w1", 100, 120), move("w2", 200, 220)], checkpoint_s=600)["restart"]
     assert (found["source"], found["interval_s"], found["repeated_s"]) == ("given", 600, 600)
 
 
-def test_a_window_restarts_the_job_once_for_each_host_that_had_workers() -> None:
+def test_a_window_restarts_the_job_once_per_host() -> None:
     moves = [move("w1", 80, 90), move("w2", 100, 118)]
     hosts = [HOST, {**HOST, "host": "esx7"}]
     assert known(records(STEADY), moves, hosts=hosts, checkpoint_s=600)["restart"]["restarts"] == 1
 
 
 @pytest.mark.parametrize("interval", [None, 0, -5, "soon", float("nan"), float("inf")])
-def test_without_an_interval_the_cost_of_a_restart_is_not_known(interval: Any) -> None:
+def test_the_restart_cost_is_unknown_without_an_interval(interval: Any) -> None:
     assert known(records(STEADY), [move("w1", 100, 120)], checkpoint_s=interval)["restart"] is None
 
 
@@ -207,7 +207,7 @@ def test_without_an_interval_the_cost_of_a_restart_is_not_known(interval: Any) -
         lambda: cost(records(STEADY), [move("w1", 500, 510)]),
     ],
 )
-def test_there_is_no_cost_without_an_event_and_an_earlier_rate(change: Callable[[], Any]) -> None:
+def test_has_no_cost_without_moves_or_earlier_rate(change: Callable[[], Any]) -> None:
     assert change() is None
 
 

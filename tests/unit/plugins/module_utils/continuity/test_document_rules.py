@@ -29,7 +29,7 @@ def judged(made: list[dict[str, Any]], ended: str = "running", **more: Any) -> d
     of_move=st.booleans(),
     at=TIMES,
 )
-def test_a_job_whose_worker_was_power_cycled_is_never_continuous(
+def test_a_power_cycled_worker_prevents_a_continuous_verdict(
     machine: str, guest: str, ranks: Any, of_move: bool, at: float
 ) -> None:
     """The records name a guest that vSphere may spell otherwise; neither facts nor moves without ranks prevail."""
@@ -48,7 +48,7 @@ def test_a_job_whose_worker_was_power_cycled_is_never_continuous(
 
 @settings(max_examples=100, deadline=None)
 @given(known=st.sampled_from((None, {}, {"w0": [0]}, {"w0": [0], "w1": [1], "w2": [2], "w3": [3]})), at=TIMES)
-def test_a_cycled_worker_about_which_nothing_is_known_is_inconclusive(known: Any, at: float) -> None:
+def test_a_power_cycle_without_known_ranks_is_inconclusive(known: Any, at: float) -> None:
     """Another guest's name does not fit the machine either, so that its rank may run there."""
     made = changed(RUN, lambda record: record["rank"] == 3, host="inside-a-container")
     event = {"worker": "spare", "at": at, "by": "eve", "what": "VmPoweredOffEvent"}
@@ -64,7 +64,7 @@ def test_a_cycled_worker_about_which_nothing_is_known_is_inconclusive(known: Any
 
 @settings(max_examples=100, deadline=None)
 @given(sums=st.dictionaries(st.sampled_from("0123"), st.sampled_from((None, "a", "b")), max_size=4))
-def test_ranks_end_with_different_parameters_only_if_two_observed_checksums_differ(sums: dict[str, str | None]) -> None:
+def test_differing_checksums_break_only_if_two_were_observed(sums: dict[str, str | None]) -> None:
     found = judged(RUN, ended="finished", checksums=sums)
     observed = {value for value in sums.values() if value is not None}
     assert ("parameters" in {breach["kind"] for breach in found["breaches"]}) is (len(observed) > 1), found

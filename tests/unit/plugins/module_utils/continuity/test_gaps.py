@@ -64,7 +64,7 @@ def test_keeps_the_first_longest_silence_of_each_move() -> None:
     ]  # fmt: skip
 
 
-def test_a_silence_may_last_as_long_as_its_limit() -> None:
+def test_a_silence_up_to_its_limit_is_allowed() -> None:
     assert gaps(records_of(0, 0, 10)).too_long == []
     assert [shown(gap) for gap in gaps(records_of(0, 0, 10.5)).too_long] == [(0, 1, 0, 10.5, "train", 10)]
 
@@ -87,12 +87,12 @@ def test_silences_of_the_warm_up_are_not_measured() -> None:
         ([(0, 20), (10, 25), (22, 60)], [(2, 22, 60)]),
     ],
 )
-def test_silences_of_several_ranks_at_the_same_time_are_one_the_longest(ranks: Any, stalls: Any) -> None:
+def test_reports_the_longest_of_simultaneous_silences(ranks: Any, stalls: Any) -> None:
     found = gaps(*(records_of(rank, *span) for rank, span in enumerate(ranks)))
     assert [(gap.rank, gap.begin, gap.end) for gap in found.too_long] == stalls
 
 
-def test_a_silence_of_a_move_and_one_beside_it_are_two() -> None:
+def test_silences_inside_and_outside_a_move_count_separately() -> None:
     found = gaps(records_of(0, 0, 20), records_of(1, 15, 40), moves=[(1, 2, [9])])
     assert [(gap.rank, gap.group is not None) for gap in found.too_long] == [(0, True), (1, False)]
 
@@ -108,19 +108,19 @@ def test_a_silence_of_a_move_and_one_beside_it_are_two() -> None:
         ([(20, 30, [0, 1])], (0, 60)),
     ],
 )
-def test_a_silence_is_measured_where_its_rank_did_not_move_unless_all_moved(moves: Any, measured: Any) -> None:
+def test_measures_silence_on_unmoved_ranks_where_possible(moves: Any, measured: Any) -> None:
     found = gaps(records_of(0, 0, 60), records_of(1, 0), moves=moves)
     assert longest(found) == {"train": (0, *measured)}
 
 
-def test_names_the_ranks_on_which_the_silence_of_a_move_is_measured() -> None:
+def test_names_the_ranks_used_to_measure_silence() -> None:
     moves = Timeline(going((1, 2, [0]), (3, 4, [0, 1])), 5)
     judge = Judge(moves, read_limits({}), frozenset({0, 1}), 0, MarkedPhases([], read_limits({})))
     assert [judge.source(group) for group in moves.groups] == ["others", "moved_only"]
 
 
 @pytest.mark.parametrize(("begin", "measured"), [(30, {"train": (0, 30, 30)}), (30.5, {})])
-def test_records_written_during_a_move_are_not_a_silence(begin: float, measured: Any) -> None:
+def test_records_written_during_a_move_end_a_silence(begin: float, measured: Any) -> None:
     moves = [(30, 40, [0])]
     assert longest(gaps(records_of(0, begin, 31), records_of(1, 0), moves=moves)) == measured
     assert longest(gaps(records_of(0, begin), records_of(1, 90), moves=moves, until=31)) == measured
@@ -130,7 +130,7 @@ def test_records_written_during_a_move_are_not_a_silence(begin: float, measured:
     ("until", "measured"),
     [(None, (0, 1, 0, 1, "train", 10)), (2, (0, 1, 0, 1, "train", 10)), (14, (0, 7, 2, 14, "train", 10))],
 )
-def test_who_is_silent_now_is_measured_up_to_now(until: float | None, measured: Any) -> None:
+def test_a_current_silence_is_measured_up_to_now(until: float | None, measured: Any) -> None:
     found = gaps(records_of(0, 0, 1, 2, stride=5), until=until)
     assert shown(found.by_phase["train"]) == measured
 
@@ -140,13 +140,13 @@ def test_no_rank_is_silent_before_the_last_record(until: float, measured: Any) -
     assert longest(gaps(records_of(0, 2), until=until)) == measured
 
 
-def test_without_stamps_no_rank_is_measured_up_to_now() -> None:
+def test_unstamped_ranks_are_not_measured_up_to_now() -> None:
     made = records_of(0, 0, 1, 2)
     assert longest(gaps([{**one, "seen": None} for one in made], until=90)) == {"train": (0, 0, 1)}
     assert longest(gaps([{**made[0], "seen": None}, *made[1:]], until=90)) == {"train": (0, 2, 90)}
 
 
-def test_a_silence_that_goes_on_counts_for_the_move_that_it_overlaps() -> None:
+def test_an_ongoing_silence_counts_for_the_overlapping_move() -> None:
     (gap,) = gaps(records_of(0, 0, 1), records_of(1, 0, 1), moves=[(5, 6, [9])], until=30).by_group.values()
     assert (gap.rank, gap.begin, gap.end) == (0, 1, 30)
 
@@ -160,7 +160,7 @@ def test_a_silence_that_goes_on_counts_for_the_move_that_it_overlaps() -> None:
         ({}, "train", 10),
     ],
 )
-def test_a_silent_rank_is_in_the_phase_of_its_last_record(last: Any, phase: str, limit: float) -> None:
+def test_a_silent_rank_keeps_its_last_phase(last: Any, phase: str, limit: float) -> None:
     found = gaps(records_of(0, 0, (1, last)), until=90, phases={"eval": 50})
     gap = max(found.by_phase.values(), key=lambda one: one.end)
     # A phase that has started excuses the silence for as long as the phase may last, and no longer.
@@ -168,9 +168,7 @@ def test_a_silent_rank_is_in_the_phase_of_its_last_record(last: Any, phase: str,
 
 
 @pytest.mark.parametrize(("end", "phase", "limit"), [(8, "train", 16), (9, "checkpoint", 17)])
-def test_a_phase_marked_by_another_rank_extends_the_limit_and_names_a_dominant_phase(
-    end: float, phase: str, limit: float
-) -> None:
+def test_a_phase_of_another_rank_extends_the_limit(end: float, phase: str, limit: float) -> None:
     marks = [(2, {"phase": "checkpoint", "mark": "begin"}), (end, {"phase": "checkpoint", "mark": "end"})]
     for until in (None, 13):
         lines = (1, 13) if until is None else (1,)
@@ -203,7 +201,7 @@ def line(phase: str, mark: str | None = None) -> Line:
         (("eval", "end"), ("short",), "short", 3),
     ],
 )
-def test_describes_the_work_of_a_rank_between_two_lines(before: Any, after: Any, phase: str, limit: float) -> None:
+def test_describes_what_a_rank_does_between_two_lines(before: Any, after: Any, phase: str, limit: float) -> None:
     limits = read_limits({"max_gap_s": 10, "phases": {"eval": 50, "short": 3}})
     assert phase_between(line(*before), line(*after), limits) == (phase, limit)
 
@@ -214,7 +212,7 @@ def test_reports_the_first_of_two_phases_by_name() -> None:
         assert phase_between(line(other), line(one), limits)[0] == one
 
 
-def test_without_moves_each_silence_over_its_limit_is_a_breach_and_with_moves_those_of_a_move() -> None:
+def test_with_moves_only_their_silences_are_breaches() -> None:
     found = gaps(records_of(0, 0, 20, 100), moves=[(1, 2, [9])])
     text = "rank 0 was silent for 20.000 s before step 1, in phase train (limit 10 s)"
     assert [(one.kind, one.rank, one.step, one.at, one.detail) for one in gap_breaches(found, True)] == [
@@ -247,7 +245,7 @@ def mark(at: float, word: str, phase: str = "eval") -> tuple[float, Record]:
         ([[mark(6, "begin"), mark(8, "end")], [mark(1, "begin", "io"), mark(2, "end", "io")]], (0, 90), (3, "eval")),
     ],
 )
-def test_how_much_of_a_time_is_marked_and_by_which_phase_most(marks: Any, within: Any, expected: Any) -> None:
+def test_finds_the_marked_time_and_its_dominant_phase(marks: Any, within: Any, expected: Any) -> None:
     reading = read_lines([one for rank, lines in enumerate(marks) for one in records_of(rank, *lines)])
     tracks, _set = tracks_of(reading.ranks, Timeline([], 5))
     limits = read_limits({"phases": {"eval": 50, "io": 50}})

@@ -32,7 +32,7 @@ def count(case: Any) -> int:
     return EACH * (PLAIN_SHARE if case is plain else 1)
 
 
-def test_draws_the_requested_runs_and_plants_each_kind_of_breach() -> None:
+def test_draws_all_cases_and_plants_all_breaches() -> None:
     assert sum(map(count, CASES)) >= SETS
     made = [one for module in (cases, harms) for one in vars(module).values()]
     drawn = {one for one in made if inspect.isfunction(one) and one.__annotations__.get("return") == "Case"}

@@ -47,7 +47,7 @@ def _low(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_memory_and_answer_do_not_grow_with_the_number_of_distinct_values(kind: str) -> None:
+def test_memory_and_result_stay_bounded_with_many_values(kind: str) -> None:
     def judge(count: int) -> dict[str, Any]:
         return verdict(records(HOSTILE[kind], count), [], {}, ended="finished", require=())
 
@@ -68,7 +68,7 @@ def test_an_ordinary_job_is_within_the_bounds() -> None:
     assert reading.beyond == 0 and list(reading.ranks) == [0, 1]
 
 
-def test_the_live_pace_leaves_out_ranks_that_no_job_has() -> None:
+def test_the_live_pace_ignores_impossible_ranks() -> None:
     pace = LivePace()
 
     assert pace.feed(records(lambda number: {"rank": limits.MOST_RANKS + number}, 10)) == 0

@@ -41,22 +41,22 @@ def breaches(
     return [(one.rank, one.step, one.at, one.detail) for one in result]
 
 
-def test_each_part_that_changed_is_named_where_it_changed_and_once() -> None:
+def test_names_each_changed_part_once() -> None:
     made = records_of(3, {"pid": 7, "host": "a"}, {}, {"pid": 8, "host": "b"}, {"pid": 8, "host": "b"}, {})
     assert breaches(tracks(made)) == [(3, 2, 2.0, "rank 3: host a became b, pid 7 became 8")]
 
 
-def test_neither_a_missing_nor_an_equivalent_value_is_a_change() -> None:
+def test_missing_and_equivalent_values_are_not_changes() -> None:
     assert breaches(tracks(records_of(0, {"pid": 7}, {"pid": None}, {"pid": "7"}, {"host": "a"}))) == []
 
 
-def test_a_value_is_compared_with_the_last_reported_one() -> None:
+def test_compares_a_value_with_the_last_reported() -> None:
     assert breaches(tracks(records_of(0, {"pid": 7}, {"host": "a"}, {"pid": 8}))) == [
         (0, 2, 2.0, "rank 0: pid 7 became 8")
     ]
 
 
-def test_a_change_is_found_also_behind_lines_that_are_alike() -> None:
+def test_finds_a_change_after_identical_lines() -> None:
     assert breaches(tracks(records_of(0, {}, {}, {"pid": 7}, {"pid": 7}, {"pid": 8}))) == [
         (0, 4, 4.0, "rank 0: pid 7 became 8")
     ]
@@ -68,7 +68,7 @@ def test_two_processes_that_alternate_are_reported_once() -> None:
 
 
 @pytest.mark.parametrize("key", ["job", "generation", "size"])
-def test_shared_values_are_compared_with_the_first_rank_that_reports_them(key: str) -> None:
+def test_compares_shared_values_with_the_first_rank_reporting(key: str) -> None:
     made = [
         records_of(0, {}),
         records_of(1, {}, {key: 9}),
@@ -79,26 +79,26 @@ def test_shared_values_are_compared_with_the_first_rank_that_reports_them(key: s
     assert breaches(tracks(*made)) == [(3, 1, 1.0, f"rank 3 has {key} 8, rank 1 has 9: not one job")]
 
 
-def test_a_rank_beyond_the_size_does_not_belong_to_the_job() -> None:
+def test_rejects_a_rank_beyond_the_size() -> None:
     made = [records_of(rank, {}, size=2) for rank in range(3)]
     assert breaches(tracks(*made)) == [(2, 0, 0.0, "rank 2 does not belong to a job of 2 ranks")]
 
 
 @pytest.mark.parametrize(("late", "is_reported"), [(20.0, False), (20.5, True)])
-def test_without_a_size_a_rank_may_come_until_the_resume_deadline(late: float, is_reported: bool) -> None:
+def test_without_a_size_ranks_must_meet_the_deadline(late: float, is_reported: bool) -> None:
     made = [records_of(0, *[{}] * 30), records_of(1, {}, first=late)]
     reported = [(1, 0, late, f"rank 1 first appeared {late:.3f} s after the others")] if is_reported else []
     assert breaches(tracks(*made)) == reported
     assert breaches(tracks(*[[{**one, "size": 2} for one in some] for some in made])) == []
 
 
-def test_how_late_a_rank_came_is_counted_from_the_first_record() -> None:
+def test_counts_lateness_from_the_first_record() -> None:
     made = tracks(records_of(0, *[{}] * 30, first=100.0), records_of(1, {}, first=125.0))
     assert breaches(made) == [(1, 0, 125.0, "rank 1 first appeared 25.000 s after the others")]
 
 
 @pytest.mark.parametrize(("late", "is_reported"), [(5.0, False), (5.5, True)])
-def test_without_a_size_a_rank_must_come_before_the_first_move(late: float, is_reported: bool) -> None:
+def test_without_a_size_ranks_must_precede_the_moves(late: float, is_reported: bool) -> None:
     made = tracks(records_of(0, *[{}] * 30), records_of(1, {}, first=late))
     timeline = Timeline([{"worker": "w1", "ranks": [0], "started": 5.0, "completed": 8.0}], 20)
     assert [rank for rank, *_rest in breaches(made, timeline)] == ([1] if is_reported else [])
@@ -137,15 +137,15 @@ def test_lists_the_parts_that_a_rank_never_reported() -> None:
         ([0], 10**9, [], "ranks " + ", ".join(map(str, range(1, 21))) + " and 999999979 more"),
     ],
 )
-def test_ranks_without_records(recorded: list[int], size: int | None, moved: list[int], expected: str) -> None:
+def test_finds_ranks_without_records(recorded: list[int], size: int | None, moved: list[int], expected: str) -> None:
     assert absent_ranks(tracks(*(records_of(rank, {"size": size}) for rank in recorded)), moved) == expected
 
 
-def test_without_any_record_only_those_that_moved_are_known_to_be_missing() -> None:
+def test_without_records_only_moved_ranks_count_as_missing() -> None:
     assert (absent_ranks([], []), absent_ranks([], [2, 1])) == ("", "ranks 1, 2")
 
 
-def test_the_size_is_the_greatest_of_the_first_sizes_of_all_ranks() -> None:
+def test_uses_the_largest_first_size_of_any_rank() -> None:
     assert absent_ranks(tracks(records_of(0, {}), records_of(1, {"size": 3})), []) == "rank 2"
     assert absent_ranks(tracks(records_of(0, {}, {"size": 2}, {"size": 9})), []) == "rank 1"
 
@@ -178,13 +178,13 @@ HERE: dict[str, Any] = {"pid": 1, "start": 2}
         ((0.0, 3.5), [HERE, {}, {}, {}], []),
     ],
 )
-def test_lists_values_reported_on_one_side_of_a_move_only(
+def test_lists_values_reported_before_or_after_moves_only(
     move: tuple[float, float], lines: list[dict[str, Any]], expected: list[str]
 ) -> None:
     assert sides(*move, *lines) == [f"identity: rank 0 reported {each}" for each in expected]
 
 
-def test_a_move_outside_the_records_does_not_hide_the_next_one() -> None:
+def test_a_move_outside_the_records_hides_no_others() -> None:
     moves = [{"worker": "w1", "ranks": [0], "started": at, "completed": at + 0.5} for at in (-5.0, 1.25)]
     found = tracks(records_of(0, HERE, HERE, {}, {}))
     assert list(one_sided(found, Timeline(moves, 0), ["early", "late"])) == [
@@ -192,5 +192,5 @@ def test_a_move_outside_the_records_does_not_hide_the_next_one() -> None:
     ]
 
 
-def test_how_ranks_are_named() -> None:
+def test_names_ranks_by_number_and_range() -> None:
     assert (ranks_text([4]), ranks_text([0, 7])) == ("rank 4", "ranks 0, 7")

@@ -31,7 +31,7 @@ def judged(made: Any, moves: Any, **limits: Any) -> dict[str, Any]:
     ],
     ids=["two ranks", "two ranks without a pause between the moves", "three ranks"],
 )
-def test_a_job_that_stopped_during_each_move_is_broken(ranks: int, moves: list[dict[str, Any]], seconds: float) -> None:
+def test_a_job_that_stops_during_moves_is_broken(ranks: int, moves: list[dict[str, Any]], seconds: float) -> None:
     made = records(steps=100, ranks=ranks, stall=(50, seconds))
 
     result = judged(made, moves)
@@ -52,7 +52,7 @@ def test_moves_of_a_job_that_trains_join_nothing() -> None:
     assert result["longest_gap_s"] == pytest.approx(1, abs=0.05)
 
 
-def test_a_phase_that_another_rank_marks_extends_the_limit_of_a_joined_silence() -> None:
+def test_another_ranks_phase_extends_a_joined_silence_limit() -> None:
     made = records(steps=100, ranks=3, stall=(50, 60))
     first = next(record for record in made if record["rank"] == 2)
     marks = [
@@ -130,7 +130,7 @@ def longest_by_count(written: list[list[int]], moves: list[tuple[int, int, list[
 @example(run=([[0, 30], [0, 30]], [(5, 5, [0]), (16, 16, [1])], 30))
 @example(run=([[0, 30], [0, 30], [0, 30]], [(5, 15, [0]), (14, 20, [1]), (21, 29, [2])], 30))
 @example(run=([[0, 4], [0, 4]], [(5, 15, [0]), (16, 25, [1])], 30))
-def test_the_longest_silence_is_that_of_a_count_of_each_second(run: Any) -> None:
+def test_the_longest_silence_matches_a_count_by_second(run: Any) -> None:
     written, moves, until = run
     made = [
         {"rank": rank, "step": step, "t": at, "seen": at}
@@ -150,7 +150,7 @@ def test_the_longest_silence_is_that_of_a_count_of_each_second(run: Any) -> None
     assert bool(over) is (expected > LIMIT)
 
 
-def test_the_time_of_the_measurement_grows_linearly_with_the_moves_in_a_silence() -> None:
+def test_measuring_time_grows_linearly_with_the_moves() -> None:
     def seconds(count: int) -> float:
         moves = [(8 * turn + 1, 8 * turn + 7, [turn % 2]) for turn in range(count)]
         started = time.process_time()
@@ -161,7 +161,7 @@ def test_the_time_of_the_measurement_grows_linearly_with_the_moves_in_a_silence(
     assert seconds(20_000) < 60 * max(seconds(2000), 0.02)
 
 
-def test_a_rank_beyond_the_size_of_the_job_is_broken_although_its_records_lack_the_size() -> None:
+def test_a_rank_beyond_the_reported_size_is_broken() -> None:
     made = changed(records(steps=60, ranks=3), lambda record: record["rank"] < 2, size=2)
     made = changed(made, lambda record: record["rank"] == 2, size=None)
 

@@ -14,7 +14,7 @@ from plugins.module_utils.continuity.limits import Limits, number, read_limits
 @pytest.mark.parametrize(
     "given", [{}, dict.fromkeys(("max_gap_s", "phases", "warmup_steps", "resume_deadline_s", "min_throughput_ratio"))]
 )
-def test_an_absent_or_null_limit_has_its_documented_default(given: dict[str, Any]) -> None:
+def test_an_absent_limit_has_its_documented_default(given: dict[str, Any]) -> None:
     assert read_limits(given) == Limits(120.0, {}, 0, 120.0, None, ())
 
 
@@ -25,7 +25,7 @@ def test_takes_each_given_limit_and_names_unknown_ones() -> None:
     assert (read.gap("eval"), read.gap("train"), read.gap("other")) == (50.0, 7.0, 7.0)
 
 
-def test_the_longest_silence_may_be_given_by_phase_and_its_own_option_goes_before() -> None:
+def test_accepts_the_longest_silence_by_phase() -> None:
     read = read_limits({"max_gap_s": {"train": 30, "eval": 600, "io": None}, "phases": {"eval": 50}})
     assert (read.max_gap_s, read.phases) == (30.0, {"train": 30.0, "eval": 50.0, "io": 120.0})
     assert read_limits({"max_gap_s": {"eval": 600}}).max_gap_s == 120.0
@@ -53,7 +53,7 @@ def test_refuses_an_unknown_limit_with_its_name(given: dict[str, Any], expected:
         read_limits(given)
 
 
-def test_a_limit_may_be_nothing_at_all() -> None:
+def test_accepts_zero_as_a_limit() -> None:
     assert read_limits({"max_gap_s": 0}).max_gap_s == 0
 
 

@@ -39,13 +39,13 @@ def test_there_is_one_observation_for_each_move(given: Any, evidence: list[Any])
     assert evidence_of({"transport": given}, "transport", MOVES) == evidence
 
 
-def test_facts_of_moves_that_went_well_break_nothing_and_lack_nothing() -> None:
+def test_facts_of_successful_moves_raise_no_objection() -> None:
     assert breaches(**facts(MOVES), pods=[], checksums={"w1": "6b86", "w2": "6b86"}) == []
     assert missing() == []
     assert breaches(pods="odd", checksums="odd", launcher="odd", transport="odd") == []
 
 
-def test_a_launcher_that_became_another_breaks_by_each_part_that_is_known_twice() -> None:
+def test_a_replaced_launcher_breaks_if_both_were_observed() -> None:
     before = {**LAUNCHER, "user": "a", "shell": None, "tty": "x"}
     result = breaches(
         launcher={"before": before, "after": {**LAUNCHER, "pid": 41, "user": "b", "shell": "c", "tty": None}}
@@ -56,7 +56,7 @@ def test_a_launcher_that_became_another_breaks_by_each_part_that_is_known_twice(
     ]
 
 
-def test_pods_that_are_not_the_same_and_parameters_that_differ_break() -> None:
+def test_recreated_pods_and_differing_parameters_break() -> None:
     assert breaches(pods=["pod w1 was recreated"]) == [("identity", None, "pod w1 was recreated")]
     sums = {"w2:summary1.json": "4e07408562bedb8b", "w1:summary0.json": "6b86b273ff34fce1"}
     assert breaches(checksums=sums) == [
@@ -121,7 +121,7 @@ def test_names_each_missing_observation() -> None:
 
 
 @pytest.mark.parametrize("key", ["host", "pid", "start", "boot_id"])
-def test_each_part_of_the_launcher_must_be_known_twice(key: str) -> None:
+def test_a_launcher_must_be_observed_before_and_after(key: str) -> None:
     reported = [f"launcher: not observed both before and after: {key}"]
     assert missing(launcher={"before": {**LAUNCHER, key: None}, "after": LAUNCHER}) == reported
     assert missing(launcher={"before": LAUNCHER, "after": {**LAUNCHER, key: None}}) == reported
@@ -167,14 +167,14 @@ def test_missing_vsphere_data_about_a_move_is_reported() -> None:
     ]
 
 
-def test_a_move_that_failed_shows_its_power_cycles_alone() -> None:
+def test_a_failed_move_needs_only_its_power_cycles() -> None:
     (good, _same) = facts(MOVES)["vsphere"]
     failed = [MOVES[0], {**MOVES[1], "ok": False}]
     assert missing(failed, vsphere=[good, {"power_cycled": False}]) == []
     assert missing(failed, vsphere=[good, {}]) == ["vsphere: move 2 (w2): power cycles not observed"]
 
 
-def test_a_refused_move_needs_nothing_if_the_power_events_are_known() -> None:
+def test_a_refused_move_needs_only_known_power_events() -> None:
     (good, _same) = facts(MOVES)["vsphere"]
     reported = ["vsphere: move 2 (w2): power cycles not observed"]
     refused = {**MOVES[1], "ok": False, "started": None}

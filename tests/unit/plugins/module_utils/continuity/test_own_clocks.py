@@ -56,7 +56,7 @@ def places(one: Track) -> list[float]:
         ([1.5, 2, 1, 3], 1, False),
     ],
 )
-def test_unstamped_steps_in_the_wrong_order_are_placed_between_their_neighbours(
+def test_places_unordered_unstamped_steps_between_their_neighbours(
     times: list[float], index: int, is_back: bool
 ) -> None:
     assert goes_back(columns_of(own(times)), index) is is_back
@@ -88,7 +88,7 @@ def test_the_observer_must_have_seen_a_swap_too(
     assert goes_back(columns_of(own(times, [9.0, 10.0, before, after, 15.0])), 2) is is_back
 
 
-def test_steps_in_the_wrong_order_are_nowhere_a_clock_step() -> None:
+def test_steps_out_of_order_are_not_clock_steps() -> None:
     peer = own(range(8))
     for order in ([1, 0, 2, 3, 4, 5, 6, 7], [0, 1, 2, 4, 3, 5, 6, 7], [0, 1, 2, 3, 4, 5, 7, 6]):
         for stretch in (1.0, 4.0):
@@ -104,7 +104,7 @@ def test_steps_in_the_wrong_order_are_nowhere_a_clock_step() -> None:
         ([1, 0, 2, 3, 4, 5, 6, 67], 7),
     ],
 )
-def test_reports_a_clock_step_two_steps_after_a_swap(times: list[float], step: int) -> None:
+def test_reports_a_clock_step_soon_after_a_swap(times: list[float], step: int) -> None:
     reported = [(found[1], found[3]) for found in clock_steps(own(times), own(range(8)))]
     assert reported == [(step, 60.0)]
 
@@ -128,14 +128,12 @@ def spaced(interval: float, jump: float, at: int = 4) -> list[Line]:
         (1.0, -1.0, False),
     ],
 )
-def test_an_unstamped_clock_was_set_if_it_went_back_or_on_by_a_second_and_three_steps(
-    interval: float, jump: float, is_reported: bool
-) -> None:
+def test_an_unstamped_clock_step_needs_a_minimum_size(interval: float, jump: float, is_reported: bool) -> None:
     step = (0, 4, 4 * interval, jump)
     assert clock_steps(spaced(interval, jump), spaced(interval, 0.0)) == [step] * is_reported
 
 
-def test_a_rank_alone_can_only_be_seen_to_go_back() -> None:
+def test_without_peers_only_backward_clock_steps_are_detected() -> None:
     assert clock_steps(own([0, 1, 2, 60, 61])) == []
     assert clock_steps(own([0, 1, 2, -60, -59])) == [(0, 3, 3.0, -63.0)]
 
@@ -146,7 +144,7 @@ def test_each_clock_step_is_independent_of_earlier_ones() -> None:
     assert places(tracks[0]) == [float(second) for second in range(8)]
 
 
-def test_the_fastest_peer_bounds_the_duration_of_a_step() -> None:
+def test_the_fastest_peer_bounds_the_duration_of_steps() -> None:
     set_too = own([0, 1, 2, 53, 54])
     assert clock_steps(own([0, 1, 2, 63, 64]), set_too, own(range(5))) == [(0, 3, 3.0, 60.0), (1, 3, 3.0, 50.0)]
 
@@ -155,7 +153,7 @@ def on(host: str, lines: list[Line]) -> list[Line]:
     return [each._replace(identity={"host": host}) for each in lines]
 
 
-def test_a_silence_that_most_clocks_show_is_real_although_the_clock_of_a_stunned_guest_does_not_show_it() -> None:
+def test_a_silence_on_most_clocks_is_real() -> None:
     stalled, stunned = own([0, 1, 2, 63, 64]), own(range(5))
     assert clock_steps(stalled, stalled, stunned) == []
     assert clock_steps(stalled, own([0, 1, 2, 63.5, 64.5]), stunned) == []
@@ -184,7 +182,7 @@ def test_ignores_peers_without_the_two_steps() -> None:
         (own([0, 1, 2, 1.5, 4]), []),
     ],
 )
-def test_a_peer_counts_by_the_observers_clock_or_else_by_its_own(peer: list[Line], expected: list[float]) -> None:
+def test_a_peer_counts_by_observer_clock_or_own(peer: list[Line], expected: list[float]) -> None:
     found = clock_steps(own([0, 1, 2, 32, 33]), peer)
     assert [step[3] for step in found if step[0] == 0] == expected
 
@@ -200,7 +198,7 @@ def test_a_peer_that_moves_meanwhile_is_ignored() -> None:
     assert clock_steps(waiting, peer, moves=[{**move, "started": 1.0, "completed": 2.0}]) == reported
 
 
-def test_unstamped_lines_are_placed_with_their_own_clock_or_that_of_a_peer() -> None:
+def test_places_unstamped_lines_by_own_or_peer_clock() -> None:
     (alone,), _found = read(own([5.0, 6.0, 7.0]))
     assert places(alone) == [5.0, 6.0, 7.0]
     stamped = own([0, 1, 2, 3], [100.0, 101.5, 102.0, 103.0])
@@ -208,7 +206,7 @@ def test_unstamped_lines_are_placed_with_their_own_clock_or_that_of_a_peer() -> 
     assert places(other) == [101.0, 102.0, 103.0]
 
 
-def test_an_unstamped_line_is_placed_as_late_as_the_next_stamp_allows() -> None:
+def test_places_an_unstamped_line_before_the_next_stamp() -> None:
     (one,), found = read(own([0, 1, 1.75, 2, 3], [100.0, None, None, 150.0, None]))
     assert places(one) == [100.0, 149.0, 149.75, 150.0, 151.0]
     assert found == []
@@ -221,7 +219,7 @@ def test_an_unstamped_line_is_placed_as_late_as_the_next_stamp_allows() -> None:
 
 
 @pytest.mark.parametrize("by", [-3600.0, -60.0, 60.0])
-def test_a_clock_that_is_stamped_in_part_is_put_right_by_its_stamps(by: float) -> None:
+def test_stamps_correct_a_partly_stamped_clock(by: float) -> None:
     times = [0, 1, 2 + by, 3 + by, 4 + by]
     (one,), found = read(own(times, [100.0, None, None, 103.0, None]))
     assert found == []
@@ -229,14 +227,14 @@ def test_a_clock_that_is_stamped_in_part_is_put_right_by_its_stamps(by: float) -
 
 
 @pytest.mark.parametrize("by", [-3600.0, -60.0])
-def test_an_unstamped_line_does_not_date_the_lines_before_it(by: float) -> None:
+def test_an_unstamped_line_does_not_date_earlier_lines(by: float) -> None:
     (one,), _found = read(own([0, 1, 2, 33 + by], [100.0, 101.0, 132.0, None]))
     assert places(one) == [100.0, 101.0, 132.0, 132.0]
     (late,), _found = read(own([0, 1, 2, 3 + by], [100.0, 151.0, 102.0, None]))
     assert places(late) == [100.0, 102.0, 102.0, 102.0]
 
 
-def test_a_line_that_comes_late_is_known_by_the_next() -> None:
+def test_the_next_line_dates_a_late_one() -> None:
     (one,), _found = read(own([0, 1, 2, 3], [100.0, 130.0, 102.0, 103.0]))
     assert places(one) == [100.0, 102.0, 102.0, 103.0]
 
@@ -259,7 +257,7 @@ def test_repeated_unstamped_steps_show_no_clock_step() -> None:
     assert clock_steps(lines, own(range(4))) == []
 
 
-def test_steps_made_again_are_put_on_the_observers_clock_in_the_order_in_which_they_were_made() -> None:
+def test_keeps_the_order_in_which_steps_were_repeated() -> None:
     steps, again = own([1, 2], [101.0, None]), own([10, 11], [50.0, None])
     (one,), _found = read([steps[0], again[0], steps[1], again[1]])
     assert sorted(places(one)) == [50.0, 51.0, 101.0, 102.0]

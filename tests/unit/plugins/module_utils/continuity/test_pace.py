@@ -40,30 +40,30 @@ def rates_of(records: list[dict[str, Any]]) -> dict[str, float | None]:
     return dict(judged["moves"][0]["throughput"])
 
 
-def test_a_stall_of_most_of_a_move_shows_as_the_images_that_were_not_made() -> None:
+def test_a_long_stall_lowers_the_rate_during_moves() -> None:
     rates = rates_of(a_run())
     assert rates["during"] == pytest.approx(USUAL * (LASTED - STALL) / LASTED, rel=0.05)
     assert rates["before"] == pytest.approx(USUAL, rel=0.02)
     assert rates["after"] == pytest.approx(USUAL, rel=0.02)
 
 
-def test_step_times_reported_by_the_job_do_not_hide_the_stall() -> None:
+def test_claimed_step_times_do_not_hide_a_stall() -> None:
     # The rate that a guest measures if its clock stood still and its next step found its batch ready.
     rates = rates_of(a_run(claimed=2 * USUAL))
     assert rates["during"] is not None and rates["before"] is not None
     assert rates["during"] < rates["before"] / 2
 
 
-def test_a_move_without_a_stall_shows_the_usual_rate() -> None:
+def test_a_move_without_stall_keeps_the_usual_rate() -> None:
     assert rates_of(a_run(stall=0.0))["during"] == pytest.approx(USUAL, rel=0.02)
 
 
-def test_a_job_that_is_silent_to_the_end_of_its_move_made_fewer_images() -> None:
+def test_a_silent_job_makes_fewer_images_during_moves() -> None:
     records = [one for one in a_run() if one["seen"] < MOVED + 1.05]
     assert rates_of(records)["during"] == pytest.approx(USUAL * 1.0 / LASTED, rel=0.15)
 
 
-def test_a_script_that_reports_no_images_has_steps_per_second() -> None:
+def test_reports_steps_per_second_without_image_rates() -> None:
     assert rates_of(a_run(images_per_sec=None)) == {
         "unit": "steps/s",
         "before": pytest.approx(5.0),
@@ -72,7 +72,7 @@ def test_a_script_that_reports_no_images_has_steps_per_second() -> None:
     }
 
 
-def test_an_evaluation_during_a_move_is_not_a_stall() -> None:
+def test_an_evaluation_during_a_move_is_not_stalled() -> None:
     begin, end = MOVED + 1.0, MOVED + 1.0 + STALL
     mark = {"phase": "evaluate", "step": 105, "images_per_sec": None, "loss": None}
     marks = [

@@ -39,7 +39,7 @@ def kind(found: Power) -> str:
     return only
 
 
-def test_a_machine_that_was_cycled_in_its_move_is_a_breach_when_the_move_ended() -> None:
+def test_a_power_cycle_during_a_move_breaks() -> None:
     moves = [{"worker": "w0", "completed": 20.0}, {"worker": "w1", "completed": 30.0}, {"worker": "w2"}]
     seen = [{"power_cycled": False}, {"power_cycled": True}, None]
     found = judge_power({"vsphere": seen}, moves, tracks("w0"), "running")
@@ -60,7 +60,7 @@ def test_a_machine_that_was_cycled_in_its_move_is_a_breach_when_the_move_ended()
         (None, "finished", None),
     ],
 )
-def test_the_power_of_a_worker_counts_from_the_first_step_to_the_last(at: Any, ended: str, note: str | None) -> None:
+def test_power_events_count_between_first_and_last_step(at: Any, ended: str, note: str | None) -> None:
     found = judged(["w0", "w1"], at=at, ended=ended)
     assert found.notes == ([] if note is None else [f"{CYCLED}; {note}"])
     assert [(one.kind, one.rank, one.step, one.at, one.detail) for one in found.breaches] == (
@@ -101,13 +101,11 @@ def test_the_power_of_a_worker_counts_from_the_first_step_to_the_last(at: Any, e
         (["w0", "w1"], "w1", {"ranks": {"w1": [1]}, "moves": [{"worker": "w1", "ranks": []}]}, "breaches"),
     ],
 )
-def test_a_machine_is_known_by_its_ranks_its_moves_or_the_names_of_hosts(
-    hosts: Any, worker: str, facts: Fact, expected: str
-) -> None:
+def test_identifies_a_machine_by_ranks_moves_or_hostnames(hosts: Any, worker: str, facts: Fact, expected: str) -> None:
     assert kind(judged(hosts, worker, **facts)) == expected
 
 
-def test_a_rank_runs_on_the_host_of_its_first_record() -> None:
+def test_a_rank_runs_on_its_first_recorded_host() -> None:
     event = {"power": [{"worker": "w1", "at": 11.0}], "ranks": {"w0": [0]}}
     for first, second, expected in (("w0", "w1", "notes"), (None, "w0", "missing")):
         made = [
@@ -123,7 +121,7 @@ def test_describes_machines_without_ranks_and_unknown_machines() -> None:
     assert judged(["n0"]).missing == [f"power: {CYCLED}, and it is not known whether a rank runs on it"]
 
 
-def test_without_any_record_nothing_is_known_and_odd_events_are_left_out() -> None:
+def test_a_power_event_without_records_is_unknown() -> None:
     event = {"worker": "w1", "at": 11.0}
     for ended in ("running", "finished"):
         assert judge_power({"power": (event, "odd")}, [], [], ended).missing == [

@@ -121,7 +121,7 @@ def test_each_wrong_restart_is_broken_with_its_cause(name: str, run: Run, seed: 
     assert found.verdict == "broken" and kind in kinds(found), (found.breaches, found.unproven)
 
 
-def test_the_page_names_each_kind_of_breach_that_is_planted() -> None:
+def test_documentation_names_each_planted_kind_of_breach() -> None:
     section = TABLE.read_text().partition("## The verdict *resumed*")[2].partition("### The cost")[0]
 
     assert {kind for _change, kind in BROKEN.values()} | {"ranks"} == set(
@@ -145,7 +145,7 @@ REPEATING = RUNS.filter(lambda run: run.last - run.saved >= 4)
 
 @settings(max_examples=60, deadline=None)
 @given(run=REPEATING, seed=st.integers(0, 10_000))
-def test_losses_of_other_data_are_reported_as_not_comparable(run: Run, seed: int) -> None:
+def test_losses_of_other_data_are_not_comparable(run: Run, seed: int) -> None:
     """Data in another order changes the loss of the first repeated step too."""
     rng = Random(seed)
 
@@ -156,7 +156,7 @@ def test_losses_of_other_data_are_reported_as_not_comparable(run: Run, seed: int
 
 @settings(max_examples=60, deadline=None)
 @given(run=REPEATING, seed=st.integers(0, 10_000))
-def test_losses_that_diverge_after_the_first_step_are_a_lost_optimizer(run: Run, seed: int) -> None:
+def test_losses_that_diverge_later_reveal_a_lost_optimizer(run: Run, seed: int) -> None:
     """The loss of the first step depends on the weights and the data, that of the next one on the optimizer too."""
     rng = Random(seed)
 
@@ -175,7 +175,7 @@ def test_too_few_diverging_losses_do_not_break_a_run(run: Run) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(run=RUNS.filter(lambda run: run.end - run.saved >= 4))
-def test_losses_of_the_first_steps_are_a_start_without_the_checkpoint(run: Run) -> None:
+def test_losses_of_the_beginning_reveal_a_missing_checkpoint(run: Run) -> None:
     """The numbers go on after the checkpoint, but the weights are new."""
     began = [{**each, "loss": run.loss(each["rank"], each["step"] - run.saved)} for each in run.second_records]
 
@@ -186,7 +186,7 @@ def test_losses_of_the_first_steps_are_a_start_without_the_checkpoint(run: Run) 
 
 @settings(max_examples=60, deadline=None)
 @given(run=REPEATING, of_recorder=st.booleans())
-def test_records_that_count_from_one_again_are_placed_by_their_losses(run: Run, of_recorder: bool) -> None:
+def test_places_records_that_restart_counting_by_their_losses(run: Run, of_recorder: bool) -> None:
     """The steps of an unchanged script are counted from the start of its process."""
     source = {"by": "optimizer SGD"} if of_recorder else {}
     counted = [{**each, **source, "step": each["step"] - run.saved} for each in run.second_records]
@@ -221,7 +221,7 @@ def test_losses_that_never_change_confirm_no_place(by: dict[str, str], result: s
     assert found.verdict == result and kinds(found) <= {"start"}, found
 
 
-def test_an_attempt_after_one_that_counted_from_one_again_is_placed() -> None:
+def test_places_an_attempt_after_one_that_restarted_counting() -> None:
     run = Run(2, 20, 25, 40)
     counted = [{**each, "by": "optimizer SGD", "step": each["step"] - run.saved} for each in run.second_records]
     one, two = again(run, counted)
@@ -250,7 +250,7 @@ def test_missing_facts_make_the_verdict_inconclusive(more: dict[str, Any], words
     assert found.verdict == "inconclusive" and words in " ".join(found.unproven), found
 
 
-def test_unread_last_records_of_the_stopped_attempt_are_inconclusive() -> None:
+def test_unread_last_records_make_the_verdict_inconclusive() -> None:
     run = Run(2, 20, 25, 40)
     one, two = run.attempts()
     unread = [each for each in run.first_records if each["rank"] == 0 or each["step"] < 18]
@@ -262,7 +262,7 @@ def test_unread_last_records_of_the_stopped_attempt_are_inconclusive() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(saved=st.integers(10, 60), repeated=st.integers(10, 30))
-def test_records_of_every_tenth_step_contain_the_first_step(saved: int, repeated: int) -> None:
+def test_finds_the_first_step_with_records_every_ten(saved: int, repeated: int) -> None:
     run = Run(2, saved, saved + repeated, saved + repeated + 30, stride=10)
 
     assert verdict(run.attempts()).verdict == "resumed"
@@ -308,7 +308,7 @@ def test_an_accepted_change_is_reported_and_not_broken() -> None:
     assert found.verdict == "resumed" and found.notes == ("accepted: ranks: 2 in one, 1 in two",)
 
 
-def test_a_planned_restart_requires_that_the_attempt_was_stopped() -> None:
+def test_a_planned_restart_requires_a_stopped_attempt() -> None:
     one, two = Run(2, 20, 25, 40).attempts()
     died = replace(one, state="died", cause="rank 1 was ended by signal 9")
 

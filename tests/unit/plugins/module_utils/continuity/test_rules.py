@@ -366,7 +366,7 @@ def test_only_successful_uncontradicted_moves_count(oks: Any, evidence: dict[str
     assert judged(rule("continuous", RUN, moves, vsphere=known))["moved"] == moved
 
 
-def test_an_unknown_ending_and_an_odd_limit_are_refused() -> None:
+def test_refuses_an_unknown_ending_and_a_malformed_limit() -> None:
     with pytest.raises(ValueError, match="expected one of running, finished, died"):
         verdict([], [], {}, ended="stopped")
     with pytest.raises(ValueError, match="max_gap_s is 'long'"):

@@ -53,7 +53,7 @@ def stamped(offsets: Sequence[float], interval: float = 1.0) -> list[Line]:
         ([0] * 9 + [5] + [0] * 9, []),
     ],
 )
-def test_a_stamped_clock_was_set_if_enough_lines_around_show_it(offsets: list[float], expected: list[Any]) -> None:
+def test_a_clock_step_needs_enough_stamped_lines(offsets: list[float], expected: list[Any]) -> None:
     assert [(step, seconds) for step, _at, seconds in clock_steps(stamped(offsets))] == expected
 
 

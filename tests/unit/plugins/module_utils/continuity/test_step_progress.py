@@ -50,11 +50,11 @@ def strided(*steps: tuple[int, int]) -> Track:
         (strided((0, 5), (5, 5)), []),
     ],
 )
-def test_steps_are_lost_where_one_is_further_than_its_stride(one: Track, expected: list[Any]) -> None:
+def test_steps_beyond_the_stride_are_lost(one: Track, expected: list[Any]) -> None:
     assert details(one) == expected
 
 
-def test_a_step_made_before_the_one_that_precedes_it_goes_back() -> None:
+def test_a_step_after_a_later_one_goes_back() -> None:
     one = track(line(1, 1.0), line(3, 2.0), line(2, 3.0), line(4, 4.0))
     assert details(one) == [("step_back", 2, 3.0, "rank 0 made step 2 after step 3")]
 
@@ -96,12 +96,12 @@ def losses(*values: Any, stride: int = 1, **others: Any) -> Track:
         (losses(1.0, *["nan"] * 4, stride=5), ["rank 0 has loss nan at step 5 and no finite one since"], []),
     ],
 )
-def test_a_loss_is_gone_when_twenty_steps_show_it(one: Track, lost: list[str], few: list[str]) -> None:
+def test_a_loss_is_lost_after_twenty_steps(one: Track, lost: list[str], few: list[str]) -> None:
     assert [(found.kind, found.detail) for found in loss_breaches(one)] == [("loss", reported) for reported in lost]
     assert list(few_losses(one)) == few
 
 
-def test_a_lost_loss_and_a_silent_rank_have_the_moment_of_the_line_that_shows_it() -> None:
+def test_a_lost_loss_and_silent_rank_have_times() -> None:
     (lost,) = loss_breaches(losses(1.0, *["nan"] * 20))
     assert (lost.rank, lost.step, lost.at) == (0, 1, 1.0)
     limits, silent = read_limits(LIMITS), seconds(*range(10), rank=3)
@@ -134,7 +134,7 @@ def test_a_rank_is_late_only_beyond_the_deadline() -> None:
     ]
 
 
-def test_the_deadline_begins_with_the_last_line_before_the_end_of_the_move() -> None:
+def test_the_deadline_starts_at_the_last_line_before() -> None:
     """The phase of the silence is that of the pause, not that of the previous step."""
     steps, pause = [line(step, float(step)) for step in range(4)], line(4, 4.0, phase="eval")
     moves = timeline((3.5, 5.0))
@@ -144,14 +144,14 @@ def test_the_deadline_begins_with_the_last_line_before_the_end_of_the_move() -> 
     assert len(late(*steps[:3], pause_before, line(4, 4.0), line(5, 54.0), moves=moves)) == 1
 
 
-def test_checks_each_move_that_has_lines_on_both_sides() -> None:
+def test_checks_each_move_with_lines_on_both_sides() -> None:
     steps = [line(step, 30.0 + step) for step in range(4)]
     both = timeline((1.0, 2.0), (34.0, 35.0))
     assert [step for step, _at, _reported in late(*steps, line(4, 80.0), moves=both)] == [4]
     assert late(*steps, moves=both) == []
 
 
-def test_a_silence_during_many_moves_needs_no_list_of_moves_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silence_spanning_many_moves_stays_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rank that is silent during thousands of moves would otherwise take the square of their number."""
     moves, limits = timeline(*((2.0 + number, 2.5 + number) for number in range(2000))), read_limits(LIMITS)
     later = [any(other.started > group.started for other in moves.moving(1.0, 2100.0)) for group in moves.groups]
@@ -164,26 +164,26 @@ def test_a_silence_during_many_moves_needs_no_list_of_moves_for_each(monkeypatch
     assert [breach.kind for breach in breaches] == ["resumed_late"]
 
 
-def test_one_line_before_the_end_of_a_move_is_enough() -> None:
+def test_judges_lateness_with_one_line_before_a_move() -> None:
     afterwards = [line(step, 80.0 + step) for step in range(1, 5)]
     assert [step for step, _at, _reported in late(line(0, 1.0), *afterwards, moves=timeline((2.0, 3.0)))] == [1]
     assert late(*afterwards, moves=timeline((2.0, 3.0))) == []
 
 
-def test_a_rank_that_waits_for_the_next_move_is_not_late_after_the_one_before() -> None:
+def test_a_rank_awaiting_another_move_is_not_late() -> None:
     steps = [line(0, 0.0), line(1, 1.0), line(2, 2.0), line(3, 3.0), line(4, 50.0)]
     assert late(*steps, moves=timeline((3.25, 4.0), (5.0, 40.0))) == []
     assert len(late(*steps, moves=timeline((3.25, 4.0)))) == 1
 
 
-def test_a_mark_of_another_rank_after_a_move_makes_no_rank_late() -> None:
+def test_another_ranks_mark_excuses_a_late_rank() -> None:
     steps = [line(step, float(step)) for step in range(4)]
     marks = track(line(4, 5.0, mark="begin", phase="eval"), line(4, 15.0, mark="end", phase="eval"), rank=1)
     assert late(*steps, line(4, 34.0), moves=timeline((3.5, 4.0)), others=[marks]) == []
     assert len(late(*steps, line(4, 34.5), moves=timeline((3.5, 4.0)), others=[marks])) == 1
 
 
-def test_twice_the_usual_time_between_lines_is_always_allowed() -> None:
+def test_always_allows_twice_the_usual_time_between_lines() -> None:
     slow = [line(step, 15.0 * step) for step in range(5)]
     moves = timeline((61.0, 62.0))
     assert late(*slow, line(5, 92.0), moves=moves) == []
@@ -223,19 +223,19 @@ def test_a_finished_job_may_lack_a_few_steps() -> None:
     assert result == [(1, 5, "rank 1 stopped at step 5, 4.000 s ago; others continued to step 9")]
 
 
-def test_a_finished_job_with_a_stride_may_lack_a_few_records() -> None:
+def test_a_finished_strided_job_may_lack_few_records() -> None:
     every_fifth = [line(5 * index, float(index), stride=5) for index in range(10)]
     assert stopped(track(*every_fifth), track(*every_fifth[:7], rank=1), ended="finished") == []
     result = stopped(track(*every_fifth), track(*every_fifth[:6], rank=1), ended="finished")
     assert [rank for rank, _step, _reported in result] == [1]
 
 
-def test_a_rank_with_only_marks_is_not_behind_the_others() -> None:
+def test_a_rank_with_only_marks_is_not_behind() -> None:
     marks = track(line(0, 0.0, mark="begin", phase="eval"), line(0, 1.0, mark="end", phase="eval"), rank=1)
     assert stopped(seconds(*range(30)), marks, ended="finished") == []
 
 
-def test_a_silent_rank_is_shown_with_the_progress_of_the_others() -> None:
+def test_reports_a_silent_rank_and_the_others_progress() -> None:
     result = stopped(seconds(*range(10)), seconds(*range(9), rank=1), until=100.0)
     assert result == [
         (0, 9, "rank 0 stopped at step 9, 91.000 s ago; so did all others"),
@@ -246,7 +246,7 @@ def test_a_silent_rank_is_shown_with_the_progress_of_the_others() -> None:
     assert stopped(until=100.0) == []
 
 
-def test_a_rank_has_stopped_when_others_are_twenty_steps_and_a_second_ahead() -> None:
+def test_a_rank_stops_when_others_are_far_ahead() -> None:
     quick = track(*(line(step, step / 20) for step in range(41)))
 
     def behind(step: int, at: float) -> Track:
@@ -269,7 +269,7 @@ def test_three_records_outweigh_twenty_steps_with_long_strides() -> None:
     assert stopped(ahead, behind(2)) == []
 
 
-def test_a_silent_job_may_be_silent_for_the_limit_of_a_gap() -> None:
+def test_a_job_may_be_silent_for_the_limit() -> None:
     assert stopped(seconds(*range(10)), until=39.0) == []
     assert stopped(seconds(*range(10)), until=39.5) == [
         (0, 9, "rank 0 stopped at step 9, 30.500 s ago; so did all others")
@@ -277,13 +277,13 @@ def test_a_silent_job_may_be_silent_for_the_limit_of_a_gap() -> None:
     assert stopped(seconds(*range(10)), until=3.0) == []
 
 
-def test_a_phase_started_by_the_last_line_has_its_full_limit() -> None:
+def test_a_phase_started_last_has_its_full_limit() -> None:
     pause = [line(9, 9.0, phase="eval")]
     assert stopped(track(*seconds(*range(9)).lines, *pause), until=59.0) == []
     assert len(stopped(track(*seconds(*range(9)).lines, *pause), until=59.5)) == 1
 
 
-def test_after_a_move_the_deadline_counts_from_its_end_without_marked_phases() -> None:
+def test_the_deadline_counts_from_the_end_of_moves() -> None:
     silent = seconds(*range(10))
     moves = timeline((9.5, 12.0))
     assert stopped(silent, until=32.0, moves=moves) == []
@@ -294,7 +294,7 @@ def test_after_a_move_the_deadline_counts_from_its_end_without_marked_phases() -
     assert [rank for rank, _step, _reported in stopped(waiting, marking, until=42.5, moves=moves)] == [0]
 
 
-def test_a_rank_that_is_on_its_way_has_not_stopped() -> None:
+def test_a_rank_being_moved_has_not_stopped() -> None:
     moves = timeline((9.5, None))
     assert stopped(seconds(*range(10), rank=1), until=500.0, moves=moves) == []
     assert stopped(seconds(*range(10), rank=2), until=500.0, moves=moves) == []
@@ -303,13 +303,13 @@ def test_a_rank_that_is_on_its_way_has_not_stopped() -> None:
     assert stopped(ahead, seconds(*range(10), rank=1), moves=moves) == []
 
 
-def test_ranks_without_any_stamp_are_not_held_against_the_clock_of_others() -> None:
+def test_unstamped_ranks_are_not_measured_by_the_clock() -> None:
     unstamped = seconds(*range(10), seen=None)
     assert stopped(unstamped, until=500.0) == []
     one_stamp = track(*seconds(*range(9), seen=None).lines, line(9, 9.0))
     assert len(stopped(one_stamp, until=500.0)) == 1
 
 
-def test_one_stamp_is_enough_to_be_held_against_the_clock() -> None:
+def test_one_stamp_suffices_to_measure_a_rank() -> None:
     first_only = track(line(0, 0.0), *(line(step, float(step), seen=None) for step in range(1, 10)))
     assert len(stopped(first_only, until=500.0)) == 1

@@ -31,13 +31,13 @@ def test_ranks_are_sorted_regardless_of_arrival() -> None:
     assert reading.unreadable == 0
 
 
-def test_records_without_a_rank_a_step_or_a_time_are_counted() -> None:
+def test_counts_records_without_rank_step_or_time() -> None:
     reading = read_lines([{"step": 1, "t": 1.0}, {"rank": 0, "t": 1.0}, {"rank": 0, "step": 1}, record(1, 1.0)])
     assert (len(reading.ranks[0]), reading.unreadable) == (1, 3)
 
 
 @pytest.mark.parametrize("key", ["rank", "step", "t"])
-def test_a_number_may_be_as_great_as_sums_of_it_are_exact(key: str) -> None:
+def test_accepts_numbers_up_to_exact_float_sums(key: str) -> None:
     for most in (1 << 53, -(1 << 53)):
         assert read_lines([{**record(1, 1.0), key: most}]).unreadable == 0
         assert read_lines([{**record(1, 1.0), key: str(2 * most)}]).unreadable == 1
@@ -45,7 +45,7 @@ def test_a_number_may_be_as_great_as_sums_of_it_are_exact(key: str) -> None:
 
 
 @pytest.mark.parametrize("value", [True, float("nan"), float("inf"), "many", [7], None, 10**400])
-def test_a_record_without_a_numeric_step_is_not_a_step(value: Any) -> None:
+def test_rejects_a_record_without_a_numeric_step(value: Any) -> None:
     assert read_lines([record(value, 1.0)]).unreadable == 1
 
 
@@ -67,7 +67,7 @@ def test_missing_values_of_a_record_have_defaults() -> None:
     assert seen_only[:7] == (7, 3.0, 3.0, 3.0, 1, "train", None)
 
 
-def test_an_optimizer_step_is_neither_a_mark_nor_of_another_phase() -> None:
+def test_a_mark_or_other_phase_is_not_training() -> None:
     assert not line(1, 1.0, mark="end").is_train
     assert not line(1, 1.0, phase="eval").is_train
 
@@ -80,16 +80,16 @@ def test_a_stride_is_at_least_one_step(given: Any, stride: int) -> None:
     assert read_lines([record(1, 1.0, stride=given)]).ranks[0][0].stride == stride
 
 
-def test_a_record_that_was_read_twice_counts_once_and_when_it_was_seen_first() -> None:
+def test_a_record_read_twice_counts_once() -> None:
     for times in ((5.0, 7.0), (7.0, 5.0), (None, 5.0), (5.0, None), (9.0, 5.0, 7.0)):
         assert read(*(record(1, 1.0, seen=seen) for seen in times)) == [(1, 1.0, 5.0)]
 
 
-def test_the_order_of_the_keys_of_a_record_does_not_matter() -> None:
+def test_the_order_of_record_keys_does_not_matter() -> None:
     assert len(read(record(1, 1.0), dict(reversed(record(1, 1.0).items())))) == 1
 
 
-def test_records_that_differ_in_anything_but_when_they_were_seen_all_count() -> None:
+def test_records_with_different_values_all_count() -> None:
     assert read(record(1, 1.0, loss=2.0, seen=4.0), record(1, 1.0, loss=1.0, seen=3.0)) == [
         (1, 1.0, 3.0),
         (1, 1.0, 4.0),
@@ -98,19 +98,19 @@ def test_records_that_differ_in_anything_but_when_they_were_seen_all_count() -> 
     assert len(read(record(1, 1.0, loss=nothing), record(1, 1.0, loss=float("nan")))) == 1
 
 
-def test_lines_are_sorted_by_step_and_then_by_arrival_if_all_have_one() -> None:
+def test_sorts_lines_by_step_then_arrival() -> None:
     early, late = record(5, 10.0, seen=1.0), record(5, 9.0, mark="end", seen=2.0)
     assert read(record(6, 0.0, seen=0.0), late, early) == [(5, 10.0, 1.0), (5, 9.0, 2.0), (6, 0.0, 0.0)]
     assert read(record(6, 0.0), late, early) == [(5, 9.0, 2.0), (5, 10.0, 1.0), (6, 0.0, None)]
 
 
-def test_different_lines_of_one_moment_keep_their_order_if_some_lack_an_arrival() -> None:
+def test_lines_without_arrival_keep_their_order() -> None:
     pair = [record(5, 9.0, loss=loss, seen=seen) for loss, seen in ((1.0, 1.0), (2.0, 2.0))]
     assert read(record(6, 0.0), *pair)[:2] == [(5, 9.0, 1.0), (5, 9.0, 2.0)]
     assert read(record(6, 0.0), *reversed(pair))[:2] == [(5, 9.0, 1.0), (5, 9.0, 2.0)]
 
 
-def test_each_step_has_one_line_and_repeated_steps_are_separate() -> None:
+def test_separates_repeated_steps_from_first_ones() -> None:
     first, pause, trained, again = line(1, 1.0), line(2, 2.0, phase="eval"), line(2, 3.0), line(2, 4.0)
     mark, other = line(2, 2.5, phase="eval", mark="begin"), line(2, 5.0, phase="checkpoint")
     assert split([first, pause, mark, trained, again]) == ([first, trained], [again])

@@ -52,7 +52,7 @@ def test_steps_are_sorted_by_arrival() -> None:
     assert pace(swapped).steps(2.5, 3.5) == 1
 
 
-def test_only_training_steps_with_a_finite_rate_have_rates() -> None:
+def test_only_training_steps_with_finite_rates_count() -> None:
     lines = rated([1.0, None, "nan", 2.0, "3", 4.0])
     lines[3] = lines[3]._replace(phase="eval")
     one = pace(track(*lines))
@@ -60,7 +60,7 @@ def test_only_training_steps_with_a_finite_rate_have_rates() -> None:
     assert one.rates(1.0, 6.0) == [3.0]
 
 
-def test_a_stretch_is_of_five_steps_and_five_seconds() -> None:
+def test_a_stretch_spans_five_steps_and_five_seconds() -> None:
     quick = pace(track(*(line(step, step / 2) for step in range(21))))
     assert quick.seen_rates(*ALWAYS) == [2.0, 2.0]
     slow = pace(track(*(line(step, step * 2.0) for step in range(11))))
@@ -87,13 +87,13 @@ def test_any_other_phase_ends_a_training_stretch() -> None:
     assert pace(track(*lines[:3], lines[4], *after)).seen_rates(13.0, inf) == [1 / 1.5]
 
 
-def test_a_marked_phase_in_a_stretch_leaves_it_out() -> None:
+def test_excludes_a_marked_phase_from_its_stretch() -> None:
     marks = [line(6, 6.25, mark="begin", phase="eval"), line(6, 6.5, mark="end", phase="eval")]
     one = pace(track(*(line(step, float(step) + (step > 9) * 5.0) for step in range(16))), 0, *marks)
     assert one.seen_rates(*ALWAYS) == [1.0, 1.0]
 
 
-def test_images_of_a_step_are_the_median_of_the_rates() -> None:
+def test_images_per_step_are_the_median_rate() -> None:
     assert images_of_step(rated([None, 8.0, 10.0, 12.0], 2.0)) == 20.0
     strided = [line(5 * n, 2.0 * n, rate=10.0) for n in range(3)]
     assert images_of_step(strided) == 4.0
@@ -111,7 +111,7 @@ def images(one: Pace, after: float, before: float) -> float | None:
     return None if rate is None else rate * (one.images or 0.0)
 
 
-def test_images_are_spread_over_the_time_since_the_step_before() -> None:
+def test_spreads_images_over_the_time_between_steps() -> None:
     one = pace(track(*rated([10.0] * 5)))
     assert images(one, *ALWAYS) == 10.0
     assert images(one, 2.0, 4.0) == 10.0
@@ -126,7 +126,7 @@ def test_images_are_spread_over_the_time_since_the_step_before() -> None:
     assert images(slow_end, 4.0, inf) == 1.0
 
 
-def test_images_of_strides_count_for_each_of_their_steps() -> None:
+def test_counts_images_for_each_step_of_a_stride() -> None:
     lines = [line(5 * n, 5.0 * n, stride=5, rate=10.0) for n in range(5)]
     assert images(pace(track(*lines)), 0.0, 20.0) == 10.0
     uneven = [line(n, float(n), rate=10.0) for n in range(5)]
@@ -135,14 +135,14 @@ def test_images_of_strides_count_for_each_of_their_steps() -> None:
     assert images(pace(track(*uneven)), 4.0, 5.0) == 50.0
 
 
-def test_lines_of_one_moment_were_made_since_the_one_before() -> None:
+def test_lines_of_one_moment_share_the_time_before() -> None:
     lines = rated([10.0] * 4)
     lines[2] = lines[2]._replace(at=2.0)
     assert images(pace(track(*lines)), 1.0, 4.0) == 10.0
     assert images(pace(track(*lines)), 1.0, 2.0) == 20.0
 
 
-def test_the_time_of_a_marked_phase_is_left_out_and_the_step_around_it_counts() -> None:
+def test_excludes_marked_time_but_counts_the_surrounding_step() -> None:
     marks = [line(3, 3.25, mark="begin", phase="eval"), line(3, 3.75, mark="end", phase="eval")]
     one = pace(track(*rated([10.0] * 5)), 0, *marks)
     assert images(one, 1.0, 5.0) == pytest.approx(40.0 / 3.5)
@@ -169,7 +169,7 @@ def slower(sentence: str, at: float = 42.5) -> tuple[list[Breach], list[str]]:
     return [Breach("throughput", 3, None, at, f"rank 3 {sentence} of its rate before the move")], []
 
 
-def test_a_rank_that_reports_a_lower_rate_is_slower() -> None:
+def test_a_rank_reporting_a_lower_rate_is_slower() -> None:
     lines = [*rated([100.0] * 40), *rated([50.0] * 40, begin=43.0)]
     assert judged(lines) == slower("fell from 100 to 50 images/s, below 0.8")
     assert judge_throughput([pace(track(*lines))], timeline(), None) == ([], [])
@@ -199,14 +199,14 @@ def test_ignores_what_the_observer_cannot_measure() -> None:
     assert judged(uneven, (begin, end)) == ([], [])
 
 
-def test_a_rank_of_which_too_few_rates_are_known_is_not_judged() -> None:
+def test_a_rank_with_too_few_rates_is_unproven() -> None:
     enough, few = [*rated([100.0] * 10), *rated([50.0] * 10, begin=43.0)], "throughput: rank 3 reported only"
     assert judged(enough, (10.5, 12.5)) == slower("fell from 100 to 50 images/s, below 0.8", 12.5)
     assert judged(enough[1:], (10.5, 12.5)) == ([], [f"{few} 9 rates before and 10 after a move"])
     assert judged(enough[:-1], (10.5, 12.5)) == ([], [f"{few} 10 rates before and 9 after a move"])
 
 
-def test_after_a_first_move_that_cost_nothing_the_next_is_judged_and_one_breach_is_enough() -> None:
+def test_judges_later_moves_and_reports_one_breach() -> None:
     first, second, third = rated([100.0] * 40), rated([99.0] * 40, begin=43.0), rated([50.0] * 40, begin=103.0)
     moves = [MOVE, (100.5, 102.5)]
     assert judged([*first, *second, *third], *moves) == slower("fell from 99 to 50 images/s, below 0.8", 102.5)
@@ -215,7 +215,7 @@ def test_after_a_first_move_that_cost_nothing_the_next_is_judged_and_one_breach_
     assert len(judged([*first, *second, *third, *fourth], *moves)[0]) == 1
 
 
-def test_a_rate_lost_bit_by_bit_is_held_against_that_before_all_moves() -> None:
+def test_compares_a_gradual_loss_with_the_original_rate() -> None:
     first, second, third = rated([100.0] * 40), rated([85.0] * 40, begin=43.0), rated([75.0] * 40, begin=103.0)
     moves = [MOVE, (100.5, 102.5)]
     message = "fell from 100 to 75 images/s, below 0.8"
@@ -223,7 +223,7 @@ def test_a_rate_lost_bit_by_bit_is_held_against_that_before_all_moves() -> None:
     assert judged([*first[31:], *second, *third], *moves)[0] == []
 
 
-def test_a_job_may_take_the_window_of_its_move_to_come_back_to_its_pace() -> None:
+def test_a_job_may_regain_its_pace_in_time() -> None:
     lines = [*rated([100.0] * 40), *rated([50.0] * 20, begin=43.0), *rated([100.0] * 10, begin=63.0)]
     assert judged(lines, deadline=20.0) == ([], [])
     assert judged(lines, deadline=25.0) == slower("fell from 100 to 50 images/s, below 0.8")
@@ -238,18 +238,18 @@ def test_all_rates_before_or_after_consecutive_moves_count() -> None:
     assert [breach.at for breach in judged(steady, MOVE, (58.5, 62.5))[0]] == [62.5]
 
 
-def test_the_last_of_consecutive_moves_uses_the_rates_before_all_of_them() -> None:
+def test_the_last_consecutive_move_uses_all_earlier_rates() -> None:
     steady = [*rated([100.0] * 40), *rated([100.0] * 5, begin=43.0), *rated([100.0] * 40, begin=53.0)]
     assert judged(steady, MOVE, (49.5, 52.5)) == ([], [])
 
 
-def test_reports_the_fall_from_the_latest_rates_if_both_are_as_certain() -> None:
+def test_prefers_the_latest_of_equally_certain_falls() -> None:
     lines = [*rated([300.0] * 40), *rated([280.0] * 40, begin=43.0), *rated([90.0] * 40, begin=103.0)]
     assert judged(lines, MOVE, (100.5, 102.5)) == slower("fell from 280 to 90 images/s, below 0.8", 102.5)
 
 
 @pytest.mark.parametrize(("after", "is_reported"), [(88.5, False), (88.4, True)])
-def test_a_fall_must_exceed_eight_tenths_of_the_rates_before(after: float, is_reported: bool) -> None:
+def test_a_fall_must_exceed_the_rates_spread(after: float, is_reported: bool) -> None:
     before = [float(rate) for rate in range(101, 141)]
     random.Random(1).shuffle(before)
     breaches, unproven = judged([*rated(before), *rated([after] * 40, begin=43.0)])
@@ -260,7 +260,7 @@ def test_a_fall_must_exceed_eight_tenths_of_the_rates_before(after: float, is_re
 
 
 @pytest.mark.parametrize(("after", "is_reported"), [(91.5, False), (91.4, True)])
-def test_a_fall_in_few_rates_must_exceed_five_times_their_error(after: float, is_reported: bool) -> None:
+def test_a_fall_in_few_rates_must_exceed_error(after: float, is_reported: bool) -> None:
     before = [100.0 + 2 * index for index in (3, 9, 0, 5, 1, 8, 2, 7, 4, 6)]
     breaches, unproven = judged([*rated(before), *rated([after] * 10, begin=43.0)], (10.5, 12.5), ratio=0.9)
     assert (len(breaches), len(unproven)) == (is_reported, not is_reported)
@@ -274,7 +274,7 @@ def test_reports_the_more_certain_of_two_falls() -> None:
     assert ([breach.at for breach in breaches], unproven) == ([102.5], [])
 
 
-def test_reports_the_fewest_steps_and_the_median_of_the_images_of_all_ranks() -> None:
+def test_reports_fewest_steps_and_median_images_of_ranks() -> None:
     paces = [
         pace(track(*rated([10.0] * 10))),
         pace(track(*rated([20.0] * 9))),
@@ -294,7 +294,7 @@ def test_reports_the_fewest_steps_and_the_median_of_the_images_of_all_ranks() ->
     assert rates_around([], around) == {"unit": "steps/s", "before": None, "during": None, "after": None}
 
 
-def test_twenty_steps_are_needed_on_either_side_of_a_move() -> None:
+def test_requires_twenty_steps_on_either_side_of_moves() -> None:
     (group,) = timeline((20.5, 22.5)).groups
     assert list(few_steps([pace(seconds(*range(1, 43), begin=1.0))], group, "move 1")) == []
     assert list(few_steps([pace(seconds(*range(2, 42), begin=2.0, rank=5))], group, "move 1")) == [

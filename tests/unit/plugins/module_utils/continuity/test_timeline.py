@@ -30,27 +30,27 @@ def groups(*moves: Move, deadline: float = 5.0) -> list[tuple[tuple[int, ...], s
     ]
 
 
-def test_moves_come_in_the_order_of_time_and_those_that_only_touch_are_apart() -> None:
+def test_orders_moves_by_time_and_separates_adjacent_ones() -> None:
     assert groups(gone(30, 40), gone(10, 20, ranks=[2]), gone(40, 50, ranks=[3])) == [
         ((1,), {2}, 10, 20, 25), ((0,), {1}, 30, 40, 45), ((2,), {3}, 40, 50, 55),
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("first", "second"), [((10, 50), (20, 30)), ((10, 30), (20, 50))])
-def test_moves_that_overlap_are_one_until_the_last_of_them_ends(first: Any, second: Any) -> None:
+def test_overlapping_moves_form_one_group(first: Any, second: Any) -> None:
     assert groups(gone(*first), gone(*second, ranks=[2]), gone(50, 60, ranks=[3])) == [
         ((0, 1), {1, 2}, 10, 50, 55), ((2,), {3}, 50, 60, 65),
     ]  # fmt: skip
 
 
-def test_moves_that_a_test_requested_at_once_are_one_even_if_the_server_queued_one_of_them() -> None:
+def test_moves_requested_together_form_one_group() -> None:
     first, second = gone(10, 20, wave=1), gone(21, 30, ranks=[2], wave=1)
     assert groups(first, second, gone(40, 50, wave=2)) == [((0, 1), {1, 2}, 10, 30, 35), ((2,), {1}, 40, 50, 55)]
     assert groups(gone(None, None, wave=1), second) == [((1,), {2}, 21, 30, 35)]
     assert groups(gone(10, 20, wave="odd"), gone(21, 30, wave="odd")) == groups(gone(10, 20), gone(21, 30))
 
 
-def test_a_move_that_never_began_has_no_window_and_one_under_way_an_open_one() -> None:
+def test_a_move_that_never_started_has_no_window() -> None:
     assert groups(gone(None, None), gone(10, None), gone("soon", 20)) == [((1,), {1}, 10, math.inf, math.inf)]
     assert [one.is_over for one in Timeline([gone(10, 20), gone(30, None)], 5).groups] == [True, False]
     assert groups(gone(10, 8)) == [((0,), {1}, 10, 10, 15)]
@@ -67,9 +67,7 @@ def test_a_move_that_never_began_has_no_window_and_one_under_way_an_open_one() -
         (45, 60, False, False),
     ],
 )
-def test_a_silence_overlaps_a_window_or_a_move_only_for_more_than_a_moment(
-    begin: float, end: float, is_touched: bool, is_moving: bool
-) -> None:
+def test_a_silence_must_overlap_more_than_a_moment(begin: float, end: float, is_touched: bool, is_moving: bool) -> None:
     line = Timeline([gone(30, 40)], 5)
     assert (line.touched(begin, end), line.moving(begin, end)) == (
         line.groups if is_touched else [],
@@ -92,14 +90,14 @@ def test_a_silence_overlaps_a_window_or_a_move_only_for_more_than_a_moment(
         ([(0, 10), (12, 13), (14, 16)], 20, (9.5, 30), 2),
     ],
 )
-def test_a_silence_is_put_down_to_the_move_that_it_overlaps_most_and_then_to_what_followed_it(
+def test_a_silence_belongs_to_the_most_overlapped_move(
     moves: list[tuple[float, float]], deadline: float, silence: tuple[float, float], owner: int | None
 ) -> None:
     found = Timeline([gone(*one) for one in moves], deadline).owner(*silence)
     assert (found.moves if found else None) == (None if owner is None else (owner,))
 
 
-def test_around_each_group_are_the_end_of_the_one_before_and_the_start_of_the_one_after() -> None:
+def test_gives_the_neighbours_of_each_group() -> None:
     line = Timeline([gone(10, 20), gone(30, 40), gone(50, 60)], 5)
     assert [(before, one.moves, after) for before, one, after in line.around()] == [
         (-math.inf, (0,), 30), (20, (1,), 50), (40, (2,), math.inf),
@@ -146,7 +144,7 @@ def test_names_what_keeps_a_move_from_being_judged(move: Move, expected: list[st
     assert list(faults([move, gone(1, 2)])) == [f"moves: move 1 (worker unknown) {each}" for each in expected]
 
 
-def test_a_move_that_cannot_be_judged_hides_none_behind_it() -> None:
+def test_an_unjudgeable_move_does_not_hide_later_ones() -> None:
     result = list(faults([gone(None, None, ok=False), gone(10, None)]))
     assert result == ["moves: move 2 (w1) has not ended"]
 
@@ -165,13 +163,11 @@ def test_a_move_that_cannot_be_judged_hides_none_behind_it() -> None:
         (gone(10, math.inf), None, False),
     ],
 )
-def test_a_move_took_place_if_its_task_succeeded_and_no_fact_contradicts_it(
-    move: Move, evidence: Any, expected: bool
-) -> None:
+def test_a_move_counts_unless_facts_contradict_it(move: Move, evidence: Any, expected: bool) -> None:
     assert moved([move], [evidence]) == [expected]
 
 
-def test_ranks_are_read_as_far_as_they_are_numbers() -> None:
+def test_reads_only_numeric_ranks() -> None:
     assert ranks_of({"ranks": [0, 2, "x", None, math.inf]}) == {0, 2}
     assert ranks_of({"ranks": "12"}) == ranks_of({}) == frozenset()
     assert ranks_of({"ranks": (3,)}) == {3}

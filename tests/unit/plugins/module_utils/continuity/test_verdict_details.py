@@ -22,7 +22,7 @@ def mark(at: float, word: str, rank: int = 0, step: int = 0) -> Record:
     return {"rank": rank, "step": step, "phase": "eval", "mark": word, "t": START + at, "seen": SEEN + at}
 
 
-def test_breaches_come_in_the_order_of_time_those_of_no_known_time_last() -> None:
+def test_breaches_are_ordered_by_time_undated_ones_last() -> None:
     made = [one for one in records() if (one["rank"], one["step"]) not in {(1, 70), (2, 20)}]
     result = judge(made, [], {"pods": ["pod w1 was recreated: a became b"]})
     assert [(one["kind"], one["step"], one["at"] is None) for one in result["breaches"]] == [
@@ -31,7 +31,7 @@ def test_breaches_come_in_the_order_of_time_those_of_no_known_time_last() -> Non
 
 
 @pytest.mark.parametrize(("why", "detail"), [(" evicted ", "the job died: evicted"), (None, "the job died")])
-def test_reports_a_death_with_its_last_moment_and_its_cause(why: str | None, detail: str) -> None:
+def test_reports_a_death_with_its_time_and_cause(why: str | None, detail: str) -> None:
     made = [one for one in records() if one["rank"] != 2 or one["step"] < 90]
     (breach,) = verdict(made, [], {}, ended="died", facts={"died": why}, require=())["breaches"]
     assert (breach["kind"], breach["detail"]) == ("died", detail)
@@ -46,7 +46,7 @@ def test_reports_a_death_with_its_last_moment_and_its_cause(why: str | None, det
         ((70, 70, 70, 70), ""),
     ],
 )
-def test_a_death_names_the_move_in_which_the_job_fell_silent(last: tuple[int, ...], expected: str) -> None:
+def test_a_death_names_the_move_before_it(last: tuple[int, ...], expected: str) -> None:
     moves = [move(80, 84)]
     made = [one for one in records() if one["step"] <= last[one["rank"]]]
     result = verdict(made, moves, LIMITS, ended="died", facts={**facts(moves), "died": "rank 1 ended"})
@@ -55,7 +55,7 @@ def test_a_death_names_the_move_in_which_the_job_fell_silent(last: tuple[int, ..
     ]
 
 
-def test_a_move_of_another_user_is_a_note_and_not_part_of_the_test() -> None:
+def test_a_move_by_another_user_is_a_note() -> None:
     moves = [move(30, 35), move(60, 65, rank=2, external=True, by="eve")]
     result = judge(records(), moves)
     assert result["notes"] == ["moved by others: eve moved w2 from esx1 to esx5; this test did not start that"]
@@ -65,7 +65,7 @@ def test_a_move_of_another_user_is_a_note_and_not_part_of_the_test() -> None:
 
 
 @pytest.mark.parametrize("reported", [["Kubernetes reported node w1 as not ready"], None, "a word"])
-def test_a_node_that_was_called_not_ready_is_a_note(reported: Any) -> None:
+def test_a_node_reported_not_ready_is_a_note(reported: Any) -> None:
     result = judge(records(), [], {"silences": reported})
     assert (result["verdict"], result["notes"]) == ("continuous", reported if isinstance(reported, list) else [])
 
@@ -100,7 +100,7 @@ def test_lists_optional_facts_that_are_unproven() -> None:
     assert result["verdict"] == "continuous"
 
 
-def test_the_power_of_a_machine_without_ranks_is_among_the_notes() -> None:
+def test_power_events_of_machines_without_ranks_are_notes() -> None:
     power = {
         "power": [{"worker": "db7", "at": SEEN + 50, "by": "eve", "what": "VmPoweredOffEvent"}],
         "ranks": {"db7": []},
@@ -109,19 +109,19 @@ def test_the_power_of_a_machine_without_ranks_is_among_the_notes() -> None:
     assert "no rank of the job runs on it" in note
 
 
-def test_a_clock_that_was_set_is_a_note_with_its_figures() -> None:
+def test_a_clock_step_is_a_note_with_figures() -> None:
     made = [{**one, "t": one["t"] + 100} if one["rank"] == 1 and one["step"] >= 40 else one for one in records()]
     result = judge(made, [])
     assert result["notes"] == ["the clock of rank 1 was set by 100.0 s before step 40"]
     assert [(one["rank"], one["step"]) for one in result["clock_steps"]] == [(1, 40)]
 
 
-def test_the_warm_up_begins_with_the_first_step_of_any_rank() -> None:
+def test_the_warm_up_starts_with_the_first_step() -> None:
     late = [one for one in records(stall=(8, 200.0)) if one["rank"] == 0 or one["step"] >= 7]
     assert kinds(judge(changed(late, lambda one: True, size=None), [], warmup_steps=4)) == {"gap"}
 
 
-def test_a_run_with_only_marks_has_phases_and_no_steps() -> None:
+def test_a_run_with_only_marks_has_no_steps() -> None:
     result = judge([mark(0, "begin"), mark(30, "end")], [], warmup_steps=1)
     assert result["verdict"] == "inconclusive"
     assert result["longest_gap_by_phase_s"] == {"eval": 30.0}
@@ -129,7 +129,7 @@ def test_a_run_with_only_marks_has_phases_and_no_steps() -> None:
     assert beside["longest_gap_by_phase_s"] == {"train": 1.0, "eval": 10.0}
 
 
-def test_each_move_and_the_longest_silence_have_all_their_figures() -> None:
+def test_reports_all_figures_of_moves_and_longest_silence() -> None:
     moves = [move(30, 40)]
     result = judge(records(ranks=2, stall=(35, 4.0)), moves)
     gap = {"rank": 0, "step": 35, "at": pytest.approx(SEEN + 34.005), "seconds": pytest.approx(5.0), "phase": "train"}
