@@ -31,11 +31,11 @@ def found(folder: Path, **known: Any) -> list[str]:
     return list(advisories.vulnerabilities(folder, {**KNOWN, "accepted": [], **known}))
 
 
-def test_the_pins_of_this_checkout_have_no_unaccepted_vulnerability() -> None:
+def test_pins_have_no_unaccepted_vulnerability() -> None:
     assert list(advisories.vulnerabilities(ROOT, KNOWN)) == []
 
 
-def test_every_kind_of_pin_is_seen() -> None:
+def test_finds_every_kind_of_pin() -> None:
     seen = {(pin.file, pin.package): pin.version for pin in advisories.pins(ROOT)}
     for key in [
         ("stacks/vgpu-ubuntu24.yml", "containerd.io"),
@@ -63,13 +63,13 @@ def test_every_kind_of_pin_is_seen() -> None:
         ({"containerd": "unknown"}, "containerd.io unknown has CVE-2024-25621"),
     ],
 )
-def test_a_pin_with_a_known_hole_is_named(tmp_path: Path, versions: dict[str, str], ids: str) -> None:
+def test_names_a_pin_with_a_known_vulnerability(tmp_path: Path, versions: dict[str, str], ids: str) -> None:
     sentences = found(checkout(tmp_path, **versions))
     assert len(sentences) == (1 if ids else 0)
     assert all(one.startswith(f"stacks/one.yml: {ids}") for one in sentences)
 
 
-def test_an_accepted_pin_is_left_until_its_hole_is_gone(tmp_path: Path) -> None:
+def test_reports_an_acceptance_that_is_no_longer_needed(tmp_path: Path) -> None:
     accepted = [{"file": "stacks/one.yml", "packages": ["setuptools"], "reason": "for a test"}]
     (tmp_path / "old").mkdir()
     assert found(checkout(tmp_path / "old", setuptools="69.5.1"), accepted=accepted) == []

@@ -126,29 +126,29 @@ def checkout() -> Checkout:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_the_checkout_keeps(rule: architecture.Rule, checkout: Checkout) -> None:
+def test_checkout_keeps_the_rule(rule: architecture.Rule, checkout: Checkout) -> None:
     assert list(rule(checkout)) == []
 
 
-def test_the_rules_look_at_something(checkout: Checkout) -> None:
+def test_rules_examine_at_least_one_file(checkout: Checkout) -> None:
     assert {source.room for source in checkout.plugins} >= {"runner", "plan", "errors", "core", "vsphere", "hosts"}
     assert {source.parts[0] for source in checkout.sources} >= {"plugins", "tests", "lab", "tools"}
     assert checkout.modules
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_a_small_house_that_keeps_all_rules_passes(rule: architecture.Rule, tmp_path: Path) -> None:
+def test_small_checkout_that_keeps_all_rules_passes(rule: architecture.Rule, tmp_path: Path) -> None:
     assert list(rule(build(tmp_path, GOOD))) == []
 
 
 @pytest.mark.parametrize(("rule", "file", "text", "words"), BREACHES)
-def test_a_breach_is_seen(rule: str, file: str, text: str, words: str, tmp_path: Path) -> None:
+def test_rule_detects_a_breach(rule: str, file: str, text: str, words: str, tmp_path: Path) -> None:
     breaches = list(getattr(architecture, rule)(build(tmp_path, {**GOOD, file: text})))
     assert len(breaches) == 1
     assert words in breaches[0]
 
 
-def test_a_file_without_its_licence_is_seen(tmp_path: Path) -> None:
+def test_detects_a_file_without_licence(tmp_path: Path) -> None:
     house = build(tmp_path, GOOD)
     (tmp_path / MODULE).write_text(f"#!/usr/bin/python\n{COPYRIGHT}\n{THING}")
     (tmp_path / UTILS / "plan.py").write_text('"""Ours."""\n')
@@ -160,7 +160,7 @@ def test_documentation_blocks_do_not_count_as_lines(tmp_path: Path) -> None:
     assert list(architecture.short_files(build(tmp_path, {**GOOD, MODULE: long}))) == []
 
 
-def test_ruff_refuses_a_newer_python_in_code_that_runs_on_workers() -> None:
+def test_ruff_refuses_newer_python_in_worker_code() -> None:
     command = [RUFF, "check", "--config", str(ROOT / "pyproject.toml"), "--stdin-filename"]
     for name, is_refused in ((f"{UTILS}/training/guest/job.py", True), ("tools/build.py", False)):
         file, code = str(ROOT / name), "try:\n    pass\nexcept* OSError:\n    pass\n"
@@ -172,7 +172,7 @@ def test_every_rule_has_a_breach() -> None:
     assert {rule for rule, *_rest in BREACHES} | {"licensed"} == {rule.__name__ for rule in RULES}
 
 
-def test_the_files_declared_pure_or_not_exist(checkout: Checkout) -> None:
+def test_files_declared_pure_or_impure_exist(checkout: Checkout) -> None:
     files = {"/".join(module_utils_of(source.parts)) for source in checkout.plugins} - {""}
     assert set(rooms.IMPURE) <= files
     assert [pattern for pattern in rooms.PURE if not any(rooms.matches(pattern, file) for file in files)] == []
@@ -189,7 +189,7 @@ def test_the_files_declared_pure_or_not_exist(checkout: Checkout) -> None:
         ("hosts/thing.py", "from . import profile_parts", "No cycles are allowed"),
     ],
 )
-def test_import_linter_sees_an_arrow_that_points_up(file: str, text: str, words: str, tmp_path: Path) -> None:
+def test_import_linter_reports_an_upward_import(file: str, text: str, words: str, tmp_path: Path) -> None:
     """The contracts are in pyproject.toml; `make lint` holds the checkout to them."""
     shutil.copytree(ROOT / UTILS, tmp_path / UTILS, ignore=shutil.ignore_patterns("__pycache__"))
     with (tmp_path / UTILS / file).open("a") as changed:

@@ -129,7 +129,7 @@ def test_finds_each_violation(place: Place, expected: str) -> None:
     assert found.hit is place.first.killed
 
 
-def test_a_round_is_the_same_again_by_its_seed_and_another_by_another() -> None:
+def test_same_seed_repeats_a_round_and_another_differs() -> None:
     def harms(seed: int) -> list[str]:
         return [held(Place(DEAD), kind, seed, number).harm for kind in (KILL, FAULT) for number in range(20)]
 
@@ -138,7 +138,7 @@ def test_a_round_is_the_same_again_by_its_seed_and_another_by_another() -> None:
     assert len(set(harms(1))) > 30
 
 
-def test_the_next_run_has_no_fault_and_enough_time() -> None:
+def test_next_run_has_no_fault_and_enough_time() -> None:
     for number in range(40):
         place = Place(Ended([FAILED]))
         assert held(place, FAULT, number=number).wrong == ()
@@ -148,14 +148,14 @@ def test_the_next_run_has_no_fault_and_enough_time() -> None:
         assert again == ([], 60)
 
 
-def test_kills_come_at_every_call_and_at_any_time() -> None:
+def test_draws_kills_at_every_call_and_any_time() -> None:
     drawn = [drawn_kill(random.Random(number), 5, 2.0) for number in range(400)]
     assert {one.call for one in drawn} == {0, 1, 2, 3, 4, 5}
     assert {one.moment for one in drawn if one.call} == {"sent", "answered"}
     assert all(0 < one.seconds < 2 for one in drawn if not one.call)
 
 
-def test_every_module_and_playbook_has_its_turn() -> None:
+def test_every_module_and_playbook_is_attacked() -> None:
     many = [scenario_of(number).name for number in range(WHOLE * len(PLAYS))]
     assert set(many) == {one.name for one in (*SCENARIOS, *PLAYS)}
     assert many[WHOLE - 1 :: WHOLE] == [one.name for one in PLAYS]
@@ -179,7 +179,7 @@ def test_each_playbook_that_asks_vcenter_is_attacked() -> None:
     assert [f"add a Play for {name}.yml to PLAYS of tests/attack/plays.py" for name in lacking] == []
 
 
-def test_the_sentences_of_a_playbook_are_found_and_a_traceback_is_seen() -> None:
+def test_finds_playbook_messages_and_tracebacks() -> None:
     out = f"TASK [x]\nfatal: [gpu]: FAILED! =>\n    changed: false\n    msg: '{GOOD}'\n\nPLAY RECAP\n"
     assert [one["msg"] for one in messages(out, 2, killed=False)] == [GOOD]
     assert messages(out, -9, killed=True) == []
@@ -201,9 +201,7 @@ def test_the_closing_line_counts_all() -> None:
     )
 
 
-def test_no_round_begins_once_the_time_is_over_and_those_are_not_counted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_starts_and_counts_no_round_after_the_deadline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     late = one(1, tmp_path, time.monotonic(), (KILL, 0))
     assert late is None
     held, lost = Round(0, "a", KILL, "kill -9 after 1 s", True, ()), "kill:1 b could not be held"
@@ -219,7 +217,7 @@ OVERRIDE = """
 """
 
 
-def test_objects_are_matched_by_name_with_any_id() -> None:
+def test_matches_objects_by_name_regardless_of_id() -> None:
     def messages_about(key: str) -> list[str]:
         names = {"domain-c7": "ClusterComputeResource gpu", key: "VirtualMachine worker01"}
         return list(ends.lines(ET.fromstring(OVERRIDE.format(key)), names))

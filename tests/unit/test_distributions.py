@@ -49,13 +49,13 @@ def used(system: str) -> set[str]:
 
 
 @pytest.mark.parametrize("system", LISTS)
-def test_each_name_is_on_a_page_of_its_distribution_or_marked_absent(system: str) -> None:
+def test_every_name_is_listed_as_seen_or_absent(system: str) -> None:
     seen, unseen = set(LISTS[system]["seen"]), {name for row in LISTS[system]["unseen"] for name in row}
     assert not seen & unseen
     assert used(system) == seen | unseen
 
 
 @pytest.mark.parametrize("system", LISTS)
-def test_each_observed_name_cites_a_page_of_the_distribution(system: str) -> None:
+def test_observed_names_cite_a_page_of_the_distribution(system: str) -> None:
     source = SOURCES[system.partition("-")[0]]
     assert [page for page in LISTS[system]["seen"].values() if not page.startswith(source)] == []

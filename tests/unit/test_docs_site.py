@@ -14,13 +14,13 @@ ROOT = Path(__file__).parents[2]
 REPOSITORY = "https://example.com/dml"
 
 
-def test_each_page_of_the_repository_is_in_the_sidebar_once() -> None:
+def test_sidebar_lists_each_page_once() -> None:
     listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     there = sorted(name.removesuffix(".md") for name in listed.split() if not name.startswith(".github/"))
     assert sorted(docs_site.pages()) == there, "add the page to docs/docsite/site.yml"
 
 
-def test_links_to_files_other_than_pages_lead_to_the_repository() -> None:
+def test_links_to_other_files_lead_to_the_repository() -> None:
     text = (
         "[a](status.md#x) [b](../LICENSE) [c](../inventories/) [d](https://x.org/y) ![e](house.svg) `[f](../LICENSE)`"
     )
@@ -41,7 +41,7 @@ def findings():
 """
 
 
-def test_errors_and_findings_are_read_with_their_remedies() -> None:
+def test_reads_errors_and_findings_with_their_remedies() -> None:
     found = set(troubleshooting.of_python(ast.parse(ERROR), "hosts"))
     message = r"HOST: could not change WRONG: the GPU\_0 is in use"
     assert found == {
@@ -51,7 +51,7 @@ def test_errors_and_findings_are_read_with_their_remedies() -> None:
     }
 
 
-def test_each_error_with_its_own_words_is_on_the_page() -> None:
+def test_page_contains_every_error_with_its_own_text() -> None:
     page = troubleshooting.page()
     assert len(re.findall("^: ", page, re.MULTILINE)) > 300
     for path in (ROOT / "plugins").rglob("*.py"):
@@ -88,7 +88,7 @@ def _read(path, tried):
 """
 
 
-def test_an_entry_has_the_words_of_the_caller_of_a_function_that_raises() -> None:
+def test_entry_uses_the_text_of_the_caller() -> None:
     found = {(one.message, one.remedy) for one in troubleshooting.of_python(ast.parse(CALLERS), "hosts")}
 
     assert found == {
@@ -101,7 +101,7 @@ def test_an_entry_has_the_words_of_the_caller_of_a_function_that_raises() -> Non
     }
 
 
-def test_no_entry_hides_what_was_tried_and_each_has_a_remedy() -> None:
+def test_entries_name_the_failed_action_and_a_remedy() -> None:
     page = troubleshooting.page()
     assert re.findall("^.*could not [A-Z. ]*:.*$", page, re.MULTILINE) == []
     assert "The message contains" not in page and "{{" not in page.replace("\\", "") and "Look at it" not in page
@@ -109,7 +109,7 @@ def test_no_entry_hides_what_was_tried_and_each_has_a_remedy() -> None:
     assert len(re.findall("^: ", page, re.MULTILINE)) >= len(re.findall("^[^:#\n].*\n(?=: )", page, re.MULTILINE))
 
 
-def test_the_reasons_that_the_page_adds_are_those_of_the_code() -> None:
+def test_reasons_added_by_the_page_occur_in_code() -> None:
     code = "\n".join(path.read_text() for path in (ROOT / "plugins" / "module_utils").rglob("*.py"))
     reasons = [one.reason for one in troubleshooting.RAISING.values()] + [
         reason for _target, reason in troubleshooting.TRYING.values()

@@ -50,21 +50,21 @@ def test_the_reference_is_complete(heading: str, pattern: str) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_links_lead_somewhere(document: Path) -> None:
+def test_every_link_has_a_target(document: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text())
     broken = [link for link in links if "://" not in link and not (document.parent / link.replace("\n", " ")).exists()]
     assert broken == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_commands_of_make_exist(document: Path) -> None:
+def test_every_documented_make_target_exists(document: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert "demo" in targets
     named = set(re.findall(r"(?:`|^\s{2,})make ([a-z-]+)", document.read_text(), re.MULTILINE))
     assert named - targets == set()
 
 
-def test_each_stop_rule_is_in_the_page_of_a_window_and_in_cluster_info() -> None:
+def test_window_page_and_module_list_all_stop_rules() -> None:
     code = (ROOT / "plugins/module_utils/maintenance/stop_rules.py").read_text()
     rules = {*re.findall(r'STOP, "(\w+)"', code), *re.findall(r'"(\w+)"$', code, re.MULTILINE)} - {"connected"}
     page = (ROOT / "docs/maintenance-window.md").read_text().partition("### Stop rules")[2].partition("\n## ")[0]
@@ -74,7 +74,7 @@ def test_each_stop_rule_is_in_the_page_of_a_window_and_in_cluster_info() -> None
     assert set(re.findall(r"V\((\w+)\)", module)) == rules
 
 
-def test_the_role_names_each_rule_that_a_vmotion_test_may_accept() -> None:
+def test_vmotion_test_readme_names_every_acceptable_rule() -> None:
     sources = (ROOT / "plugins/module_utils").rglob("*checks/*.py")
     text = "\n".join(path.read_text() for path in sources)
 
@@ -84,7 +84,7 @@ def test_the_role_names_each_rule_that_a_vmotion_test_may_accept() -> None:
     assert rules <= set(re.findall(r"`(\w+)`", (ROOT / "roles/vmotion_test/README.md").read_text()))
 
 
-def test_the_page_of_privileges_names_those_of_reading() -> None:
+def test_privileges_page_names_the_read_privileges() -> None:
     page = " ".join((ROOT / "docs" / "privileges.md").read_text().split())
     sentence = page.partition("Modules that only read, ")[2].partition("Read`. ")[0] + "Read`"
     modules, _also, needed = sentence.partition(", also need ")
@@ -98,7 +98,7 @@ def functions_in(path: Path) -> set[str]:
     return {name for name in vars(module) if name.startswith("test_")}
 
 
-def test_the_table_of_harms_is_that_of_the_tests() -> None:
+def test_harm_table_agrees_with_the_tests() -> None:
     rows = re.findall(
         r"^\| `(\w+)` \|[^|]+\| (\w+) \| (\w+) \| `?(\w*)`? ?\| `([^`]+)` \|$", HARM_DOCUMENT, re.MULTILINE
     )

@@ -7,7 +7,7 @@ import hashlib
 from plugins.module_utils.training.runs import training_run
 
 
-def test_a_result_has_digests_of_the_environment() -> None:
+def test_result_contains_digests_of_the_environment() -> None:
     environment = {"TOKEN": "hush-hush-token", "ONE": 1}
     options = {
         "environment": environment,

@@ -69,14 +69,14 @@ def _words(dotted: str) -> str:
     return dotted.removeprefix("vim.EsxCLI.").replace(".", " ")
 
 
-def test_the_dump_is_read() -> None:
+def test_reads_commands_and_fields_from_the_dump() -> None:
     commands, fields = dump()
     assert commands["software vib get"] == {"rebootingimage", "vibname"}
     assert commands["hardware clock get"] == set()
     assert {"ID", "InstallDate"} <= fields["software vib list"] and "RebootRequired" not in fields["software vib list"]
 
 
-def test_every_call_of_the_modules_is_listed() -> None:
+def test_lists_every_call_of_the_modules() -> None:
     called = {
         call.removeprefix("esxcli ") for calls in TABLE.by_module.values() for call in calls if call[:6] == "esxcli"
     }
@@ -84,7 +84,7 @@ def test_every_call_of_the_modules_is_listed() -> None:
 
 
 @pytest.mark.parametrize("command", CALLS)
-def test_a_call_is_as_a_real_host_describes_it_or_listed_as_unproven(command: str) -> None:
+def test_call_matches_a_real_host_or_is_unproven(command: str) -> None:
     (arguments, taken), (commands, fields) = CALLS[command], dump()
     assert (command in commands) is (command not in UNPROVEN), "listed as unproven exactly where the dump lacks it"
     if command in UNPROVEN:
@@ -93,7 +93,7 @@ def test_a_call_is_as_a_real_host_describes_it_or_listed_as_unproven(command: st
     assert taken <= fields[command]
 
 
-def test_the_list_agrees_with_the_sources() -> None:
+def test_list_agrees_with_the_sources() -> None:
     constants, keywords = set[str](), set[str]()
     for path in (ROOT / "plugins" / "module_utils").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

@@ -55,7 +55,7 @@ def follow(folder: Path, *later: tuple[str, list[dict[str, Any]]]) -> list[dict[
     return asyncio.run(_follow(folder, *later))
 
 
-def test_each_finding_of_an_observation_is_one_event(tmp_path: Path) -> None:
+def test_sends_one_event_per_finding(tmp_path: Path) -> None:
     write(tmp_path, "gpu-1", OPEN, OTHERS, QUIET)
     sent = follow(tmp_path, ("gpu-1", [POWER, JUDGE]), ("gpu-1", [LAST_POWER, LAST_JUDGE, END]))
     assert [event["kind"] for event in sent] == ["move", "power", "stalled", "broken", "ended"]
@@ -65,13 +65,13 @@ def test_each_finding_of_an_observation_is_one_event(tmp_path: Path) -> None:
     assert broken["detail"] == "rank 1 lost 3 steps" and ended["passed"] is False
 
 
-def test_an_observation_that_ended_before_and_another_kind_of_test_send_nothing(tmp_path: Path) -> None:
+def test_ended_observations_and_other_tests_send_nothing(tmp_path: Path) -> None:
     write(tmp_path, "gpu-1", OPEN, OTHERS, END)
     write(tmp_path, "gpu-2", {"key": "start", "value": {"cluster": "gpu"}}, OTHERS, JUDGE)
     assert follow(tmp_path) == []
 
 
-def test_an_observation_that_begins_later_is_followed_and_a_line_is_read_once_it_is_whole(tmp_path: Path) -> None:
+def test_follows_later_observations_and_reads_only_complete_lines(tmp_path: Path) -> None:
     write(tmp_path, "gpu-1", OPEN, rest="no json\n[1]\n" + json.dumps(OTHERS)[:20])
     sent = follow(tmp_path, ("gpu-2", [{**OPEN, "value": {"cluster": "b", "observe": {"seconds": 1}}}, OTHERS]))
     assert [(event["kind"], event["cluster"]) for event in sent] == [("move", "b")]
@@ -90,7 +90,7 @@ MALFORMED: list[Any] = [
 ]
 
 
-def test_a_malformed_line_ends_nothing_and_the_next_finding_is_sent(tmp_path: Path) -> None:
+def test_skips_malformed_lines_and_sends_the_next_finding(tmp_path: Path) -> None:
     write(tmp_path, "gpu-1", OPEN, *MALFORMED, OPEN, rest="[" * 100_000 + "\n\xff\n")
 
     sent = follow(tmp_path, ("gpu-1", [OTHERS]))
@@ -99,7 +99,7 @@ def test_a_malformed_line_ends_nothing_and_the_next_finding_is_sent(tmp_path: Pa
 
 
 @pytest.mark.parametrize("form", ["fifo", "link", "others_write"])
-def test_a_journal_that_another_user_may_have_written_is_reported_and_not_read(
+def test_does_not_read_a_journal_writable_by_others(
     tmp_path: Path, form: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     write(tmp_path, "gpu-1", OPEN, OTHERS)
@@ -116,7 +116,7 @@ def test_a_journal_that_another_user_may_have_written_is_reported_and_not_read(
     assert len(caplog.records) == 1 and "gpu-1/journal.jsonl" in caplog.text
 
 
-def test_a_large_journal_and_an_endless_line_are_read_in_constant_memory(tmp_path: Path) -> None:
+def test_reads_large_journals_in_constant_memory(tmp_path: Path) -> None:
     write(tmp_path, "gpu-1", OPEN)
     journal = tmp_path / "gpu-1" / "journal.jsonl"
     with journal.open("ab") as file:
@@ -136,7 +136,7 @@ def test_a_large_journal_and_an_endless_line_are_read_in_constant_memory(tmp_pat
     assert peak < 24 << 20
 
 
-def test_the_rulebook_names_this_source_its_kinds_and_a_playbook_that_only_reads() -> None:
+def test_rulebook_names_source_kinds_and_read_only_playbook() -> None:
     (rules,) = yaml.safe_load(RULEBOOK.read_text())
     assert list(rules["sources"][0]) == ["dml.vsphere.observation"]
     broken, stalled = rules["rules"]

@@ -42,7 +42,7 @@ def sentence(error: CollectionError) -> None:
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.file)
 @drawn
 @given(data=st.data())
-def test_foreign_text_is_read_or_refused(reader: Reader, tmp_path: Path, data: st.DataObject) -> None:
+def test_reads_or_refuses_foreign_text(reader: Reader, tmp_path: Path, data: st.DataObject) -> None:
     value = data.draw(reader.given)
     try:
         answer = reader.read(tmp_path, value)
@@ -80,7 +80,7 @@ JOBS: list[tuple[str, Any, Any]] = [
 @pytest.mark.parametrize("case", [*CASES, *JOBS], ids=lambda case: case[0])
 @drawn
 @given(data=st.data())
-def test_checks_or_refuses_the_output_of_programs_on_a_node(case: Any, data: st.DataObject) -> None:
+def test_checks_or_refuses_any_program_output_of_nodes(case: Any, data: st.DataObject) -> None:
     kind, found, desired = case[:3]
     odd = data.draw(foreign.mangled(found))
     answer, message = node_checks.check(kind, "n1", odd if isinstance(odd, dict) else {}, desired)
@@ -89,7 +89,7 @@ def test_checks_or_refuses_the_output_of_programs_on_a_node(case: Any, data: st.
     assert bool(message) == bool(answer.misfits)
 
 
-def test_a_missing_program_answer_is_a_misfit_with_a_message() -> None:
+def test_reports_missing_program_output_as_a_misfit() -> None:
     _answer, message = node_checks.check("openmpi", "n1", {"run": {"rc": 0, "stdout": "hello {}"}}, {"nodes": ["n1"]})
     assert (
         message
@@ -115,7 +115,7 @@ def session(*version: int) -> Any:
 
 @drawn
 @given(data=st.data())
-def test_tags_of_any_form(monkeypatch: pytest.MonkeyPatch, data: st.DataObject) -> None:
+def test_reads_or_refuses_tags_of_any_form(monkeypatch: pytest.MonkeyPatch, data: st.DataObject) -> None:
     requested = data.draw(st.sampled_from(sorted(ANSWERS)))
     answering(monkeypatch, {**ANSWERS, requested: data.draw(foreign.mangled(ANSWERS[requested]))})
     try:
@@ -145,7 +145,7 @@ IMAGE: dict[tuple[str, str], Any] = {
 
 @drawn
 @given(data=st.data())
-def test_an_image_of_any_form(monkeypatch: pytest.MonkeyPatch, data: st.DataObject) -> None:
+def test_reads_or_refuses_an_image_of_any_form(monkeypatch: pytest.MonkeyPatch, data: st.DataObject) -> None:
     monkeypatch.setattr(rest, "_POLL_SECONDS", 0.001)
     requested = data.draw(st.sampled_from(sorted(IMAGE)))
     answering(monkeypatch, {**IMAGE, requested: data.draw(foreign.mangled(IMAGE[requested]))})
@@ -183,7 +183,7 @@ def test_names_the_defect_of_an_answer(value: Any, form: Any, wrong: str) -> Non
 
 
 @pytest.mark.parametrize("piece", ["[", "9", "a.", "x ", "ssh: "])
-def test_finds_the_cause_of_an_end_in_time_in_any_output(piece: str) -> None:
+def test_finds_the_cause_in_any_output_in_time(piece: str) -> None:
     """A rank may fill the log with one line; its last 64 KiB are searched."""
     began = time.process_time()
     job_end.cause_of(piece * (65536 // len(piece)), 1, ["n1"])
@@ -210,7 +210,7 @@ def parsing_files() -> set[str]:
     return {path.relative_to(plugins).as_posix().removeprefix("module_utils/") for path in found}
 
 
-def test_every_file_that_takes_texts_apart_is_tried() -> None:
+def test_every_file_that_parses_text_is_tested() -> None:
     there, tried = parsing_files(), {one.file for one in READERS}
     untried = sorted(there - tried - set(ELSEWHERE))
     assert [f"add {file} to READERS or ELSEWHERE beside this file" for file in untried] == []
@@ -223,7 +223,7 @@ def test_each_reference_names_a_test_that_covers_it() -> None:
     assert [where for where in named if not (ROOT / where).exists()] == []
 
 
-def test_the_ways_to_put_an_answer_wrong() -> None:
+def test_mangles_an_answer_in_every_listed_way() -> None:
     good = {"a": [1, {"b": "c"}]}
     assert list(foreign.parts(good)) == [(), ("a",), ("a", 0), ("a", 1), ("a", 1, "b")]
     assert foreign.put(good, ("a", 1, "b"), None) == {"a": [1, {"b": None}]}

@@ -21,7 +21,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_git_contains_no_generated_file_and_no_table_in_a_place_for_one() -> None:
+def test_git_contains_no_generated_files_or_tables() -> None:
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
     places = [place for name in generated.pages() for place in generated.PLACE.finditer((ROOT / name).read_text())]
 
@@ -31,7 +31,7 @@ def test_git_contains_no_generated_file_and_no_table_in_a_place_for_one() -> Non
 
 
 @pytest.mark.parametrize("name", generated.pages())
-def test_a_page_has_its_table(built: Path, name: str) -> None:
+def test_page_contains_its_table(built: Path, name: str) -> None:
     text = (built / name).read_text()
 
     assert "<!-- table" not in text
@@ -40,11 +40,11 @@ def test_a_page_has_its_table(built: Path, name: str) -> None:
         assert generated.TABLES[place[1]]().strip() in text
 
 
-def test_the_schema_can_be_read(built: Path) -> None:
+def test_schema_is_readable(built: Path) -> None:
     assert json.loads((built / "docs/inventory.schema.json").read_text())["properties"]["worker_vms"]
 
 
-def test_the_documentation_site_has_the_files_and_the_tables(tmp_path: Path) -> None:
+def test_documentation_site_contains_generated_files_and_tables(tmp_path: Path) -> None:
     docs_site.write(tmp_path)
 
     assert {name: (tmp_path / name).read_text() for name in generated.FILES} == {

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 WITHOUT_GPU = ["rows of nvidia-smi", "health", "out of memory", "communicator of NCCL", "Flight Recorder"]
 
 
-def test_a_machine_without_a_gpu_refuses_in_a_sentence_and_writes_the_page(tmp_path: Path) -> None:
+def test_machine_without_gpu_reports_refused_checks_on_page(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tools.gpu", "--out", str(tmp_path), "--name", "here", *WITHOUT_GPU]
 
     done = subprocess.run(
@@ -32,9 +32,7 @@ def test_a_machine_without_a_gpu_refuses_in_a_sentence_and_writes_the_page(tmp_p
     assert "| rows of nvidia-smi | refused | This machine has no nvidia-smi. |" in (tmp_path / "here.md").read_text()
 
 
-def test_a_check_that_shows_something_else_is_wrong_and_hides_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_check_is_wrong_and_hides_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def contradicts(_folder: Path) -> checks.Result:
         raise checks.Wrong("NCCL starts | without pools")
 
@@ -49,11 +47,11 @@ def test_a_check_that_shows_something_else_is_wrong_and_hides_no_other(
     assert "| health | wrong | NCCL starts / without pools |" in page("here", {"gpu": "T4"}, results)
 
 
-def test_checks_after_the_last_minute_are_refused(tmp_path: Path) -> None:
+def test_refuses_checks_after_the_deadline(tmp_path: Path) -> None:
     assert run("health", tmp_path, deadline=0.0)["said"] == "The time of all checks is over."
 
 
-def test_a_rank_that_does_not_end_is_killed_with_its_child_processes(tmp_path: Path) -> None:
+def test_kills_an_endless_rank_with_its_children(tmp_path: Path) -> None:
     process = ranks._rank(["sh", "-c", "sleep 300 & sleep 300"], tmp_path, dict(os.environ))
     job = ranks.Ranks(tmp_path, [process])
 

@@ -6,7 +6,7 @@ from tests.rules.rooms import floors
 from tools import house
 
 
-def test_every_room_has_its_words() -> None:
+def test_every_room_has_a_description() -> None:
     drawn = [room for rooms in (house.PLUGINS, *floors()) for room in rooms]
     assert sorted(drawn) == sorted(house.WORDS), "give the room its words in tools/house.py"
 

@@ -43,11 +43,11 @@ def platform(template: str) -> str:
     return re.sub(r"^(ubuntu)-(\d\d)(\d\d)$", r"\1-\2.\3", template)
 
 
-def test_all_examples_are_held_against_their_stacks() -> None:
+def test_tests_cover_every_example_inventory() -> None:
     assert sorted(path.name for path in (ROOT / "inventories").iterdir()) == sorted([*EXAMPLES, *LABS])
 
 
-def test_the_template_is_a_system_of_the_stack(clusters: dict[str, Any], stack: dict[str, Any]) -> None:
+def test_template_has_a_platform_of_the_stack(clusters: dict[str, Any], stack: dict[str, Any]) -> None:
     assert platform(clusters["worker_defaults"]["template"]) in stack["platforms"]
 
 
@@ -63,11 +63,11 @@ def test_the_stack_fits_the_gpu_and_the_manager(clusters: dict[str, Any], stack:
     assert not_established(stack, FACTS, around) == []
 
 
-def test_the_gpus_are_attached_as_the_stack_expects(clusters: dict[str, Any], stack: dict[str, Any]) -> None:
+def test_gpus_are_attached_as_the_stack_expects(clusters: dict[str, Any], stack: dict[str, Any]) -> None:
     workers = [clusters["worker_defaults"], *clusters["worker_vms"]]
     keys = {key for one in workers for gpu in one.get("gpus", []) for key in gpu if key in {"profile", "device"}}
     assert keys == ({"profile"} if stack["gpu"]["attachment"] == "vgpu" else {"device"})
 
 
-def test_ansible_logs_in_as_the_user_whom_the_guest_makes(inventory: str, clusters: dict[str, Any]) -> None:
+def test_ansible_logs_in_as_the_guests_user(inventory: str, clusters: dict[str, Any]) -> None:
     assert variables(inventory, "workers")["ansible_user"] == clusters["worker_defaults"]["guest"]["user"]

@@ -13,10 +13,10 @@ def checkout() -> list[language.Hit]:
 
 
 @pytest.mark.parametrize("entry", language.PATTERNS, ids=lambda entry: entry["finds"])
-def test_a_pattern_finds_its_words_and_accepts_a_near_miss(entry: dict[str, str]) -> None:
+def test_pattern_finds_its_example_and_accepts_near_misses(entry: dict[str, str]) -> None:
     assert language.expression(entry["find"]).search(entry["finds"])
     assert not language.expression(entry["find"]).search(entry["accepts"])
 
 
-def test_no_prose_of_this_checkout_has_a_hit(checkout: list[language.Hit]) -> None:
+def test_prose_of_this_checkout_matches_no_pattern(checkout: list[language.Hit]) -> None:
     assert not checkout, "rewrite these words:\n" + "\n".join(map(str, checkout))

@@ -22,7 +22,7 @@ PLAYBOOKS = sorted((ROOT / "playbooks").glob("*.yml"))
 CONNECTION = ROOT / "playbooks" / "vars" / "connection.yml"
 
 
-def test_the_connection_gives_every_option_and_leaves_out_what_is_not_set() -> None:
+def test_connection_passes_every_option_and_omits_unset_ones() -> None:
     given = yaml.safe_load(CONNECTION.read_text())["vsphere_connection"]
     options = yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"]
     ca_path = given.pop("ca_path")
@@ -38,7 +38,7 @@ def test_the_connection_gives_every_option_and_leaves_out_what_is_not_set() -> N
 
 
 @pytest.mark.parametrize("playbook", PLAYBOOKS, ids=lambda playbook: playbook.name)
-def test_a_play_names_the_connection_and_does_not_repeat_it(playbook: Path) -> None:
+def test_play_names_the_connection_without_repeating_it(playbook: Path) -> None:
     plays: list[dict[str, Any]] = [play for play in yaml.safe_load(playbook.read_text()) if "hosts" in play]
     defaults = [play["module_defaults"] for play in plays if "module_defaults" in play]
     assert all(given == {"group/dml.vsphere.vsphere": "{{ vsphere_connection }}"} for given in defaults)
@@ -59,13 +59,13 @@ def known() -> Known:
 SPECS = sorted((ROOT / "roles").glob("*/meta"))
 
 
-def test_the_variables_of_the_inventory_plugin_are_accepted() -> None:
+def test_accepts_the_variables_of_the_inventory_plugin() -> None:
     variables = set(ExistingWorker.__annotations__) - {"name"}
     assert "vm_built" in variables
     assert unknown_variables(known(), variables) == []
 
 
-def test_variables_of_other_software_are_accepted() -> None:
+def test_accepts_variables_of_other_software() -> None:
     assert unknown_variables(known(), ["vm_size", "guest_os_family", "stack_name", "record_ttl", "account_owner"]) == []
 
 
@@ -98,7 +98,7 @@ def conditions(data: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("playbook", PLAYBOOKS, ids=lambda playbook: playbook.name)
-def test_every_play_checks_the_request_and_has_the_tag_of_its_playbook(playbook: Path) -> None:
+def test_every_play_checks_the_request_under_its_tag(playbook: Path) -> None:
     name = playbook.stem
     plays = [play for play in yaml.safe_load(playbook.read_text()) if "hosts" in play]
     if name == "site":
@@ -124,7 +124,7 @@ def test_every_variable_that_a_playbook_reads_is_known(playbook: Path) -> None:
     assert named - known().variables - known().options(playbook.stem) == set()
 
 
-def test_every_option_and_tag_of_the_table_is_read_by_its_playbook() -> None:
+def test_playbook_reads_all_its_options_and_tags() -> None:
     for name, entry in known().playbooks.items():
         text = (ROOT / "playbooks" / f"{name}.yml").read_text().replace("hosts='workers'", "guests")
         for tasks in ("training.yml", "training_of_cluster.yml"):
@@ -133,7 +133,7 @@ def test_every_option_and_tag_of_the_table_is_read_by_its_playbook() -> None:
 
 
 @pytest.mark.parametrize("playbook", PLAYBOOKS, ids=lambda playbook: playbook.name)
-def test_no_condition_rests_on_a_variable_that_a_role_defines(playbook: Path) -> None:
+def test_no_condition_tests_a_variable_with_role_defaults(playbook: Path) -> None:
     of_roles = {name for path in SPECS for name in defaults(path.parent)}
     tested = {
         name
@@ -143,7 +143,7 @@ def test_no_condition_rests_on_a_variable_that_a_role_defines(playbook: Path) ->
     assert tested & of_roles == set(), "read hostvars[inventory_hostname], which has no defaults of roles"
 
 
-def test_the_filters_that_are_loaded_for_all_tasks_exist_and_each_is_of_another_file() -> None:
+def test_preloaded_filters_exist_in_one_file_each() -> None:
     lookup = (ROOT / "plugins" / "lookup" / "run_request.py").read_text()
     (names,) = re.findall(r"^OFTEN_USED = (\(.*\))$", lookup, re.MULTILINE)
     files = {path: path.read_text() for path in (ROOT / "plugins" / "filter").glob("*.py")}
@@ -182,7 +182,7 @@ WRONG: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize("name", typed())
-def test_a_wrong_type_is_one_sentence_that_names_the_variable(name: str) -> None:
+def test_wrong_type_error_names_the_variable(name: str) -> None:
     spec = typed()[name]
     required = [None] if spec.get("default") is not None or spec.get("required") else []
     for value in [*WRONG[spec["type"]], *required]:
@@ -190,7 +190,7 @@ def test_a_wrong_type_is_one_sentence_that_names_the_variable(name: str) -> None
         assert sentence.startswith(f"the variable {name} ")
 
 
-def test_the_types_are_of_variables_of_playbooks_that_no_role_has() -> None:
+def test_playbook_types_cover_only_variables_without_role() -> None:
     of_roles = {name for names in known().roles.values() for name in names}
     of_playbooks = known().variables - of_roles | known().all_options
     assert set(playbook_types()) - of_playbooks == set()
@@ -210,7 +210,7 @@ def test_the_types_are_of_variables_of_playbooks_that_no_role_has() -> None:
 
 
 @pytest.mark.parametrize("playbook", PLAYBOOKS, ids=lambda playbook: playbook.name)
-def test_the_variables_are_checked_before_a_task_reads_them(playbook: Path) -> None:
+def test_variables_are_checked_before_a_task_reads_them(playbook: Path) -> None:
     plays = [play for play in yaml.safe_load(playbook.read_text()) if "tasks/variables.yml" in str(play)]
     for play in plays:
         first = (play.get("pre_tasks") or play["tasks"])[0]

@@ -22,16 +22,16 @@ COMMANDS = [
 GROUPS = {"clusters": ["gpu"], "workers": ["worker01"]}
 
 
-def test_the_readme_has_at_most_150_lines() -> None:
+def test_readme_has_at_most_150_lines() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 150
 
 
-def test_there_are_commands_to_check() -> None:
+def test_finds_commands_to_check() -> None:
     assert len(COMMANDS) > 15
 
 
 @pytest.mark.parametrize(("page", "command"), COMMANDS)
-def test_a_command_can_be_run(page: str, command: str) -> None:
+def test_command_has_a_playbook_and_known_variables(page: str, command: str) -> None:
     words = shlex.split(command)
     (playbook,) = [word.removeprefix("dml.vsphere.") for word in words if word.startswith("dml.vsphere.")]
     assert (ROOT / "playbooks" / f"{playbook}.yml").is_file()

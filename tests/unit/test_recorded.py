@@ -35,7 +35,7 @@ def files() -> list[str]:
     return sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*") if path.is_file() and path != INDEX)
 
 
-def test_every_fixture_is_listed_once_with_where_it_comes_from() -> None:
+def test_every_fixture_is_listed_once_with_its_source() -> None:
     listed = [name for entry in data("index.yml") for name in entry["files"]]
     assert sorted(listed) == files()
     for entry in data("index.yml"):
@@ -67,7 +67,7 @@ def catalogue(name: str, group: str) -> counters.Catalogue:
     return counters.catalogue(session, group)
 
 
-def test_a_vcenter_9_reports_its_version_and_its_managers() -> None:
+def test_vcenter_9_reports_its_version_and_managers() -> None:
     _stub, session = replay()
     assert session.api_version == (9, 0, 0, 0)
     assert isinstance(session.content.vmProvisioningChecker, vim.vm.check.ProvisioningChecker)
@@ -81,7 +81,7 @@ def test_uses_the_average_of_counters_with_one_name() -> None:
     assert catalogue("manageiq/counters.xml", "gpu").counters == {}
 
 
-def test_counters_of_gpus_as_a_host_has_them() -> None:
+def test_reads_gpu_counters_of_a_host() -> None:
     found = catalogue("govmomi/gpu_counters.xml", "gpu").counters
     assert {name: one.key for name, one in found.items()} == {
         "utilization": 1310721,
@@ -92,7 +92,7 @@ def test_counters_of_gpus_as_a_host_has_them() -> None:
     assert all(one.level == 1 for one in found.values())
 
 
-def test_an_event_of_another_kind_with_empty_fields() -> None:
+def test_reads_an_extended_event_with_empty_fields() -> None:
     event = ruby("manageiq/event_ex.txt")
     assert isinstance(event, vim.event.EventEx)
     manager = SimpleNamespace(QueryEvents=lambda _spec: [event])
@@ -102,7 +102,7 @@ def test_an_event_of_another_kind_with_empty_fields() -> None:
     assert found["at"].startswith("2022-10-20T19:16:43.173941") and found["target"] == ""
 
 
-def test_an_event_about_a_virtual_machine_has_the_kind_of_its_type() -> None:
+def test_vm_event_has_the_kind_of_its_type() -> None:
     event = ruby("manageiq/vm_event_ex.txt")
     manager = SimpleNamespace(QueryEvents=lambda _spec: [event])
     session: Any = SimpleNamespace(server="vcenter", content=SimpleNamespace(eventManager=manager))
@@ -113,20 +113,20 @@ def test_an_event_about_a_virtual_machine_has_the_kind_of_its_type() -> None:
 
 
 @pytest.mark.parametrize("name", ["manageiq/power_on_task_event.txt", "manageiq/power_off_task_event.txt"])
-def test_the_event_of_a_task_begins_a_chain_that_its_queued_task_does_not_know_yet(name: str) -> None:
+def test_task_event_begins_a_chain_unknown_to_tasks(name: str) -> None:
     event = ruby(name)
     assert isinstance(event, vim.event.TaskEvent) and event.chainId == event.key != 0
     assert (event.info.state, event.info.eventChainId) == ("queued", 0)
 
 
-def test_the_first_values_of_a_watched_object() -> None:
+def test_reads_the_first_values_of_a_watched_object() -> None:
     update, values = value("manageiq/update_set.xml"), {"CustomizationSpecManager": dict[str, Any]()}
     properties._merge(values, update, lambda _ref: False)
     assert update.version == "0_1" and not update.truncated
     assert list(values["CustomizationSpecManager"]) == ["info"] and values["CustomizationSpecManager"]["info"] == []
 
 
-def test_a_task_that_is_queued() -> None:
+def test_reads_a_queued_task() -> None:
     info = ruby("manageiq/power_on_task_event.txt").info
     values = {f"info.{name}": getattr(info, name) for name in ("entity", "descriptionId", "state", "reason", "error")}
     stub, session = replay(**{"task-783503": RecordedObject("Task", values)})
@@ -150,7 +150,7 @@ def _is_of_a_move(key: str) -> bool:
     return any(word in key.lower() for word in ("migrat", "relocat", "vmotion"))
 
 
-def test_answers_of_esxcli() -> None:
+def test_reads_answers_of_esxcli() -> None:
     machines = parse(text("govmomi/network_vm_list.xml"))
     assert [(one["Name"], one["Networks"]) for one in machines] == [
         ("foo", ["VM Network", "dougm"]),
@@ -162,7 +162,7 @@ def test_answers_of_esxcli() -> None:
 
 
 @pytest.mark.parametrize("reported", data("esxcli/vib_install.yml"), ids=lambda reported: reported["name"])
-def test_an_installed_manager_is_recognised_and_booted_into_all_the_same(reported: dict[str, str]) -> None:
+def test_recognizes_the_installed_manager_and_always_boots(reported: dict[str, str]) -> None:
     assert is_manager(reported["name"]) and reported["reboot_required"] == "false"
     desired = vib.VibSpec(name=reported["name"], version=reported["version"])
     assert vib._is_vib(reported["installed"], desired)
@@ -170,7 +170,7 @@ def test_an_installed_manager_is_recognised_and_booted_into_all_the_same(reporte
     assert vib._boots({"rehearsal": {"reboot": False}}, desired, changed=True)
 
 
-def test_a_gpu_in_passthrough_as_its_guest_sees_it() -> None:
+def test_reads_a_passthrough_gpu_inside_the_guest() -> None:
     assert nvidia.report(text("gpud/nvidia-smi-query.535.129.03.a10.txt")) == {
         "driver": "535.129.03",
         "cuda_at_most": "12.2",
@@ -188,7 +188,7 @@ def test_a_gpu_in_passthrough_as_its_guest_sees_it() -> None:
     }
 
 
-def test_ignores_gpus_of_a_machine_that_is_not_virtual() -> None:
+def test_reads_gpus_of_a_physical_machine() -> None:
     found = nvidia.report(text("gpud/nvidia-smi-query.535.161.08.h100.txt"))
     assert (found["driver"], found["cuda_at_most"]) == ("535.161.08", "12.2")
     assert [(one["address"], one["name"], one["mode"], one["persistent"]) for one in found["gpus"]] == [
@@ -199,19 +199,19 @@ def test_ignores_gpus_of_a_machine_that_is_not_virtual() -> None:
 
 
 @pytest.mark.parametrize("one", data("training/vgpu_licence.yml"), ids=lambda one: one["licence"])
-def test_licences_of_virtual_gpus(one: dict[str, str]) -> None:
+def test_reads_licences_of_virtual_gpus(one: dict[str, str]) -> None:
     (gpu,) = nvidia.report(f"Driver Version : 1\nGPU 00000000:02:01.0\n{one['said']}")["gpus"]
     assert (gpu["licensed_product"], gpu["licence"]) == (one["product"], one["licence"])
 
 
-def test_devices_without_counters_or_driver_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_no_counters_for_devices_without_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport_program, "SYS", str(FOLDER / "gpud/sys"))
     assert transport_program.devices() == [
         {"device": name, "driver": None, "sent_bytes": None} for name in ("mlx5_0", "mlx5_1", "mlx5_bond_0")
     ]
 
 
-def test_steps_of_ranks_that_do_not_name_themselves() -> None:
+def test_reads_steps_of_unnamed_ranks() -> None:
     log = parse_log(text("training/tf_cnn_two_nodes.txt"))
     assert sorted({record.step for record in log.steps}) == [1, 10]
     assert {record.images_per_sec for record in log.steps} == {47.9, 47.3}
@@ -224,14 +224,14 @@ def test_reads_the_transport_of_nccl_between_nodes(reported: dict[str, str]) -> 
     assert printed_figures._ways(reported["line"]) == ({reported["way"]} if reported["way"] else set())
 
 
-def test_the_rings_of_nccl_2_4_show_which_transport_a_rank_uses() -> None:
+def test_reads_the_transport_from_nccl_2_4_rings() -> None:
     result = text("training/nccl_2_4.txt")
     found, rings = result.splitlines()[:4], result.splitlines()[4:]
     assert printed_figures._ways("\n".join(found)) == {"NET/Socket", "NET/IB"}
     assert printed_figures._ways(result) == printed_figures._ways("\n".join(rings)) == {"NET/IB"}
 
 
-def test_limits_of_virtual_hardware_are_those_of_a_real_host() -> None:
+def test_hardware_limits_match_those_of_a_real_host() -> None:
     read = {option.version: limits_of(option.version, option) for option in value("vm_operator/config_options.xml")}
 
     assert read["vmx-13"] == HardwareLimits("vmx-13", 1, ("rocev1",), 1, 16)

@@ -58,7 +58,7 @@ def test_a_workflow_names_each_action_with_its_commit(workflow: Path) -> None:
     assert used and [each for each in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", each)] == []
 
 
-def test_a_job_that_may_write_runs_no_code_of_others_and_states_the_provenance() -> None:
+def test_writing_job_runs_only_gh_and_attests_provenance() -> None:
     writing = [
         job for path in WORKFLOWS for job, _step in steps(path) if "write" in job.get("permissions", {}).values()
     ]
@@ -69,7 +69,7 @@ def test_a_job_that_may_write_runs_no_code_of_others_and_states_the_provenance()
     assert used == {"actions/download-artifact", "actions/attest-build-provenance"}
 
 
-def test_a_job_with_a_secret_installs_nothing_and_follows_the_release() -> None:
+def test_job_with_secret_runs_after_release_without_installing() -> None:
     jobs = yaml.safe_load((GITHUB / "workflows" / "release.yml").read_text())["jobs"].values()
     (publishing,) = [job for job in jobs if "secrets." in json.dumps(job)]
     steps_of = publishing["steps"]
@@ -125,7 +125,7 @@ def test_each_licence_has_its_text() -> None:
     assert [path for path in paths if not list(ROOT.glob(path))] == []
 
 
-def test_recordings_of_others_have_their_licence() -> None:
+def test_third_party_recordings_have_their_licence() -> None:
     notes = tomllib.loads((ROOT / "REUSE.toml").read_text())["annotations"]
     apache = [path for note in notes if note["SPDX-License-Identifier"] == "Apache-2.0" for path in note["path"]]
     index = yaml.safe_load((ROOT / "tests" / "fixtures" / "recorded" / "index.yml").read_text())
@@ -147,7 +147,7 @@ def test_the_bill_of_materials_has_each_pin() -> None:
     assert bill["dependencies"][0]["ref"] == bill["metadata"]["component"]["bom-ref"]
 
 
-def test_the_bill_of_materials_depends_on_the_pins_only(tmp_path: Path) -> None:
+def test_bill_of_materials_depends_only_on_the_pins(tmp_path: Path) -> None:
     for name in ("galaxy.yml", "requirements.txt", "constraints.txt", *sbom.GO_SUMS):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
@@ -219,6 +219,6 @@ def test_a_release_is_one_commit_and_a_tag(checkout: Path, capsys: pytest.Captur
     assert release.main(["7.9.0"]) == 1 and "changelogs/fragments is empty" in capsys.readouterr().err
 
 
-def test_no_release_of_uncommitted_changes(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_refuses_to_release_uncommitted_changes(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (checkout / "README.md").write_text("changed")
     assert release.main(["7.8.9"]) == 1 and "the checkout has changes" in capsys.readouterr().err

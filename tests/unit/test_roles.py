@@ -125,7 +125,7 @@ def test_only_the_argument_specification_describes_options(role: Path) -> None:
     assert [line for line in lines if line.lstrip().startswith("#")] == []
 
 
-def test_defaults_are_of_the_type_that_is_specified(role: Path) -> None:
+def test_defaults_have_the_specified_type(role: Path) -> None:
     defaults, wrong = defaults_of(role), []
     for name, option in options_of(role).items():
         value = defaults.get(name)
@@ -174,7 +174,7 @@ def test_no_default_is_inside_the_collection(role: Path) -> None:
     assert inside == [], "give it a relative default"
 
 
-def test_a_path_of_the_user_starts_in_the_folder_of_the_user() -> None:
+def test_user_paths_start_in_the_users_directory() -> None:
     """A module starts in the folder of its playbook, which may be the installed collection."""
     paths = controller_paths()
     folders = [*(path / kind for path in ROLES for kind in ("tasks", "vars")), ROOT / "playbooks"]
@@ -199,23 +199,23 @@ def test_a_path_of_the_user_starts_in_the_folder_of_the_user() -> None:
         ('__evidence_dir: "{{ evidence_dir }}"', True),
     ],
 )
-def test_an_unresolved_path_is_found(line: str, *, is_wrong: bool) -> None:
+def test_finds_an_unresolved_path(line: str, *, is_wrong: bool) -> None:
     assert bool(unresolved(f"    {line}\n", {"evidence_dir"})) is is_wrong
 
 
-def test_no_path_depends_on_a_variable_of_the_shell() -> None:
+def test_no_path_depends_on_the_pwd_variable() -> None:
     """Programs that a service or sudo starts have no PWD, or that of another folder."""
     files = [path for folder in ("roles", "playbooks") for path in sorted((ROOT / folder).rglob("*.yml"))]
     assert [path for path in files if "'PWD'" in path.read_text()] == []
 
 
-def test_a_default_beside_another_folder_is_below_no_root(role: Path) -> None:
+def test_default_with_dirname_resolves_the_path(role: Path) -> None:
     """The parent of the relative path `runs` is an empty text."""
     beside = {name: str(value) for name, value in defaults_of(role).items() if "dirname" in str(value)}
     assert [name for name, value in beside.items() if not RESOLVED.search(value)] == []
 
 
-def test_a_foreign_variable_is_seen(tmp_path: Path) -> None:
+def test_finds_a_foreign_variable(tmp_path: Path) -> None:
     (tmp_path / "tasks").mkdir()
     (tmp_path / "tasks" / "main.yml").write_text(
         "- block:\n    - {name: A, register: other_answer}\n    - {name: B, register: __thing_answer}\n"

@@ -14,12 +14,12 @@ SITES = sorted((Path(__file__).parents[1] / "fixtures" / "sites").glob("*.tar.xz
 UNASKED = NotRecorded.__name__
 
 
-def test_there_is_a_recording() -> None:
+def test_finds_at_least_one_recording() -> None:
     assert SITES
 
 
 @pytest.mark.parametrize("path", SITES, ids=lambda path: path.stem)
-def test_the_readers_understand_a_recorded_site(path: Path) -> None:
+def test_readers_understand_a_recorded_site(path: Path) -> None:
     with replayed(path) as session:
         rows = accept(session).rows
     doubts = [text for row in rows if row["status"] == acceptance.NOT_UNDERSTOOD for text in row["what"]]
@@ -27,7 +27,7 @@ def test_the_readers_understand_a_recorded_site(path: Path) -> None:
     assert sum(row["status"] == acceptance.UNDERSTOOD for row in rows) > len(rows) / 2
 
 
-def test_a_newer_vcenter_was_never_seen() -> None:
+def test_reports_a_newer_vcenter_as_never_seen() -> None:
     with replayed(SITES[0]) as session:
         session.content.about.apiVersion = "9.2.0.0"
         (version, *_others) = accept(session).rows

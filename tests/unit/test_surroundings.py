@@ -78,7 +78,7 @@ def test_finds_a_fixed_date(date: str) -> None:
 
 
 @pytest.mark.parametrize("home", [None, "", "/nonexistent", "own"])
-def test_a_user_without_a_home_gets_one_in_the_checkout(tmp_path: Path, home: str | None) -> None:
+def test_user_without_home_gets_one_in_the_checkout(tmp_path: Path, home: str | None) -> None:
     """Go refuses to build without a place for its caches."""
     expected = str(tmp_path) if home == "own" else f"{CHECKOUT}/.cache/home"
     given = {key: value for key, value in os.environ.items() if key != "HOME" and not key.startswith("MAKE")}

@@ -15,7 +15,7 @@ NEWEST_KNOWN = max(versions.versions(), key=versions.numbers)
 COMPLETE = versions.numbers(NEWEST_KNOWN) >= versions.numbers(versions.NEWEST)
 
 
-def test_the_table_of_the_simulator_is_that_of_pyvmomi() -> None:
+def test_simulator_table_agrees_with_pyvmomi() -> None:
     written = [line for line in versions.TABLE.read_text().splitlines() if not line.startswith("#")]
     if COMPLETE:
         assert versions.TABLE.read_text() == versions.table(), "run python tools/versions.py"
@@ -33,7 +33,7 @@ def test_the_table_of_the_simulator_is_that_of_pyvmomi() -> None:
         (graphics.MODES_SINCE, "HostGraphicsInfo.vgpuMode"),
     ],
 )
-def test_the_modules_ask_only_where_it_is_known(guard: tuple[int, ...], needs: str) -> None:
+def test_version_guard_matches_the_required_api(guard: tuple[int, ...], needs: str) -> None:
     number = versions.numbers(versions.since()[needs])
     assert guard == number[: len(guard)] and not any(number[len(guard) :])
 
@@ -45,5 +45,5 @@ def test_each_feature_is_newer_than_the_oldest_release() -> None:
 @pytest.mark.parametrize(
     ("number", "called"), [("8.0.2.1", "8.0 U2"), ("8.0.3.0", "8.0 U3"), ("9.0.0.0", "9.0"), ("9.1.0.0", "9.1")]
 )
-def test_a_version_as_people_call_it(number: str, called: str) -> None:
+def test_shows_the_release_name_of_a_version(number: str, called: str) -> None:
     assert re.fullmatch(called, versions.release(number))

@@ -80,7 +80,7 @@ def files() -> Files:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_roles_and_playbooks_keep(rule: yaml_rules.Rule, files: Files) -> None:
+def test_roles_and_playbooks_keep_the_rule(rule: yaml_rules.Rule, files: Files) -> None:
     assert list(rule(files)) == []
 
 
@@ -90,13 +90,13 @@ def test_files_that_keep_all_rules_pass(rule: yaml_rules.Rule, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("rule", "file", "text", "words"), BREACHES)
-def test_a_breach_is_seen(rule: str, file: str, text: str, words: str, tmp_path: Path) -> None:
+def test_rule_detects_a_breach(rule: str, file: str, text: str, words: str, tmp_path: Path) -> None:
     breaches = list(getattr(yaml_rules, rule)(build(tmp_path, {**GOOD, file: text})))
     assert len(breaches) == 1
     assert words in breaches[0]
 
 
-def test_no_fact_may_have_the_name_of_a_result() -> None:
+def test_no_fact_has_the_name_of_a_result() -> None:
     documents = [file.document for file in Files(ROOT).all if file.path.suffix == ".yml"]
     named = {str(task["register"]) for each in documents for task in yaml_rules.tasks_of(each) if task.get("register")}
 

@@ -33,7 +33,7 @@ def result(**options: Any) -> dict[str, Any]:
     return esxi_rollout.result_of(plan_hosts(world(), how), how, is_changed=True)
 
 
-def test_the_result_has_the_hosts_by_the_way_in_which_they_change_and_the_window_of_those_that_leave() -> None:
+def test_result_groups_hosts_and_plans_a_window() -> None:
     planned = result(profile={"a": 1}, accepted_stops=["red_alarm"], max_out_of_service=2, power_off=True)
     assert (planned["hosts"], planned["in_service"], planned["leaving"]) == (
         ["esx1", "esx2", "esx3"],
@@ -80,7 +80,7 @@ def test_the_result_has_the_hosts_by_the_way_in_which_they_change_and_the_window
         ("esx9", {}, False, "Cluster gpu waits, because the canary esx9 belongs to another cluster. Run again with"),
     ],
 )
-def test_a_canary_is_followed_by_the_way_to_continue(
+def test_result_shows_how_to_continue_after_a_canary(
     canary: str, options: dict[str, Any], is_changed: bool, sentence: str
 ) -> None:
     how = esxi_rollout.options_of(given(canary=canary, **options))
@@ -91,14 +91,14 @@ def test_a_canary_is_followed_by_the_way_to_continue(
 
 
 @pytest.mark.parametrize("name", ["max_out_of_service", "maintenance_timeout", "reboot_timeout", "lock_ttl"])
-def test_a_number_out_of_range_is_refused_by_the_name_of_the_option_of_the_role(name: str) -> None:
+def test_error_names_the_role_option_out_of_range(name: str) -> None:
     how = esxi_rollout.options_of(given(**{name: 0}))
     with pytest.raises(CollectionError, match=f"gpu: esxi_host_{name} is 0, but must be 1 or more"):
         require_positive(how.change)
 
 
 @pytest.mark.parametrize(("differs", "is_refused"), [(True, True), (False, False)])
-def test_a_refusal_of_the_playbook_holds_only_if_a_host_would_be_changed(differs: bool, is_refused: bool) -> None:
+def test_playbook_refusal_applies_only_if_a_host_differs(differs: bool, is_refused: bool) -> None:
     cluster = HostWorld({"esx1": FakeHost(0, differs=differs)})
     how = esxi_rollout.options_of(given(refusal="gpu: the training jobs of w1 are unknown"))
     plan = plan_hosts(cluster, how)
@@ -117,7 +117,7 @@ def test_a_refusal_of_the_playbook_holds_only_if_a_host_would_be_changed(differs
         ({"not_after": "", "accept_other_jobs": "false", "max_minutes": "0"}, ""),
     ],
 )
-def test_a_rollout_refuses_limits_that_only_a_window_obeys(window: dict[str, Any], named: str) -> None:
+def test_rollout_refuses_limits_that_only_windows_obey(window: dict[str, Any], named: str) -> None:
     without, around = (esxi_rollout.options_of(given(window=window, around_job=around)) for around in (False, True))
     idle = HostWorld({"esx1": FakeHost(0, differs=False)})
 
@@ -151,7 +151,7 @@ class FakeModules:
     planned = here
 
 
-def test_the_result_collects_the_changes_differences_and_warnings_of_the_modules() -> None:
+def test_result_collects_changes_diffs_and_warnings_of_modules() -> None:
     modules: Any = FakeModules()
     one = esxi_rollout.RolloutWorld(modules, "gpu")
     one.here("cluster_lock", {})
@@ -164,7 +164,7 @@ def test_the_result_collects_the_changes_differences_and_warnings_of_the_modules
     assert list(one.warnings) == ["the lock of bob was taken over", "w"]
 
 
-def test_a_clock_that_is_set_during_a_rollout_changes_no_time_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_setting_the_clock_does_not_affect_rollout_times(monkeypatch: pytest.MonkeyPatch) -> None:
     system, passed = time.time, list[float]()
 
     def carried_out(p: Program, _world: Any, how: Any) -> dict[str, Any]:

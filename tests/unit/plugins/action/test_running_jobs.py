@@ -48,7 +48,7 @@ def test_an_unfinished_window_needs_no_running_job(tmp_path: Path) -> None:
     assert (job["run_dir"], job["launcher"]) == ("/runs/one", "w1")
 
 
-def test_an_unfinished_run_of_another_kind_does_not_replace_the_job(tmp_path: Path) -> None:
+def test_unfinished_run_of_another_kind_replaces_no_job(tmp_path: Path) -> None:
     with pytest.raises(CollectionError, match="no job was found, because none runs"):
         search(tmp_path, settings={**SETTINGS, "window": {}}).job()
 
@@ -72,7 +72,7 @@ class SetClock(TrainingWorld):
         return {name: {"jobs": [RUNNING] if self.questions <= 2 else []} for name in options}
 
 
-def test_a_clock_that_is_set_does_not_end_the_wait_for_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_setting_the_clock_does_not_end_the_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     waiting = search(tmp_path, settings=SETTINGS)
     waiting._calls, waiting._given["wait"] = SetClock(monkeypatch), 60
 
@@ -112,7 +112,7 @@ def booting(tmp_path: Path, world: Booting, **given: Any) -> JobSearch:
 
 
 @pytest.mark.parametrize(("answers_at", "logins", "waited"), [(1, 1, 0.0), (3, 3, 2.0), (99, 32, 60.0)])
-def test_a_run_waits_for_a_guest_that_boots(tmp_path: Path, answers_at: int, logins: int, waited: float) -> None:
+def test_run_waits_for_a_booting_guest(tmp_path: Path, answers_at: int, logins: int, waited: float) -> None:
     world = Booting(answers_at, [])
     found = booting(tmp_path, world)
 

@@ -112,7 +112,7 @@ def run_job(folder: Path, spy: Path) -> Any:
     [run_watch, run_environment, run_outputs, run_guest_info, run_gpus, run_signing_key, run_mpijob_info, run_job],
     ids=lambda run: run.__name__,
 )
-def test_a_child_process_does_not_get_the_account(
+def test_child_process_receives_no_vcenter_account(
     run: Any, tmp_path: Path, spy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", os.environ["PATH"])
@@ -133,7 +133,7 @@ def inheriting(source: Source) -> Iterator[str]:
             yield source.where(node)
 
 
-def test_every_plugin_names_the_environment_of_its_child_processes(tmp_path: Path) -> None:
+def test_plugins_pass_an_explicit_environment_to_child_processes(tmp_path: Path) -> None:
     sources = [source for source in Checkout(ROOT).plugins if source.parts[-1] not in ON_A_NODE]
     (tmp_path / "one.py").write_text("import subprocess\nsubprocess.run(['id'])\n")
 

@@ -16,7 +16,7 @@ CONNECTED = [path.stem for path in MODULES if "dml.vsphere.connection" in path.r
 
 
 @pytest.mark.parametrize("name", CONNECTED)
-def test_no_option_of_a_module_takes_the_place_of_one_of_the_connection(name: str) -> None:
+def test_module_options_do_not_shadow_connection_options(name: str) -> None:
     """Else the timeout of a move would be how long vCenter may be silent, and the reverse."""
     module = importlib.import_module(f"plugins.modules.{name}")
     documented = set(yaml.safe_load(module.DOCUMENTATION)["options"])
@@ -32,7 +32,7 @@ def test_no_option_of_a_module_takes_the_place_of_one_of_the_connection(name: st
         ({"hostname": "", "username": "someone", "password": "secret"}, "hostname is not set"),
     ],
 )
-def test_a_missing_connection_is_one_sentence_with_all_its_settings(given: dict[str, str], missing: str) -> None:
+def test_missing_connection_error_lists_all_connection_settings(given: dict[str, str], missing: str) -> None:
     params = {"port": 443, "timeout": 60, "validate_certs": True, **given}
     with pytest.raises(Refused) as refused, session.session(params):
         pass

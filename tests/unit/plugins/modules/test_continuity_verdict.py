@@ -53,7 +53,7 @@ def a_move(began: float) -> dict[str, Any]:
     }
 
 
-def test_a_job_that_ran_on_is_continuous_and_the_files_say_so(tmp_path: Path) -> None:
+def test_uninterrupted_job_is_continuous_in_result_and_files(tmp_path: Path) -> None:
     write(tmp_path / "records.jsonl", range(1, 101), 1000.0)
     given = {
         "records": str(tmp_path / "records.jsonl"),
@@ -78,14 +78,14 @@ def test_a_gap_in_a_move_breaks_the_job(tmp_path: Path) -> None:
     assert (result["verdict"], {one["kind"] for one in result["breaches"]}) == ("broken", {"gap"})
 
 
-def test_impossible_limits_are_refused_in_one_sentence(tmp_path: Path) -> None:
+def test_refuses_a_limit_that_is_not_a_number(tmp_path: Path) -> None:
     (tmp_path / "records.jsonl").touch()
     result = call(continuity_verdict, records=str(tmp_path / "records.jsonl"), limits={"max_gap_s": "long"})
     assert result["failed"]
     assert "could not judge its records" in result["msg"]
 
 
-def test_the_wait_ends_when_the_slowest_rank_has_advanced(tmp_path: Path) -> None:
+def test_wait_ends_when_the_slowest_rank_has_advanced(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     later = threading.Timer(0.5, write, (path, range(1, 31), time.time()))
     later.start()
@@ -94,7 +94,7 @@ def test_the_wait_ends_when_the_slowest_rank_has_advanced(tmp_path: Path) -> Non
     assert (result["ranks"], result["fewest"], result["hosts"]) == (2, 30, {"w0": [0], "w1": [1]})
 
 
-def test_a_wait_for_records_without_a_collector_ends_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wait_for_steps_ends_soon_without_a_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(awaited_steps, "UNWATCHED_SECONDS", 0.3)
     write(tmp_path / "records.jsonl", range(1, 5), 1000.0)
     began = time.monotonic()
@@ -106,7 +106,7 @@ def test_a_wait_for_records_without_a_collector_ends_soon(tmp_path: Path, monkey
     )
 
 
-def test_a_job_that_does_not_advance_names_the_node_that_cannot_be_read(tmp_path: Path) -> None:
+def test_stalled_job_error_names_the_unreadable_node(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     write(path, range(1, 5), 1000.0)
     (tmp_path / "records.jsonl.troubles").write_text('{"w1": "Permission denied (publickey). (for 9 s)"}')
@@ -116,14 +116,14 @@ def test_a_job_that_does_not_advance_names_the_node_that_cannot_be_read(tmp_path
     assert "did not: 0, 1; w1 cannot be read: Permission denied (publickey). (for 9 s); check" in result["msg"]
 
 
-def test_odd_lines_do_not_stop_the_wait(tmp_path: Path) -> None:
+def test_wait_survives_malformed_lines(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     path.write_text('[1]\nWelcome\n{"rank": 0}\n{"rank": "x", "step": 1, "seen": 2}\n{"size": 100000000}\n')
     write(path, range(1, 31), time.time())
     assert here("wait_for_steps", records=str(path), steps=20, timeout=20)["fewest"] == 30
 
 
-def test_a_job_that_does_not_advance_is_one_sentence(tmp_path: Path) -> None:
+def test_stalled_job_error_names_the_stalled_ranks(tmp_path: Path) -> None:
     write(tmp_path / "records.jsonl", range(1, 5), 1000.0)
     result = here("wait_for_steps", records=str(tmp_path / "records.jsonl"), steps=20, timeout=0.5)
     assert result["failed"]
@@ -141,12 +141,12 @@ def test_skips_and_reports_malformed_records(tmp_path: Path) -> None:
     assert "records: 3 lines are not JSON objects and were left out" in result["unproven"]
 
 
-def test_refuses_a_file_without_records_in_one_sentence(tmp_path: Path) -> None:
+def test_refuses_a_directory_as_records_file(tmp_path: Path) -> None:
     result = call(continuity_verdict, records=str(tmp_path))
     assert result["msg"].startswith(f"{tmp_path}: could not read its records: Is a directory")
 
 
-def test_a_full_disk_is_one_sentence_and_leaves_the_earlier_files(tmp_path: Path) -> None:
+def test_reports_a_full_disk_and_keeps_earlier_files(tmp_path: Path) -> None:
     records = tmp_path / "records.jsonl"
     write(records, range(1, 30), 1000.0)
     options = {"records": str(records), "moves": [], "ended": "finished", "require": [], "folder": str(tmp_path)}

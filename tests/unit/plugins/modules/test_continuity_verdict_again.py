@@ -37,7 +37,7 @@ def judged(folder: Path, **limits: Any) -> dict[str, Any]:
     return call(continuity_verdict, test=str(folder), limits=limits)
 
 
-def test_a_finished_test_is_judged_on_its_facts(folder: Path) -> None:
+def test_judges_a_finished_test_by_its_facts(folder: Path) -> None:
     result = judged(folder)
     assert (result["verdict"], result["moved"], result["unproven"]) == ("continuous", "all", [])
     assert result["longest_gap_s"] == pytest.approx(2.1)
@@ -46,7 +46,7 @@ def test_a_finished_test_is_judged_on_its_facts(folder: Path) -> None:
     assert [stay["host"] for stay in timeline["hosts"][0]["stays"]] == ["esx1", "esx3"]
 
 
-def test_other_limits_give_another_verdict_and_nothing_is_overwritten(folder: Path) -> None:
+def test_stricter_limits_change_the_verdict_without_overwriting_files(folder: Path) -> None:
     before = files(folder)
     journal = (folder / NAME).read_text()
     first, second = judged(folder), judged(folder, max_gap_s=1)
@@ -71,14 +71,14 @@ def test_check_mode_judges_and_writes_nothing(folder: Path) -> None:
     assert files(folder) == before
 
 
-def test_accepts_the_folder_of_the_demo_and_reports_one_without_a_test(folder: Path, tmp_path: Path) -> None:
+def test_judges_the_demo_and_refuses_a_missing_test(folder: Path, tmp_path: Path) -> None:
     assert judged(tmp_path / "demo")["verdict"] == "continuous"
     result = judged(tmp_path / "nothing")
     assert "no journal.jsonl is in it or below it; name the folder of one test" in result["msg"]
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_a_test_that_ended_before_the_job_was_warm_cannot_be_judged(folder: Path, is_there: bool) -> None:
+def test_refuses_a_test_that_ended_before_warm_up(folder: Path, is_there: bool) -> None:
     facts = facts_file.read(folder)
     facts.warm = None
     facts_file.write(folder, facts)
@@ -88,13 +88,13 @@ def test_a_test_that_ended_before_the_job_was_warm_cannot_be_judged(folder: Path
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"settings": []}', '{"settings": {"cluster": 1}, "other": 2}'])
-def test_damaged_facts_are_an_error(folder: Path, text: str) -> None:
+def test_refuses_damaged_facts(folder: Path, text: str) -> None:
     (folder / facts_file.NAME).write_text(text)
     assert "the file was changed or damaged; restore the file from a copy" in judged(folder)["msg"]
 
 
 @pytest.mark.parametrize("name", ["moves", "settings"])
-def test_facts_without_their_keys_are_an_error(folder: Path, name: str) -> None:
+def test_refuses_facts_with_missing_keys(folder: Path, name: str) -> None:
     content = json.loads((folder / facts_file.NAME).read_text())
     content[name] = [{}] if name != "settings" else {"cluster": "gpu", "limits": {}}
     (folder / facts_file.NAME).write_text(json.dumps(content))
@@ -102,7 +102,7 @@ def test_facts_without_their_keys_are_an_error(folder: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("again", [True, False])
-def test_the_verdict_is_on_the_disk_before_a_page_is_started(
+def test_writes_the_verdict_before_it_renders_the_page(
     folder: Path, monkeypatch: pytest.MonkeyPatch, again: bool
 ) -> None:
     def fails(*_arguments: Any) -> dict[str, str]:
@@ -117,7 +117,7 @@ def test_the_verdict_is_on_the_disk_before_a_page_is_started(
     assert "<testsuite" in (folder / ("junit-2.xml" if again else "junit.xml")).read_text()
 
 
-def test_the_records_that_a_watch_kept_from_before_are_judged_too(folder: Path) -> None:
+def test_judges_the_earlier_records_of_the_watch_too(folder: Path) -> None:
     whole = judged(folder)
     lines = (folder / "records.jsonl").read_text().splitlines(keepends=True)
     (folder / "records.jsonl.before").write_text("".join(lines[:300]))

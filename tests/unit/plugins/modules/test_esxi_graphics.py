@@ -7,7 +7,7 @@ from tests.fakes.esxi import FakeHost
 from tests.fakes.gpus import T4, FakeGpus, Gpu
 
 
-def test_the_setting_reaches_the_host_and_the_steps_to_mig_are_shown() -> None:
+def test_sets_graphics_and_shows_the_mig_steps() -> None:
     host = FakeHost()
     gpus = FakeGpus(host, Gpu())
     done = call("esxi_graphics", [host], type="shared_direct", policy="consolidation", vgpu_mode="mixed_size")

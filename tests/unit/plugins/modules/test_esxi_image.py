@@ -39,7 +39,7 @@ def test_puts_the_component_into_the_image_once(api: FakeRest) -> None:
     assert call("esxi_image", [], **desired)["changed"] is False
 
 
-def test_needs_a_cluster_or_a_bundle_and_removes_components(api: FakeRest) -> None:
+def test_requires_cluster_or_depot_and_removes_absent_components(api: FakeRest) -> None:
     assert "cluster, depot" in call("esxi_image", [])["msg"]
     assert call("esxi_image", [], cluster="gpu", absent=["tool"])["changed"]
     assert api.components == {}

@@ -13,7 +13,7 @@ def host(name: str) -> FakeHost:
     return made
 
 
-def test_a_subset_of_two_hosts_without_a_write() -> None:
+def test_gathers_a_subset_of_hosts_without_writing() -> None:
     hosts = [host("esx01.lab"), host("esx02.lab")]
     for check in (True, False):
         result = call("esxi_info", hosts, check=check, gather=["pvrdma"])
@@ -22,7 +22,7 @@ def test_a_subset_of_two_hosts_without_a_write() -> None:
     assert hosts[0].writes == hosts[1].writes == []
 
 
-def test_an_unreachable_host_fails_the_call_by_default_and_hides_no_other() -> None:
+def test_unreachable_host_fails_the_call_without_hiding_others() -> None:
     hosts = [host("esx01.lab"), host("esx02.lab")]
     hosts[1].has(runtime__connectionState="disconnected")
     strict = call("esxi_info", hosts, gather=["pvrdma"])
@@ -32,5 +32,5 @@ def test_an_unreachable_host_fails_the_call_by_default_and_hides_no_other() -> N
     assert "failed" not in lenient and lenient["hosts"][1]["connection"] == "disconnected"
 
 
-def test_a_group_that_does_not_exist_is_named() -> None:
+def test_names_an_unknown_group() -> None:
     assert "value of gather must be one or more of" in call("esxi_info", [host("esx01.lab")], gather=["gpus"])["msg"]

@@ -6,7 +6,7 @@ from tests.fakes.calling import call
 from tests.fakes.esxi import FakeEsxcli, FakeHost, FakeKernelModules
 
 
-def test_options_are_merged_and_others_removed_only_on_request() -> None:
+def test_merges_options_and_removes_others_only_on_request() -> None:
     one = FakeHost()
     modules = FakeKernelModules(one, nmlx5_core="max_vfs=8")
     FakeEsxcli(one, {"system module parameters list": [{"Name": "RSS"}, {"Name": "max_vfs"}]})

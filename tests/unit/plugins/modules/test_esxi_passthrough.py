@@ -7,7 +7,7 @@ from tests.fakes.esxi import FakeHost
 from tests.fakes.gpus import T4, FakeGpus, Gpu
 
 
-def test_gpus_are_the_default_and_hosts_are_distinguished() -> None:
+def test_enables_gpus_by_default_only_where_they_differ() -> None:
     one, two = FakeHost("esx01.lab"), FakeHost("esx02.lab")
     FakeGpus(one, Gpu())
     FakeGpus(two, Gpu(enabled=True, passed=True))

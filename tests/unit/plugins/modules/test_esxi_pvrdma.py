@@ -15,7 +15,7 @@ def host() -> FakeHost:
     return made
 
 
-def test_check_present_present_absent_absent() -> None:
+def test_checks_applies_and_removes_once_each() -> None:
     one = host()
     assert call("esxi_pvrdma", [one], vmk="vmk1", check=True)["changed"] and one.writes == []
     counts = []

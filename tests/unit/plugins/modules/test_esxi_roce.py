@@ -15,7 +15,7 @@ def host() -> FakeHost:
     return made
 
 
-def test_check_present_present_absent_absent() -> None:
+def test_checks_applies_and_removes_once_each() -> None:
     one = host()
     planned = call("esxi_roce", [one], check=True)
     assert planned["changed"] and one.writes == []
@@ -25,7 +25,7 @@ def test_check_present_present_absent_absent() -> None:
     assert "switch" not in results[2]
 
 
-def test_a_contradiction_is_refused_before_any_login() -> None:
+def test_refuses_contradictory_options_before_any_login() -> None:
     one = host()
     assert "DSCP 34 is of priority 4, not 3" in call("esxi_roce", [one], priority=3, dscp=34)["msg"]
     assert one.properties == {}

@@ -38,7 +38,7 @@ def test_the_component_is_installed_once(clusters: dict[str, str]) -> None:
     assert len(one.writes) == 1
 
 
-def test_one_host_outside_maintenance_mode_stops_all_before_a_write(clusters: dict[str, str]) -> None:
+def test_one_host_outside_maintenance_mode_prevents_all_writes(clusters: dict[str, str]) -> None:
     one, two = host("esx01.lab"), host("esx02.lab", maintenance=False)
     planned = call("esxi_vib", [one, two], check=True, **DESIRED)
     assert [len(entry["unmet"]) for entry in planned["hosts"]] == [0, 1]
@@ -48,7 +48,7 @@ def test_one_host_outside_maintenance_mode_stops_all_before_a_write(clusters: di
     assert one.writes == two.writes == []
 
 
-def test_an_image_managed_cluster_is_refused(clusters: dict[str, str]) -> None:
+def test_refuses_an_image_managed_cluster(clusters: dict[str, str]) -> None:
     clusters["domain-c1"] = "gpu"
     one = host()
     assert "change the component in the cluster's image with esxi_image" in call("esxi_vib", [one], **DESIRED)["msg"]

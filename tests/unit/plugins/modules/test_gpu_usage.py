@@ -20,7 +20,7 @@ def call(**options: Any) -> dict[str, Any]:
         return calling.call("gpu_usage", [], cluster="gpu/1", **options)
 
 
-def test_page_and_json_are_written_once_and_readable_only_by_their_owner(tmp_path: Path) -> None:
+def test_writes_page_and_json_once_for_owner_only(tmp_path: Path) -> None:
     folder = tmp_path / "audit"
     given = {"price": "2.5", "currency": "EUR", "folder": str(folder)}
     first = call(**given)
@@ -35,7 +35,7 @@ def test_page_and_json_are_written_once_and_readable_only_by_their_owner(tmp_pat
     assert call(**{**given, "idle_below": 0.5})["changed"]
 
 
-def test_without_a_folder_or_in_check_mode_nothing_is_written(tmp_path: Path) -> None:
+def test_writes_nothing_without_folder_or_in_check_mode(tmp_path: Path) -> None:
     result = call()
     assert (result["changed"], result["files"]) == (False, []) and result["lines"][0].startswith("gpu/1: 2 GPUs")
     planned = call(folder=str(tmp_path / "audit"), check=True)

@@ -40,13 +40,13 @@ def rules(expected: dict[str, Any]) -> list[tuple[str, str]]:
     return [(one["severity"], one["rule"]) for one in expected["findings"]]
 
 
-def test_a_kubernetes_that_withstands_a_stun_has_no_blocking_finding(tmp_path: Path) -> None:
+def test_kubernetes_that_tolerates_stuns_has_no_blocking_finding(tmp_path: Path) -> None:
     result = found(tmp_path, {}, needs={"nvidia.com/gpu": 1})
     assert result["stops"] == [] and rules(result) == [("note", "node_grace")] and result["grace_seconds"] == 50.0
     assert found(tmp_path, {}, stun_seconds=20)["findings"] == []
 
 
-def test_settings_that_would_end_a_job_block_unless_accepted(tmp_path: Path) -> None:
+def test_settings_that_end_jobs_block_unless_accepted(tmp_path: Path) -> None:
     more = {
         "/api/v1/pods": [SERVER],
         "/api/v1/configmaps": [PLUGIN],
@@ -86,7 +86,7 @@ def tolerating(name: str, seconds: float | None, namespace: str = "ml", owner: s
         ([], []),
     ],
 )
-def test_an_existing_job_has_the_toleration_of_its_pods(tmp_path: Path, pods: list[Any], stops: list[str]) -> None:
+def test_uses_the_pod_toleration_of_an_existing_job(tmp_path: Path, pods: list[Any], stops: list[str]) -> None:
     result = found(tmp_path, {**JOB, "/api/v1/pods": pods}, name="train", namespace="ml")
     assert [one["rule"] for one in result["stops"]] == stops
     given = found(tmp_path, {**JOB, "/api/v1/pods": pods}, name="train", namespace="ml", toleration_seconds=5)
@@ -123,7 +123,7 @@ def checked(tmp_path: Path, server: Cluster, **options: Any) -> dict[str, Any]:
         return call(mpijob_info, gather=["findings"], moved=["w1"], kubeconfig=kubeconfig, stun_seconds=20, **options)
 
 
-def test_gpus_through_cdi_are_a_warning(tmp_path: Path) -> None:
+def test_warns_about_gpus_through_cdi(tmp_path: Path) -> None:
     nodes = [on_containerd("w1"), on_containerd("w2")]
     result = found(tmp_path, {"/api/v1/nodes": nodes, POLICIES: [POLICY]}, needs=GPUS, stun_seconds=20)
     assert rules(result) == [("warn", "gpu_operator")] and result["stops"] == []
@@ -139,12 +139,12 @@ def test_reads_the_gpu_operator_only_for_gpus(tmp_path: Path) -> None:
         assert server.requests.count(POLICIES) == requested == len(result["findings"])
 
 
-def test_a_cluster_without_the_gpu_operator_has_no_finding(tmp_path: Path) -> None:
+def test_cluster_without_gpu_operator_has_no_finding(tmp_path: Path) -> None:
     server = Cluster({"/api/v1/nodes": [on_containerd("w1")], "/api/v1/pods": []})
     assert checked(tmp_path, server, needs=GPUS)["findings"] == [] and POLICIES in server.requests
 
 
-def test_an_account_without_rights_to_trainer_checks_mpijobs(tmp_path: Path) -> None:
+def test_account_without_trainer_rights_checks_mpijobs(tmp_path: Path) -> None:
     server = Cluster(
         {"/api/v1/nodes": [on_containerd("w1")], "/api/v1/pods": []}, forbidden=("/apis/trainer.kubeflow.org",)
     )
@@ -152,7 +152,7 @@ def test_an_account_without_rights_to_trainer_checks_mpijobs(tmp_path: Path) -> 
     assert checked(tmp_path, server, name="gone")["findings"] == []
 
 
-def test_policies_that_the_account_cannot_read_are_a_note(tmp_path: Path) -> None:
+def test_notes_policies_that_the_account_cannot_read(tmp_path: Path) -> None:
     known = {"/api/v1/nodes": [on_containerd("w1")], "/api/v1/pods": [], POLICIES: [POLICY]}
     result = checked(tmp_path, Cluster(known, forbidden=("/apis/nvidia.com",)), needs=GPUS)
     ((severity, rule),) = rules(result)

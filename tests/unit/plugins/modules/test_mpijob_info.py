@@ -52,7 +52,7 @@ def test_reports_a_running_job(tmp_path: Path) -> None:
     assert result["job"]["pods"]["t2-worker-0"]["node"] == "k3"
 
 
-def test_workers_have_inventory_names_and_a_command_to_enter_each(tmp_path: Path) -> None:
+def test_workers_have_inventory_names_and_exec_commands(tmp_path: Path) -> None:
     server = cluster(job(CREATED, RUNNING), [LAUNCHER, *WORKERS, unscheduled(3, "no")])
     workers = looked(server, tmp_path, names={"k3": "vm-3"}, kubectl="/opt/kubectl", context="here")["job"]["workers"]
     assert [one["name"] for one in workers] == ["vm-3", "k2", "k4"]
@@ -64,7 +64,7 @@ def test_workers_have_inventory_names_and_a_command_to_enter_each(tmp_path: Path
     assert workers[0]["reach"] == ["/opt/kubectl", *where, *inside]
 
 
-def test_the_container_of_a_job_of_others_has_any_name(tmp_path: Path) -> None:
+def test_uses_the_container_name_of_another_users_job(tmp_path: Path) -> None:
     found = job(CREATED, RUNNING)
     container = {"name": "train", "image": "others/train:1"}
     found["spec"] = {"mpiReplicaSpecs": {"Worker": {"replicas": 3, "template": {"spec": {"containers": [container]}}}}}
@@ -72,7 +72,7 @@ def test_the_container_of_a_job_of_others_has_any_name(tmp_path: Path) -> None:
     assert [one["reach"][-4] for one in workers] == ["train"] * 3
 
 
-def test_the_node_of_rank_0_is_known_after_its_pod_was_deleted(tmp_path: Path) -> None:
+def test_reports_node_of_rank_0_after_pod_deletion(tmp_path: Path) -> None:
     there = looked(cluster(job(CREATED, RUNNING), [LAUNCHER, *WORKERS]), tmp_path, names={"k3": "vm-3"})["job"]
     moved = event(
         "Pod", "t2-worker-0", "Scheduled", "Successfully assigned default/t2-worker-0 to k4", kind_of="Normal"
@@ -82,12 +82,12 @@ def test_the_node_of_rank_0_is_known_after_its_pod_was_deleted(tmp_path: Path) -
     assert (there["rank_0_on"], gone["rank_0_on"]) == ("vm-3", "k4") and "rank_0_on" not in unknown
 
 
-def test_reads_the_log_of_a_running_job_on_request(tmp_path: Path) -> None:
+def test_reads_a_running_jobs_log_on_request(tmp_path: Path) -> None:
     server = cluster(job(CREATED, RUNNING), [LAUNCHER, *WORKERS], answers={LOG: "step 1\n"})
     assert looked(server, tmp_path, log=True)["log"] == "step 1\n"
 
 
-def test_the_log_of_a_launcher_that_printed_nothing_is_empty(tmp_path: Path) -> None:
+def test_log_of_a_silent_launcher_is_empty(tmp_path: Path) -> None:
     launcher = pod("launcher", node="k1", phase="Succeeded", state={"terminated": {"exitCode": 0}})
     result = looked(cluster(job(CREATED, ("Succeeded", "True", "MPIJobSucceeded")), [launcher]), tmp_path)
     assert (result["job"]["state"], result["log"]) == ("finished", "")
@@ -102,7 +102,7 @@ def test_a_waiting_job_reports_the_reason(tmp_path: Path) -> None:
     )
 
 
-def test_a_job_that_died_has_its_cause_from_events_and_log(tmp_path: Path) -> None:
+def test_failed_job_reports_cause_from_events_or_log(tmp_path: Path) -> None:
     launcher = pod("launcher", node="k1", phase="Failed", state={"terminated": {"exitCode": 1, "reason": "Error"}})
     failed = job(CREATED, ("Failed", "True", "BackoffLimitExceeded/"))
     text = "[1,2]<stderr>:Traceback (most recent call last):\n[1,2]<stderr>:ValueError: odd\n"
@@ -113,7 +113,7 @@ def test_a_job_that_died_has_its_cause_from_events_and_log(tmp_path: Path) -> No
     assert result["job"]["why"].startswith("pod t2-worker-0 was deleted because its node was silent")
 
 
-def test_recognizes_another_job_with_the_same_name_by_its_fields(tmp_path: Path) -> None:
+def test_recognizes_a_different_job_with_the_same_name(tmp_path: Path) -> None:
     desired = manifests.mpijob(job_of({"name": NAME, "image": "other", "command": ["c"], "workers": 3}))
     reported = looked(cluster(job(CREATED), WORKERS), tmp_path, desired=desired)["job"]["differs"]
     assert reported == [
@@ -138,7 +138,7 @@ def test_names_a_missing_namespace(tmp_path: Path) -> None:
     assert reported["why"] == "there is no namespace nowhere: create it, or specify another one"
 
 
-def test_an_account_without_access_to_a_namespace_learns_nothing_about_it(tmp_path: Path) -> None:
+def test_account_without_namespace_access_reports_an_absent_job(tmp_path: Path) -> None:
     class Forbidden(Cluster):
         def get(self, path: str) -> tuple[int, Any]:
             return (403, {"message": "no"}) if path == CORE else super().get(path)
@@ -177,7 +177,7 @@ def test_names_the_package_to_install_without_the_client(tmp_path: Path, monkeyp
     assert result["failed"] and "No module named 'kubernetes'; install it: pip install kubernetes" in result["msg"]
 
 
-def test_the_rights_that_are_needed_are_those_of_the_documentation(tmp_path: Path) -> None:
+def test_requests_only_resources_with_documented_rights(tmp_path: Path) -> None:
     server = cluster(job(CREATED, RUNNING), [LAUNCHER, *WORKERS])
     looked(server, tmp_path)
     assert server.requests == [JOB, LAUNCHERS, f"{CORE}/pods", f"{CORE}/events", "/api/v1/nodes"]

@@ -11,7 +11,7 @@ from tests.fakes.calling import here
 from .test_continuity_verdict import call
 
 
-def test_outputs_are_copied_once(tmp_path: Path) -> None:
+def test_copies_outputs_only_once(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "model").write_text("weights")
     paths = {"folder": str(tmp_path / "there"), "dest": str(tmp_path / "here")}

@@ -22,7 +22,7 @@ def names(**options: Any) -> list[str]:
     return [each["name"] for each in call(training_info, **options)["jobs"]]
 
 
-def test_the_jobs_of_this_node_by_their_names(tmp_path: Path) -> None:
+def test_lists_the_jobs_of_this_node_by_name(tmp_path: Path) -> None:
     marks = {"DML_RECORDS": str(tmp_path / "nightly-7")}
     with subprocess.Popen(["sleep", "600"], env={**os.environ, **marks}) as started:
         try:
@@ -51,7 +51,7 @@ def run_dir(folder: Path) -> Path:
     return folder
 
 
-def test_a_run_directory_has_the_job_and_the_figures_that_it_printed(tmp_path: Path) -> None:
+def test_run_directory_has_the_job_and_its_figures(tmp_path: Path) -> None:
     read = call(training_info, gather=["job", "printed"], run_dir=str(run_dir(tmp_path)))
 
     assert (read["job"]["state"], "jobs" in read, read["changed"]) == ("finished", False, False)
@@ -64,7 +64,7 @@ def test_a_directory_without_a_job_has_no_figures(tmp_path: Path) -> None:
     assert failed["msg"].startswith(f"{tmp_path}: could not read the output of the job: ")
 
 
-def test_the_state_of_a_job_needs_its_run_directory() -> None:
+def test_job_state_requires_the_run_directory() -> None:
     failed = call(training_info, gather=["job"])
 
     assert failed["msg"] == (
@@ -73,9 +73,7 @@ def test_the_state_of_a_job_needs_its_run_directory() -> None:
 
 
 @pytest.mark.parametrize("form", ["link", "fifo", "endless", "large"])
-def test_a_manifest_that_the_user_of_the_node_replaced_is_not_read(
-    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_refuses_a_manifest_replaced_on_the_node(tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifest, "MOST_BYTES", 1000)
     path, secret = tmp_path / "manifest.json", tmp_path / "shadow"
     secret.write_text("root:x")

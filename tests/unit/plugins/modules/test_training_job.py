@@ -33,7 +33,7 @@ def result_of(**options: Any) -> dict[str, Any]:
     return ended
 
 
-def test_neither_a_result_nor_a_refusal_contains_a_secret_value(tmp_path: Path) -> None:
+def test_results_and_errors_contain_no_secret_value(tmp_path: Path) -> None:
     environment = {"TOKEN": SECRET, "NCCL_DEBUG": "INFO", "ONE": 1}
     hosts = [{"name": "n1", "slots": 1}]
     given = {"run_dir": str(tmp_path / "run"), "command": ["train", "INFO"], "secret_environment": environment}

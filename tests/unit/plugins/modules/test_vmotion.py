@@ -17,7 +17,5 @@ from plugins.modules.vmotion import too_long
         ({"w1": None, "w2": 61.0}, 100.0, ""),
     ],
 )
-def test_the_stuns_of_workers_that_move_at_once_add_up(
-    stuns: dict[str, float | None], budget: float | None, words: str
-) -> None:
+def test_stuns_of_simultaneous_moves_add_up(stuns: dict[str, float | None], budget: float | None, words: str) -> None:
     assert too_long(stuns, budget) == words

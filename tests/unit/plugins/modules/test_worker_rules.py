@@ -22,7 +22,7 @@ DESIRED: dict[str, Any] = {
 GONE = {"state": "absent"}
 
 
-def test_four_runs() -> None:
+def test_checks_applies_and_removes_rules_once_each() -> None:
     cluster = FakeCluster()
     planned = call(cluster, check=True, **DESIRED)
     assert (planned["changed"], cluster.writes) == (True, []), planned
@@ -80,7 +80,7 @@ def test_foreign_settings_in_an_override_stay() -> None:
     assert cluster.config.dasVmConfig[0].dasSettings.isolationResponse == "shutdown"
 
 
-def test_an_override_that_was_right_already_is_not_ours() -> None:
+def test_does_not_claim_an_override_that_already_matched() -> None:
     cluster = FakeCluster()
     override(cluster, "w1", drs="manual")
     call(cluster, workers=WORKERS, drs_override="manual")
@@ -89,7 +89,7 @@ def test_an_override_that_was_right_already_is_not_ours() -> None:
     assert drs_of(cluster) == {"w1": "manual"}
 
 
-def test_rules_that_a_call_no_longer_contains_are_removed() -> None:
+def test_removes_rules_that_a_call_no_longer_contains() -> None:
     cluster = FakeCluster()
     call(cluster, **DESIRED)
     less = call(cluster, workers=["w1", "w2"], drop=["w3"], drs_override="disabled")
@@ -142,7 +142,7 @@ def test_a_deleted_worker_is_removed_from_the_rules() -> None:
         ({NOTE}, "w1: could not write its custom attribute dml.vsphere.worker: the server accepted it, yet"),
     ],
 )
-def test_a_deaf_server_is_found_out(broken: set[str], words: str) -> None:
+def test_reports_a_server_that_ignores_changes(broken: set[str], words: str) -> None:
     cluster = FakeCluster()
     cluster.deaf = broken
     failed = call(cluster, **DESIRED)
@@ -152,7 +152,7 @@ def test_a_deaf_server_is_found_out(broken: set[str], words: str) -> None:
     assert not call(cluster, **DESIRED)["changed"]
 
 
-def test_a_fault_is_a_sentence_and_the_next_run_finishes() -> None:
+def test_run_after_a_reported_fault_finishes_the_rules() -> None:
     cluster = FakeCluster()
     override(cluster, "w1", drs="fullyAutomated")
     cluster.faults[RECONFIGURE] = vim.fault.NoPermission(privilegeId="Host.Inventory.EditCluster")
@@ -168,7 +168,7 @@ def test_a_fault_is_a_sentence_and_the_next_run_finishes() -> None:
     assert (drs_of(cluster), cluster.notes("w1")) == ({"w1": "fullyAutomated"}, {})
 
 
-def test_a_foreign_machine_with_a_workers_name_is_distinguished() -> None:
+def test_distinguishes_a_foreign_machine_with_a_workers_name() -> None:
     cluster = FakeCluster()
     call(cluster, workers=WORKERS)
     stranger = cluster.add("w3/elsewhere", cluster=None)
@@ -179,7 +179,7 @@ def test_a_foreign_machine_with_a_workers_name_is_distinguished() -> None:
     assert {ref._moId for ref in cluster.config.rule[0].vm} == {cluster.vms[name]._moId for name in WORKERS}
 
 
-def test_check_mode_shows_workers_that_are_still_to_be_built() -> None:
+def test_check_mode_shows_workers_not_yet_built() -> None:
     cluster = FakeCluster(workers=1)
     shown = call(cluster, check=True, workers=["w1", "w2"], drs_override="manual")
     assert (shown["changed"], cluster.writes) == (True, [])

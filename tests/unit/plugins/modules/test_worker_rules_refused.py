@@ -67,7 +67,7 @@ GONE = {"state": "absent"}
         ),
     ],
 )
-def test_impossible_rules_are_refused_in_one_sentence(make: Any, desired: dict[str, Any], words: str) -> None:
+def test_refuses_impossible_rules_before_any_write(make: Any, desired: dict[str, Any], words: str) -> None:
     cluster = FakeCluster()
     make(cluster)
     refused = call(cluster, **{"workers": WORKERS, **desired})
@@ -76,7 +76,7 @@ def test_impossible_rules_are_refused_in_one_sentence(make: Any, desired: dict[s
     assert cluster.writes == []
 
 
-def test_a_foreign_rule_that_uses_the_groups_of_the_set_keeps_them() -> None:
+def test_keeps_groups_that_a_foreign_rule_uses() -> None:
     cluster = FakeCluster()
     call(cluster, **DESIRED)
     add_rule(
@@ -87,7 +87,7 @@ def test_a_foreign_rule_that_uses_the_groups_of_the_set_keeps_them() -> None:
     assert cluster.writes == []
 
 
-def test_overrides_belong_to_one_set() -> None:
+def test_override_belongs_to_only_one_set() -> None:
     cluster = FakeCluster()
     call(cluster, workers=WORKERS, drs_override="manual")
     words = call(cluster, name="others", workers=["w1", "w2"], drs_override="disabled")["msg"]
@@ -109,7 +109,7 @@ def test_overrides_belong_to_one_set() -> None:
         ({"dasConfig": vim.cluster.DasConfigInfo(enabled=False)}, "HA is off: restart priorities are stored"),
     ],
 )
-def test_stored_settings_without_effect_are_warnings(setting: dict[str, Any], words: str) -> None:
+def test_warns_about_stored_settings_without_effect(setting: dict[str, Any], words: str) -> None:
     cluster = FakeCluster()
     for key, value in setting.items():
         setattr(cluster.config, key, value)
@@ -119,7 +119,7 @@ def test_stored_settings_without_effect_are_warnings(setting: dict[str, Any], wo
     assert call(cluster, **GONE)["told"] == []
 
 
-def test_moves_of_a_new_rule_and_foreign_preferences_are_warnings() -> None:
+def test_warns_about_rule_moves_and_conflicting_foreign_preferences() -> None:
     cluster = FakeCluster()
     cluster.homes["w2"] = cluster.hosts["esx1"]
     pinned(cluster, ["w3"], ["esx3"], mandatory=False)
@@ -128,7 +128,7 @@ def test_moves_of_a_new_rule_and_foreign_preferences_are_warnings() -> None:
     assert "another user's rule 'pin' prefers other hosts for w3" in message
 
 
-def test_preferred_hosts_that_a_rule_forbids_are_a_warning() -> None:
+def test_warns_about_preferred_hosts_that_a_rule_forbids() -> None:
     cluster = FakeCluster()
     pinned(cluster, ["w2", "w3"], ["esx1"], mandatory=True)
     reported = call(cluster, workers=WORKERS, hosts=["esx2", "esx3"], one_per_host=False)["told"]

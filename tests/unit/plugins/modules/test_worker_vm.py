@@ -24,7 +24,7 @@ DESIRED: dict[str, Any] = {
 }
 
 
-def test_four_runs() -> None:
+def test_checks_builds_and_removes_workers_once_each() -> None:
     vcenter = FakeVcenter()
     planned = call(vcenter, check=True, **DESIRED)
     assert (planned["changed"], vcenter.writes) == (True, []), planned
@@ -91,7 +91,7 @@ def test_missing_objects_are_refused(coming: dict[str, Any], check: bool, words:
     assert vcenter.writes == []
 
 
-def test_a_profile_that_no_gpu_of_the_cluster_will_ever_have_is_refused() -> None:
+def test_refuses_a_profile_that_no_gpu_will_offer() -> None:
     desired = {**DESIRED, "defaults": {**DESIRED["defaults"], "gpus": [{"profile": "grid_a100-40c"}]}}
     refused = call(FakeVcenter(bare=True), check=True, to_come=COMING, **desired)
     assert refused["failed"] and "grid_a100-40c" in refused["msg"]
@@ -117,7 +117,7 @@ def test_the_hardware_matches_the_options() -> None:
         ("SetField", "could not write its custom attribute dml.vsphere.worker"),
     ],
 )
-def test_a_deaf_server_is_found_out(deaf: str, words: str) -> None:
+def test_reports_a_server_that_ignores_changes(deaf: str, words: str) -> None:
     vcenter = FakeVcenter()
     vcenter.deaf.add(deaf)
     failed = call(vcenter, **DESIRED, wait_for_address=False)
@@ -138,7 +138,7 @@ def test_a_deaf_server_is_found_out(deaf: str, words: str) -> None:
         ("PowerOnVM_Task", vim.fault.InsufficientResourcesFault(msg="full"), "see which resources its host has left"),
     ],
 )
-def test_a_fault_is_a_sentence_with_the_worker_and_the_remedy(call_name: str, fault: Exception, words: str) -> None:
+def test_names_workers_and_fault_and_then_finishes(call_name: str, fault: Exception, words: str) -> None:
     vcenter = FakeVcenter()
     vcenter.faults[call_name] = fault
     failed = call(vcenter, **DESIRED)
@@ -149,7 +149,7 @@ def test_a_fault_is_a_sentence_with_the_worker_and_the_remedy(call_name: str, fa
     assert not call(vcenter, **DESIRED)["changed"]
 
 
-def test_a_stale_change_is_refused_by_the_server() -> None:
+def test_server_refuses_a_stale_change() -> None:
     vcenter = FakeVcenter()
     call(vcenter, **DESIRED)
     vm, values = vcenter.named("w1"), vcenter.named("w1").values
@@ -167,7 +167,7 @@ def test_a_stale_change_is_refused_by_the_server() -> None:
         ({"folder": "nowhere"}, "could not find one folder named 'nowhere'"),
     ],
 )
-def test_unknown_objects_are_named_and_nothing_is_written(more: dict[str, Any], words: str) -> None:
+def test_names_unknown_objects_and_writes_nothing(more: dict[str, Any], words: str) -> None:
     vcenter = FakeVcenter()
     refused = call(vcenter, **{**DESIRED, "defaults": {**DESIRED["defaults"], **more}})
     assert words in refused["msg"]
@@ -185,14 +185,14 @@ def test_unknown_objects_are_named_and_nothing_is_written(more: dict[str, Any], 
         ),
     ],
 )
-def test_wrong_options_of_a_worker_are_named(option: dict[str, Any], words: str) -> None:
+def test_names_wrong_options_of_a_worker(option: dict[str, Any], words: str) -> None:
     vcenter = FakeVcenter()
     refused = call(vcenter, **{**DESIRED, "workers": [{"name": "w1", **option}]})
     assert words in refused["msg"], refused
     assert vcenter.writes == []
 
 
-def test_a_template_on_a_datastore_that_the_cluster_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refuses_a_template_on_a_foreign_datastore(monkeypatch: pytest.MonkeyPatch) -> None:
     vcenter = FakeVcenter()
     cluster = {**vcenter._cluster(), "datastore": [vim.Datastore("datastore-2")]}
     monkeypatch.setattr(vcenter, "_cluster", lambda: cluster)
@@ -201,18 +201,18 @@ def test_a_template_on_a_datastore_that_the_cluster_lacks_is_refused(monkeypatch
     assert vcenter.writes == []
 
 
-def test_two_machines_of_one_name_are_an_error() -> None:
+def test_refuses_two_machines_with_the_same_name() -> None:
     vcenter = FakeVcenter()
     vcenter.add("w1")
     vcenter.add("w1")
     assert "find one virtual machine named 'w1'" in call(vcenter, **DESIRED)["msg"]
 
 
-def test_a_name_twice_in_one_call_is_an_error() -> None:
+def test_refuses_a_worker_name_given_twice() -> None:
     assert "named twice" in call(FakeVcenter(), workers=[{"name": "w1"}, {"name": "w1"}])["msg"]
 
 
-def test_more_workers_than_hosts_are_refused_as_a_whole() -> None:
+def test_refuses_all_workers_if_hosts_are_too_few() -> None:
     vcenter = FakeVcenter(hosts=1)
     refused = call(vcenter, **DESIRED)
     assert "w2: could not find a host for it" in refused["msg"]
@@ -244,7 +244,7 @@ def test_running_workers_change_only_with_a_power_cycle() -> None:
     assert vcenter.named("w1").profiles == ["grid_t4-8c"]
 
 
-def test_a_second_pvrdma_card_goes() -> None:
+def test_removes_a_second_pvrdma_card() -> None:
     vcenter = FakeVcenter()
     call(vcenter, **DESIRED)
     vm = vcenter.named("w1")
@@ -266,7 +266,7 @@ def test_absent_deletes_only_built_workers() -> None:
     assert (again["changed"], vcenter.writes) == (False, [])
 
 
-def test_a_guest_without_address_is_waited_for_and_named() -> None:
+def test_names_a_guest_without_address_after_waiting() -> None:
     vcenter = FakeVcenter()
     vcenter.silent = True
     failed = call(vcenter, **DESIRED, address_timeout=1)

@@ -32,7 +32,7 @@ def plans(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     return lambda requested: int(check_plans.planned_once(requested, plan)["number"])
 
 
-def test_a_second_task_of_a_check_gets_the_plan_of_the_first(plans: Count, tmp_path: Path) -> None:
+def test_second_check_task_reuses_the_first_tasks_plan(plans: Count, tmp_path: Path) -> None:
     assert [plans(REQUEST), plans(REQUEST)] == [1, 1]
     assert plans(["esxi_profile", {"cluster": "other"}]) == 2, "another cluster has another plan"
 
@@ -42,12 +42,12 @@ def test_a_second_task_of_a_check_gets_the_plan_of_the_first(plans: Count, tmp_p
 
 
 @pytest.mark.parametrize("plans", [False], indirect=True)
-def test_a_run_that_writes_plans_each_time(plans: Count, tmp_path: Path) -> None:
+def test_writing_run_plans_each_time(plans: Count, tmp_path: Path) -> None:
     assert [plans(REQUEST), plans(REQUEST)] == [1, 2]
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_plan_is_made_again_after_a_while_and_if_its_file_is_damaged(plans: Count, tmp_path: Path) -> None:
+def test_plans_again_if_file_is_old_or_damaged(plans: Count, tmp_path: Path) -> None:
     plans(REQUEST)
     (path,) = tmp_path.iterdir()
     earlier = time.time() - check_plans.KEPT_SECONDS - 1
@@ -59,7 +59,7 @@ def test_a_plan_is_made_again_after_a_while_and_if_its_file_is_damaged(plans: Co
     assert plans(REQUEST) == 3
 
 
-def test_a_plan_that_failed_is_not_kept(plans: Count, tmp_path: Path) -> None:
+def test_does_not_keep_a_failed_plan(plans: Count, tmp_path: Path) -> None:
     refused = {"failed": True, "msg": "gpu: could not log in"}
 
     assert check_plans.planned_once(REQUEST, lambda: dict(refused)) == refused
@@ -67,7 +67,7 @@ def test_a_plan_that_failed_is_not_kept(plans: Count, tmp_path: Path) -> None:
     assert plans(REQUEST) == 1
 
 
-def test_without_a_place_for_the_file_each_task_plans(
+def test_each_task_plans_without_a_writable_folder(
     plans: Count, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(constants, "DEFAULT_LOCAL_TMP", str(tmp_path / "gone"))

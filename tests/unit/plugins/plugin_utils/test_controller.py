@@ -7,7 +7,7 @@ from pathlib import Path
 from plugins.plugin_utils import controller
 
 
-def test_a_watch_that_cannot_write_names_its_file_and_the_reason(tmp_path: Path) -> None:
+def test_watch_that_cannot_write_names_path_and_reason(tmp_path: Path) -> None:
     records = tmp_path / "gone" / "records.jsonl"
 
     result = controller.start_watch({"records": str(records)})

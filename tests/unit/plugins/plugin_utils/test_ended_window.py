@@ -42,7 +42,7 @@ def continue_it(monkeypatch: pytest.MonkeyPatch, world: Window, cluster: str, en
 
 
 @pytest.mark.parametrize("failure", ["", "esx3: could not return it: the server said no."])
-def test_end_fails_and_names_the_host_that_stays_out(monkeypatch: pytest.MonkeyPatch, failure: str) -> None:
+def test_ending_fails_if_the_host_stays_out(monkeypatch: pytest.MonkeyPatch, failure: str) -> None:
     world = killed_in_mid_host()
     world.cluster.failures = {"in_service": failure} if failure else {}
 

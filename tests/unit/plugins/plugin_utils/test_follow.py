@@ -22,7 +22,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_shows_the_messages_of_many_threads_line_by_line(file: Path) -> None:
+def test_shows_messages_of_many_threads_without_mixing_lines(file: Path) -> None:
     shown: list[dict[str, Any]] = []
     progress = Progress(str(file))
 
@@ -42,7 +42,7 @@ def test_shows_the_messages_of_many_threads_line_by_line(file: Path) -> None:
         assert mine == [f"step {step}" for step in range(50)]
 
 
-def test_a_line_is_shown_when_it_is_whole(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shows_a_line_once_it_is_complete(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[dict[str, Any]] = []
     seen = threading.Event()
     monkeypatch.setattr(follow, "POLL_SECONDS", 0.01)
@@ -81,7 +81,7 @@ def test_the_file_is_private_and_is_removed(tmp_path: Path, monkeypatch: pytest.
     assert not os.path.exists(path)
 
 
-def test_shows_nothing_without_a_file_and_refuses_a_link(tmp_path: Path, file: Path) -> None:
+def test_reports_nothing_without_a_file_and_refuses_links(tmp_path: Path, file: Path) -> None:
     Progress(None).report("esx1", "is down")
     link = tmp_path / "link"
     link.symlink_to(file)

@@ -26,7 +26,7 @@ os.write(1, b"after\\n")
 """
 
 
-def test_an_interrupted_task_shows_its_text_in_a_file_too(tmp_path: Path) -> None:
+def test_interrupted_task_shows_its_text_in_redirected_output(tmp_path: Path) -> None:
     output = tmp_path / "out"
     with output.open("w") as file:
         subprocess.run([sys.executable, "-c", PLAYBOOK], stdout=file, check=True, cwd=ROOT, timeout=120)

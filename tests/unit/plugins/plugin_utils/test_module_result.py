@@ -46,5 +46,5 @@ def test_a_failed_module_always_has_a_message(result: dict[str, Any], words: str
     assert words in explained("esxi_profile", result)["msg"]
 
 
-def test_a_good_result_stays_as_it_is() -> None:
+def test_good_result_stays_unchanged() -> None:
     assert explained("esxi_profile", {"changed": True, "exception": ERROR}) == {"changed": True, "exception": ERROR}

@@ -13,11 +13,11 @@ from plugins.doc_fragments.connection import ModuleDocFragment
 from plugins.plugin_utils import modules
 
 
-def test_an_action_hands_on_each_option_of_the_connection() -> None:
+def test_action_passes_on_every_connection_option() -> None:
     assert set(modules.CONNECTION) == set(yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"])
 
 
-def test_a_result_of_a_module_is_plain_data_that_a_journal_can_keep() -> None:
+def test_module_result_is_plain_data_for_the_journal() -> None:
     class Warned:
         def __str__(self) -> str:
             return "a warning"
@@ -29,7 +29,7 @@ def test_a_result_of_a_module_is_plain_data_that_a_journal_can_keep() -> None:
     assert result == {"changed": True, "warnings": ["a warning"]}
 
 
-def test_the_error_names_the_module_and_not_the_action_that_runs_it() -> None:
+def test_error_names_the_module_and_not_its_action() -> None:
     action = mock.Mock()
     action._task.action = "dml.vsphere.vmotion_test"
     answer = {"failed": True, "rc": 137, "module_stdout": "", "module_stderr": ""}
@@ -39,7 +39,7 @@ def test_the_error_names_the_module_and_not_the_action_that_runs_it() -> None:
     assert "the module vmotion was killed" in result["msg"]
 
 
-def test_a_kubeconfig_is_relative_to_the_folder_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kubeconfig_is_relative_to_the_users_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", "/home/anna")
     monkeypatch.setenv("KUBECONFIG", os.pathsep.join(["lab.yml", "~/.kube/config"]))
@@ -61,7 +61,7 @@ def test_a_kubeconfig_is_relative_to_the_folder_of_the_user(tmp_path: Path, monk
     ],
     ids=["worker", "worker by default", "cluster", "cluster, full name", "cluster by --connection"],
 )
-def test_a_module_on_the_controller_never_runs_in_the_python_of_a_worker(
+def test_controller_module_never_uses_the_python_of_workers(
     variables: dict[str, str], chosen: str, python: str
 ) -> None:
     action = mock.Mock()

@@ -21,7 +21,7 @@ from plugins.plugin_utils.observer import ended_by_signal, post, run_command
 WRITE = "import json, os, sys; json.dump([sys.argv[1:], sys.stdin.read(), dict(os.environ)], open(sys.argv[1], 'w'))"
 
 
-def test_the_command_gets_its_words_and_the_text_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_receives_arguments_and_text_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VMWARE_PASSWORD", "secret")
     out, word = str(tmp_path / "out"), "$(touch /tmp/x); `id` *"
     assert run_command((sys.executable, "-c", WRITE, out, word), "{}\n", 60.0) == {"rc": 0}
@@ -40,15 +40,13 @@ def test_the_command_gets_its_words_and_the_text_as_they_are(tmp_path: Path, mon
         (("/nowhere/notify",), 60.0, None, "could not run the command: No such file or directory"),
     ],
 )
-def test_a_command_that_fails_gives_the_reason(
-    words: tuple[str, ...], seconds: float, rc: int | None, reason: str
-) -> None:
+def test_failed_command_reports_the_reason(words: tuple[str, ...], seconds: float, rc: int | None, reason: str) -> None:
     result = run_command(words, "{}", seconds)
     assert result["rc"] == rc and reason in result["msg"] and result["msg"].startswith(words[0])
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_asks_for_the_end_of_an_observation(number: signal.Signals) -> None:
+def test_signal_requests_the_end_of_an_observation(number: signal.Signals) -> None:
     requested: list[bool] = []
     former = signal.getsignal(number)
     with ended_by_signal(lambda: requested.append(True), is_observation=True):
@@ -97,7 +95,7 @@ def test_a_webhook_gets_the_text_as_json(status: int, reason: str) -> None:
         ("http://127.0.0.1:1/", "could not post to it: "),
     ],
 )
-def test_a_webhook_that_cannot_be_reached_is_one_sentence(url: str, reason: str) -> None:
+def test_reports_why_a_webhook_cannot_be_reached(url: str, reason: str) -> None:
     assert reason in post(url, "{}", 5.0)["msg"]
 
 
@@ -118,7 +116,7 @@ def test_the_token_of_a_webhook_is_never_shown(url: str) -> None:
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 500 s3cret\r\n\r\n", b"s3cret s3cret\r\n\r\n"])
-def test_the_words_of_a_webhook_are_not_shown(answer: bytes) -> None:
+def test_does_not_show_the_answer_of_a_webhook(answer: bytes) -> None:
     with answering(lambda connection: connection.sendall(answer)) as port:
         message = post(f"http://127.0.0.1:{port}/s3cret", "{}", 20.0)["msg"]
     assert "could not post to it: it" in message and "s3cret" not in message

@@ -16,7 +16,7 @@ from tests.fakes.calling import here
 from tests.fakes.training_folder import make, packed
 
 
-def test_only_content_names_and_permissions_without_that_of_others_to_write_count(tmp_path: Path) -> None:
+def test_archive_ignores_times_and_group_write_permission(tmp_path: Path) -> None:
     one, two = make(tmp_path / "one"), make(tmp_path / "two")
     os.utime(two / "train.py", (1, 1))
     (one / "train.py").chmod(0o644)
@@ -41,7 +41,7 @@ def test_a_file_keeps_its_permissions_on_the_node(tmp_path: Path, mode: int) -> 
     assert code_archive.differing(str(tmp_path / "one.tar"), str(there)) == ["train.py"]
 
 
-def test_a_folder_without_files_is_on_the_node_too(tmp_path: Path) -> None:
+def test_archive_keeps_empty_folders(tmp_path: Path) -> None:
     """torch.save makes no folder: a program that writes to an empty one would end at its first checkpoint."""
     folder, there = make(tmp_path / "one"), tmp_path / "there"
     before = packed(folder, tmp_path / "one.tar")
@@ -61,7 +61,7 @@ def test_a_folder_without_files_is_on_the_node_too(tmp_path: Path) -> None:
     assert code_archive.differing(str(tmp_path / "one.tar"), str(there)) == ["runs/checkpoints"]
 
 
-def test_checkpoints_that_a_run_begins_with_keep_their_order_on_the_node(tmp_path: Path) -> None:
+def test_initial_checkpoints_keep_their_order_on_the_node(tmp_path: Path) -> None:
     """Files are unpacked in the order of their names, and large ones take seconds: epoch9 would be the newest."""
     outputs, there = tmp_path / "outputs", tmp_path / "there"
     outputs.mkdir()
@@ -79,7 +79,7 @@ def test_checkpoints_that_a_run_begins_with_keep_their_order_on_the_node(tmp_pat
     assert newest_checkpoint("one", str(there), [], required=True)["path"] == "epoch10.pth"
 
 
-def test_a_link_that_leads_out_of_the_folder_over_another_link_is_noticed(tmp_path: Path) -> None:
+def test_detects_a_link_that_escapes_through_another_link(tmp_path: Path) -> None:
     folder = make(tmp_path / "one")
     (tmp_path / "secret").write_text("of the controller")
     (folder / "d").mkdir()
@@ -92,7 +92,7 @@ def test_a_link_that_leads_out_of_the_folder_over_another_link_is_noticed(tmp_pa
     assert {file.path for file in files if file.leads_out} == {"leak"}
 
 
-def test_a_fifo_or_another_encoding_in_the_place_of_the_ignore_file_is_refused(tmp_path: Path) -> None:
+def test_refuses_an_ignore_file_that_is_not_text(tmp_path: Path) -> None:
     fifo, latin, endless = (make(tmp_path / name) for name in ("fifo", "latin", "endless"))
     for folder in (fifo, endless):
         (folder / ".dmlignore").unlink()
@@ -109,7 +109,7 @@ def test_a_fifo_or_another_encoding_in_the_place_of_the_ignore_file_is_refused(t
             packed_folder.files_of(str(folder))
 
 
-def test_keys_and_tokens_are_found_by_name_and_content_unless_they_are_included(tmp_path: Path) -> None:
+def test_finds_secrets_by_name_and_content_unless_included(tmp_path: Path) -> None:
     folder = make(tmp_path / "one")
     (folder / "mylib" / "hub.py").write_text(f'login("hf_{"aB3" * 11}x")\n')
     (folder / "late").write_bytes(bytes(packed_folder.BLOCK - 8) + b"-----BEGIN OPENSSH PRIVATE KEY-----\n")
@@ -122,7 +122,7 @@ def test_keys_and_tokens_are_found_by_name_and_content_unless_they_are_included(
     assert found == {"mylib/hub.py": "a Hugging Face token", "late": "a private key", ".netrc": "its name"}
 
 
-def test_the_files_that_stay_are_not_listed(tmp_path: Path) -> None:
+def test_does_not_list_excluded_files(tmp_path: Path) -> None:
     files = packed_folder.files_of(str(make(tmp_path / "one")), ["*.sh"])
     assert [file.path for file in files] == [".dmlignore", "mylib/__init__.py", "same.py", "train.py"]
 
@@ -132,7 +132,7 @@ def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
         packed_folder.files_of(str(tmp_path / "nothing"))
 
 
-def test_the_archive_of_a_program_is_kept_without_a_node(tmp_path: Path) -> None:
+def test_keeps_the_code_archive_without_a_node(tmp_path: Path) -> None:
     folder, kept = make(tmp_path / "mine"), tmp_path / "results" / "one" / "code.tar"
     sha256 = packed_folder.digest(str(folder), packed_folder.files_of(str(folder)))
     options: dict[str, Any] = {"folder": str(folder), "exclude": [], "sha256": sha256, "earlier": "/nowhere"}
@@ -176,7 +176,7 @@ def test_requirements_are_a_plain_file_of_the_folder(tmp_path: Path, plant: Any,
         packed_folder.requirements_of(str(folder), path, [])
 
 
-def test_requirements_that_look_like_a_key_are_read_if_included(tmp_path: Path) -> None:
+def test_reads_included_requirements_that_look_like_a_key(tmp_path: Path) -> None:
     folder = make(tmp_path / "one")
     (folder / "key.txt").write_text("-----BEGIN OPENSSH PRIVATE KEY-----\n")
     assert packed_folder.requirements_of(str(folder), "key.txt", ["key.txt"]).startswith("-----BEGIN")
@@ -190,7 +190,7 @@ def test_archive_hides_files_with_accounts_from_others(tmp_path: Path) -> None:
     assert (modes["requirements.txt"], modes["train.py"]) == (0o600, 0o644)
 
 
-def test_data_is_reached_over_no_link(tmp_path: Path) -> None:
+def test_refuses_data_reached_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "train.csv").write_text("1,2\n")
     (tmp_path / "linked").symlink_to(tmp_path / "real")

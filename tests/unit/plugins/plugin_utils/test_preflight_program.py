@@ -29,14 +29,14 @@ def test_a_cluster_without_stops_is_not_refused() -> None:
     assert judged["lines"][-1].startswith("0 stop, ")
 
 
-def test_a_stop_is_refused_in_one_error_with_the_way_to_accept_it() -> None:
+def test_stop_error_shows_how_to_accept_it() -> None:
     judged = judge(**OTHER)
     assert [one["rule"] for one in judged["stops"]] == ["gpu"]
     assert judged["refused"].startswith("gpu: 1 finding stops the preparation of its hosts: esx1: it has NVIDIA A100")
     assert judged["refused"].endswith("Correct that, or accept it by its rule in preflight_accept.")
 
 
-def test_an_accepted_stop_stays_a_finding_and_is_not_refused() -> None:
+def test_accepted_stop_remains_a_finding_without_error() -> None:
     judged = judge(**OTHER, accepted=["gpu:esx1"])
     assert (judged["stops"], judged["refused"]) == ([], "")
     assert [one["severity"] for one in judged["findings"] if one["rule"] == "gpu"] == ["stop"]
@@ -45,7 +45,7 @@ def test_an_accepted_stop_stays_a_finding_and_is_not_refused() -> None:
 
 
 @pytest.mark.parametrize("gpu", [["T4", "A100"], {"esx1": "A100"}, {"esx1": ["T4", "A100"]}, {"esx2": "T4"}, [], ""])
-def test_the_expected_model_is_one_of_a_list_or_that_of_the_host(gpu: Any) -> None:
+def test_expected_model_is_listed_or_set_per_host(gpu: Any) -> None:
     assert judge(**{**OTHER, "gpu": gpu})["stops"] == []
 
 
@@ -53,12 +53,12 @@ def test_the_expected_model_is_one_of_a_list_or_that_of_the_host(gpu: Any) -> No
     ("gpu", "expected"),
     [(["T4", "L40S"], "T4 or L40S"), ({"esx1": "L40S", "esx2": "A100"}, "L40S"), ({"esx1": ["T4"]}, "T4")],
 )
-def test_a_gpu_of_no_expected_model_stops(gpu: Any, expected: str) -> None:
+def test_gpu_of_an_unexpected_model_stops(gpu: Any, expected: str) -> None:
     (stop,) = judge(**{**OTHER, "gpu": gpu})["stops"]
     assert f"but {expected} is expected" in stop["text"]
 
 
-def test_a_model_for_a_host_that_the_cluster_does_not_have_is_a_note() -> None:
+def test_notes_a_model_for_an_unknown_host() -> None:
     found = judge(gpu={"esx1": "T4", "esx77": "A100"})["findings"]
     (note,) = [one for one in found if one["rule"] == "gpu"]
     assert note["severity"] == "note" and "esx77" in note["text"]
@@ -70,7 +70,7 @@ def test_a_model_that_is_not_text_is_refused(gpu: Any) -> None:
     assert refused["failed"] and "gpu: could not read it as models of GPUs" in refused["msg"]
 
 
-def test_hosts_with_machines_that_leave_service_are_checked_for_their_evacuation() -> None:
+def test_checks_evacuation_only_of_occupied_hosts_that_leave() -> None:
     """A host that stays in service, and one without machines, need not be emptied."""
     plan = [{"host": name, "needs": needs, "changed": True} for name, needs in (("e1", ["reboot"]), ("e2", []))]
     given = read()
@@ -95,9 +95,7 @@ def test_hosts_with_machines_that_leave_service_are_checked_for_their_evacuation
         ({"host_profiles": {"esx1": {"vibs": [{"name": "tool"}]}}}, True),
     ],
 )
-def test_groups_that_take_calls_for_each_host_are_read_only_if_a_finding_needs_them(
-    profiles: dict[str, Any], packages_are_read: bool
-) -> None:
+def test_reads_costly_groups_only_if_findings_need_them(profiles: dict[str, Any], packages_are_read: bool) -> None:
     given = read()
     calls = Answers(
         esxi_info={**given["hosts"], "acceptance": {}},

@@ -63,7 +63,7 @@ def call(folder: Path, text: str, /, **options: Any) -> tuple[dict[str, Any], st
     return run("rollback", answers, **{"evidence": str(file), "cluster": "gpu", **options}), str(file)
 
 
-def test_the_profiles_of_all_hosts_or_of_some(tmp_path: Path) -> None:
+def test_returns_profiles_of_all_or_selected_hosts(tmp_path: Path) -> None:
     result, _file = call(tmp_path, sealed())
     restored = {"pvrdma": {"state": "absent", "close_firewall": True}}
     assert result["profiles"] == {"esx01.lab": restored, "esx02.lab": restored}
@@ -88,20 +88,20 @@ def test_the_profiles_of_all_hosts_or_of_some(tmp_path: Path) -> None:
          f"esx02.lab: another machine has this name now, with the UUID a-2, not b-2; {GONE}; {SAME}"),
     ],
 )  # fmt: skip
-def test_evidence_that_cannot_be_restored_is_one_sentence_with_its_file(
+def test_names_the_evidence_file_that_cannot_be_restored(
     tmp_path: Path, changed: dict[str, Any], expected: str
 ) -> None:
     result, file = call(tmp_path, sealed(**changed))
     assert result["failed"] and result["msg"] == f"{file}: could not restore cluster gpu from it: {expected}"
 
 
-def test_a_host_whose_machine_is_another_may_be_left_out(tmp_path: Path, here: dict[str, Any]) -> None:
+def test_rollback_may_omit_a_replaced_host(tmp_path: Path, here: dict[str, Any]) -> None:
     here["uuids"]["esx01.lab"] = "new"
     result, _file = call(tmp_path, sealed(), hosts=["esx02.lab"])
     assert list(result["profiles"]) == ["esx02.lab"]
 
 
-def test_identifies_a_host_without_a_uuid_by_its_name(tmp_path: Path) -> None:
+def test_identifies_a_host_without_uuid_by_its_name(tmp_path: Path) -> None:
     result, _file = call(tmp_path, sealed(hosts=[{**HOST, "uuid": None}]))
     assert list(result["profiles"]) == ["esx01.lab"]
 
@@ -155,7 +155,7 @@ def test_refuses_any_change_or_omission(tmp_path: Path, path: tuple[Any, ...], n
         st.none() | st.booleans() | st.integers() | st.text(), lambda of: st.lists(of) | st.dictionaries(st.text(), of)
     )
 )
-def test_any_file_content_fails_with_one_sentence(tmp_path: Path, holds: Any) -> None:
+def test_refuses_arbitrary_evidence_and_names_the_file(tmp_path: Path, holds: Any) -> None:
     held = {**holds, "format": 2} if isinstance(holds, dict) else holds
     result, file = call(tmp_path, json.dumps(held))
     assert result["failed"] and result["msg"].startswith(f"{file}: could not "), result

@@ -53,7 +53,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Callable[[FakeModules], ActionWorld
     ],
     ids=["back", "launcher back", "launcher away for too long", "broken", "away for too long"],
 )
-def test_a_call_without_a_session_is_repeated_for_a_run_that_holds_a_lock(
+def test_run_with_lock_repeats_a_call_without_session(
     make: Callable[[FakeModules], ActionWorld], modules: FakeModules, calls: int, result: dict[str, Any]
 ) -> None:
     one = make(modules)
@@ -68,7 +68,7 @@ def test_a_run_without_a_lock_fails_at_once(make: Callable[[FakeModules], Action
     assert modules.calls == 1
 
 
-def test_no_effect_starts_after_the_death_of_the_controller(
+def test_no_effect_starts_after_the_controller_dies(
     make: Callable[[FakeModules], ActionWorld], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = make(FakeModules(GOOD))
@@ -80,7 +80,7 @@ def test_no_effect_starts_after_the_death_of_the_controller(
         one.here("esxi_power", {})
 
 
-def test_a_module_that_fails_after_the_death_of_the_controller_is_not_a_failure_of_the_program(
+def test_module_failure_after_controller_death_raises_controller_gone(
     make: Callable[[FakeModules], ActionWorld], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A module ends with an error when it notices that its run is gone; the lock then stays for the next run."""
@@ -98,7 +98,7 @@ def test_a_module_that_fails_after_the_death_of_the_controller_is_not_a_failure_
     assert modules.calls == 1
 
 
-def test_a_function_gets_results_with_warnings_of_ansible_as_plain_data() -> None:
+def test_function_receives_ansible_warnings_as_plain_data() -> None:
     class Warned:
         def __str__(self) -> str:
             return "a warning"
