@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from plugins.module_utils.vmotion.checks import move_lines
+from plugins.module_utils.trials.evidence import move_lines
 
 
 class Harm(NamedTuple):

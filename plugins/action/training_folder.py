@@ -14,7 +14,7 @@ from ansible import constants
 from ansible.plugins.action import ActionBase
 
 from ..module_utils.errors import Refused
-from ..module_utils.training import folder, launcher_words
+from ..module_utils.training.launch import folder, launcher_words
 from ..plugin_utils import packed_folder
 
 ARGUMENTS = {

@@ -11,7 +11,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
 from ..module_utils.errors import CollectionError
-from ..module_utils.vmotion.evidence.verdict_input import check_limits
+from ..module_utils.trials.evidence.verdict_input import check_limits
 from ..plugin_utils import facts
 from ..plugin_utils.declared_options import of_vmotion_test, specification
 from ..plugin_utils.modules import CONNECTION, Modules

@@ -70,11 +70,7 @@ from ansible.errors import AnsibleError
 from ansible.plugins.loader import filter_loader
 from ansible.plugins.lookup import LookupBase
 from ansible.utils.vars import load_extra_vars
-from ansible_collections.dml.vsphere.plugins.module_utils.core import (
-    child_environment,
-    run_request,
-    variable_types,
-)
+from ansible_collections.dml.vsphere.plugins.module_utils.core import child_environment, run_request, variable_types
 from ansible_collections.dml.vsphere.plugins.module_utils.core.run_request import RunRequest
 from ansible_collections.dml.vsphere.plugins.module_utils.errors import CollectionError
 from ansible_collections.dml.vsphere.plugins.plugin_utils import facts

@@ -183,12 +183,11 @@ from ..module_utils.continuity import verdict
 from ..module_utils.continuity.track import Track
 from ..module_utils.errors import Refused
 from ..module_utils.pages import verdict_files
-from ..module_utils.vmotion.checks import move_lines
-from ..module_utils.vmotion.evidence import verdict_input
-from ..module_utils.vmotion.folder import facts_file, trial_folder
-from ..module_utils.vmotion.folder.verdicts import NewVerdict, write_text
-from ..module_utils.vmotion.watch.growing_file import GrowingFile
-from ..module_utils.vmotion.watch.records_file import before
+from ..module_utils.trials.evidence import move_lines, verdict_input
+from ..module_utils.trials.folder import facts_file, trial_folder
+from ..module_utils.trials.folder.verdicts import NewVerdict, write_text
+from ..module_utils.watch.growing_file import GrowingFile
+from ..module_utils.watch.records_file import before
 
 FACTS = ("launcher", "transport", "vsphere")
 ARGUMENTS = {

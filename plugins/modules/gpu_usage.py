@@ -182,7 +182,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.pages import usage_page
-from ..module_utils.training.reports.report_files import PRIVATE, ReportFiles
+from ..module_utils.training.results.report_files import PRIVATE, ReportFiles
 from ..module_utils.usage import gpu_usage, usage_report, usage_text
 from ..module_utils.vsphere import session
 from ..module_utils.vsphere.escaped_names import file_name

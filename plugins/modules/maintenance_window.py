@@ -69,7 +69,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils import runner
 from ..module_utils.maintenance import cluster_problems
 from ..module_utils.maintenance.lock import cluster_lock, lock_requests
-from ..module_utils.vmotion.folder import trial_folder, window_status
+from ..module_utils.trials.folder import trial_folder, window_status
 from ..module_utils.vsphere import session
 from ..module_utils.vsphere.inventory import find_hosts
 from ..module_utils.vsphere.properties import id_of

@@ -187,7 +187,7 @@ from ..module_utils.site.acceptance import acceptance, collect
 from ..module_utils.site.acceptance.host_readers import HOST_READERS
 from ..module_utils.site.acceptance.readers import READERS
 from ..module_utils.site.discovery import inventory_plan, site_reader
-from ..module_utils.training.reports.report_files import PRIVATE, ReportFiles
+from ..module_utils.training.results.report_files import PRIVATE, ReportFiles
 from ..module_utils.vsphere import inventory, session
 
 ARGUMENTS = {

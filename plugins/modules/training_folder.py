@@ -179,10 +179,10 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.urls import open_url
 
 from ..module_utils import runner
-from ..module_utils.training.folder import ARGUMENTS_OF_FOLDER
 from ..module_utils.training.guest.code_folder import CodeFolder, MadeFolders
 from ..module_utils.training.guest.environment import Environment
 from ..module_utils.training.guest.shared_data import SharedData
+from ..module_utils.training.launch.folder import ARGUMENTS_OF_FOLDER
 
 ENVIRONMENT = {
     "python": {"type": "path", "required": True},

@@ -176,12 +176,14 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils import runner
 from ..module_utils.core import regular_file
 from ..module_utils.errors import Failed, Refused
-from ..module_utils.training import manifest, printed_figures
-from ..module_utils.training.guest import daemon_ports, others_job, supervisor
+from ..module_utils.guests import supervisor
+from ..module_utils.training.guest import daemon_ports, others_job
 from ..module_utils.training.guest.job import job_state
 from ..module_utils.training.guest.job_output import shown_output
 from ..module_utils.training.guest.node_jobs import node_jobs
-from ..module_utils.training.mpirun import LaunchError
+from ..module_utils.training.launch.mpirun import LaunchError
+from ..module_utils.training.output import printed_figures
+from ..module_utils.training.results import manifest
 
 ARGUMENTS = {
     "gather": {"type": "list", "elements": "str", "choices": ["job", "jobs", "printed"], "default": ["jobs"]},

@@ -161,13 +161,12 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import progress, runner
-from ..module_utils.core import findings
+from ..module_utils.core import findings, observer_clock
 from ..module_utils.maintenance.lock import holder, keeper, own_lock
-from ..module_utils.training.live_pace import LivePace
-from ..module_utils.vmotion.folder import observer_clock
-from ..module_utils.vmotion.move import move, move_facts
-from ..module_utils.vmotion.watch.growing_file import GrowingFile
+from ..module_utils.moves.move import move, move_facts
 from ..module_utils.vsphere import session
+from ..module_utils.watch.growing_file import GrowingFile
+from ..module_utils.watch.live_pace import LivePace
 from ..module_utils.workers.worker_cluster import WorkerCluster
 
 LAST = 1 << 16  # bytes of records, which show the progress of the job

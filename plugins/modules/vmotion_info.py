@@ -79,7 +79,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.vmotion.move import move_watch
+from ..module_utils.moves.move import move_watch
 from ..module_utils.vsphere import session
 
 ARGUMENTS = {

@@ -140,9 +140,9 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.maintenance import maintenance_mode
-from ..module_utils.vmotion.move import clock_offset, moving_fleet, rolling_moves
-from ..module_utils.vmotion.plan.plan import Move
-from ..module_utils.vmotion.plan.waves import plan_waves
+from ..module_utils.moves.move import clock_offset, moving_fleet, rolling_moves
+from ..module_utils.moves.plan.plan import Move
+from ..module_utils.moves.plan.waves import plan_waves
 from ..module_utils.vsphere import session
 from ..module_utils.workers import existing_workers
 from ..module_utils.workers.worker_cluster import WorkerCluster

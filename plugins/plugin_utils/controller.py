@@ -20,23 +20,23 @@ from ..module_utils import runner
 from ..module_utils.core.child_environment import without_account
 from ..module_utils.pages.followed_job import follow_records
 from ..module_utils.pages.restart_section import judge_restart
-from ..module_utils.training.reports.known_runs import list_runs
-from ..module_utils.training.reports.last_metrics import last_metrics
-from ..module_utils.training.reports.outputs import copy_growing_outputs, copy_outputs
-from ..module_utils.training.reports.report_files import write_output, write_private
-from ..module_utils.training.reports.saved_checkpoints import newest_checkpoint
-from ..module_utils.training.reports.saved_manifests import write_manifest
-from ..module_utils.training.reports.saved_results import network_findings, remaining_runs, write_pairs
-from ..module_utils.vmotion.watch.awaited_steps import wait_for_steps
-from ..module_utils.vmotion.watch.node_programs import (
+from ..module_utils.training.results.known_runs import list_runs
+from ..module_utils.training.results.last_metrics import last_metrics
+from ..module_utils.training.results.other_runs import read_runs
+from ..module_utils.training.results.outputs import copy_growing_outputs, copy_outputs
+from ..module_utils.training.results.report_files import write_output, write_private
+from ..module_utils.training.results.saved_checkpoints import newest_checkpoint
+from ..module_utils.training.results.saved_manifests import write_manifest
+from ..module_utils.training.results.saved_results import network_findings, remaining_runs, write_pairs
+from ..module_utils.watch.awaited_steps import wait_for_steps
+from ..module_utils.watch.node_programs import (
     read_connections,
     read_gpus,
     read_guests,
     read_hang,
-    read_runs,
     read_stacks,
 )
-from ..module_utils.vmotion.watch.watch_process import new_watch_folder, output_of, reported_end, why_watch_ended
+from ..module_utils.watch.watch_process import new_watch_folder, output_of, reported_end, why_watch_ended
 from .modules import as_text
 from .packed_folder import code_checksum, data_checksum, keep_code
 
@@ -77,7 +77,7 @@ WITH_PROGRESS: dict[str, Callable[..., Result]] = {
     function.__name__: function for function in (follow_records, wait_for_steps)
 }
 PACKAGE = Path(__file__).resolve().parents[1]
-WATCH = "import sys; sys.path.insert(0, sys.argv[1]); from module_utils.vmotion.watch.watch_process import main; main()"
+WATCH = "import sys; sys.path.insert(0, sys.argv[1]); from module_utils.watch.watch_process import main; main()"
 
 
 def has(name: str) -> bool:

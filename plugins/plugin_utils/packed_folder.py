@@ -18,8 +18,9 @@ from typing import IO, Any
 
 from ..module_utils.core import regular_file
 from ..module_utils.errors import Failed, Refused
-from ..module_utils.training import data
-from ..module_utils.training.folder import (
+from ..module_utils.training.guest import code_archive, git_commit
+from ..module_utils.training.launch import data
+from ..module_utils.training.launch.folder import (
     EMPTY,
     FILE,
     IGNORE_FILE,
@@ -31,8 +32,7 @@ from ..module_utils.training.folder import (
     is_ignored,
     patterns_of,
 )
-from ..module_utils.training.guest import code_archive, git_commit
-from ..module_utils.training.secrets import is_private_name, secret_in
+from ..module_utils.training.launch.secrets import is_private_name, secret_in
 
 MOST_IGNORE_BYTES, MOST_REQUIREMENTS_BYTES, BLOCK = 1 << 20, 1 << 20, 1 << 20
 # A file with an account in a URL, such as requirements with an index of packages, is small and for its owner only.

@@ -23,8 +23,8 @@ from ..module_utils.hosts.rollback import evidence, image, teardown, ways
 from ..module_utils.maintenance import rolling_change
 from ..module_utils.pages.written_report import write_report
 from ..module_utils.site.conformance import conformance
-from ..module_utils.vmotion.folder import trial_folder
-from ..module_utils.vmotion.trial import holding
+from ..module_utils.trials.folder import trial_folder
+from ..module_utils.trials.steps import holding
 from ..module_utils.vsphere.escaped_names import file_name
 
 Options = Mapping[str, Any]

@@ -13,14 +13,15 @@ from typing import Any
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.plugins.action import ActionBase
 
+from ..module_utils.core import observer_clock
 from ..module_utils.durable.calls import NodeCalls, required
 from ..module_utils.durable.program import MemoryJournal, Program
 from ..module_utils.durable.program_journal import NAME, ends
 from ..module_utils.errors import CollectionError, WholeError
 from ..module_utils.jobs import around
 from ..module_utils.jobs.running_job import job_from, required_to_run
-from ..module_utils.training import busy, interruption
-from ..module_utils.vmotion.folder import observer_clock, trial_folder
+from ..module_utils.training.running import busy, interruption
+from ..module_utils.trials.folder import trial_folder
 from .modules import Modules
 from .node_modules import NodeModules
 from .world import NodeWorld

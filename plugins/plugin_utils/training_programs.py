@@ -13,8 +13,8 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils.durable.program import MemoryJournal, Program
 from ..module_utils.errors import CollectionError
-from ..module_utils.training import busy
 from ..module_utils.training.programs import fabric_check, stop, sweep, train, vary
+from ..module_utils.training.running import busy
 from ..module_utils.training.runs import job_search, node_setup
 from ..module_utils.training.runs.training_run import KUBERNETES
 from .interruption import shown_if_interrupted

@@ -19,15 +19,15 @@ from ansible.utils.vars import load_extra_vars
 from ..module_utils.errors import NotFound, Refused
 from ..module_utils.kubernetes.own_mpijob import OwnMpiJob
 from ..module_utils.maintenance.lock.holder import current_user
-from ..module_utils.training import data
+from ..module_utils.training.launch import data
 from ..module_utils.training.programs.follow import TrainingSite
-from ..module_utils.training.reports import saved_manifests
+from ..module_utils.training.results import saved_manifests
 from ..module_utils.training.runs import gpu_gate, job_search, run_source, training_run
 from ..module_utils.training.runs.launching import OwnMpirun
 from ..module_utils.training.runs.rank_words import split_command
 from ..module_utils.training.runs.training_run import KUBERNETES, TrainingRun
+from ..module_utils.training.runs.variations import Variation, variations
 from ..module_utils.training.transport import node_transport
-from ..module_utils.training.variations import Variation, variations
 from . import packed_folder, running_jobs
 from .modules import ROOT, Modules
 from .node_modules import NodeModules, require_user

@@ -14,23 +14,24 @@ from uuid import uuid4
 
 from ansible.release import __version__ as ansible_version
 
+from ..module_utils.core import observer_clock
 from ..module_utils.durable.program import END, START, ControllerGone, Program
 from ..module_utils.durable.program_journal import NAME, FileJournal
 from ..module_utils.errors import CollectionError, Failed
 from ..module_utils.jobs.running_job import job_from
-from ..module_utils.vmotion.evidence import prediction
-from ..module_utils.vmotion.evidence.facts import Facts
-from ..module_utils.vmotion.evidence.other_verdicts import results
-from ..module_utils.vmotion.evidence.outcome import passed
-from ..module_utils.vmotion.folder import continued_settings, facts_file, observer_clock, trial_folder
-from ..module_utils.vmotion.programs.maintenance_window import window
-from ..module_utils.vmotion.programs.observe import observe
-from ..module_utils.vmotion.programs.test import test
-from ..module_utils.vmotion.trial import other_jobs, permission, window_end
-from ..module_utils.vmotion.trial.plans import not_applicable, plan_lines, plan_options
-from ..module_utils.vmotion.trial.trial import Trial
-from ..module_utils.vmotion.trial.window_notices import notify_of_pause
-from ..module_utils.vmotion.watch.watcher import is_watched
+from ..module_utils.trials.evidence import prediction
+from ..module_utils.trials.evidence.facts import Facts
+from ..module_utils.trials.evidence.other_verdicts import results
+from ..module_utils.trials.evidence.outcome import passed
+from ..module_utils.trials.folder import continued_settings, facts_file, trial_folder
+from ..module_utils.trials.programs.maintenance_window import window
+from ..module_utils.trials.programs.observe import observe
+from ..module_utils.trials.programs.test import test
+from ..module_utils.trials.steps import other_jobs, permission, window_end
+from ..module_utils.trials.steps.plans import not_applicable, plan_lines, plan_options
+from ..module_utils.trials.steps.trial import Trial
+from ..module_utils.trials.steps.window_notices import notify_of_pause
+from ..module_utils.watch.watcher import is_watched
 from . import running_jobs
 from .controller import start_watch
 from .interruption import shown_if_interrupted

@@ -14,9 +14,9 @@ from typing import Any
 from ansible.utils.display import Display
 from ansible.utils.unsafe_proxy import wrap_var
 
+from ..module_utils.core import observer_clock
 from ..module_utils.core.names import printable
 from ..module_utils.durable.program import ControllerGone
-from ..module_utils.vmotion.folder import observer_clock
 from . import controller
 from .follow import line_of
 from .modules import Modules

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyVmomi import vim
 
-from plugins.module_utils.vmotion.move.move import move_facts
+from plugins.module_utils.moves.move.move import move_facts
 from plugins.module_utils.vsphere import properties, tasks
 from plugins.module_utils.workers.machine import Machine
 from tests.fakes.worker_cluster import STORE, FakeWorkerCluster

@@ -9,8 +9,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from plugins.module_utils.training import manifest
 from plugins.module_utils.training.programs.follow import TrainingSite
+from plugins.module_utils.training.results import manifest
 from plugins.module_utils.training.runs import run_source
 from plugins.module_utils.training.runs.launching import OwnMpirun
 from plugins.module_utils.training.runs.run_watch import LATE_SECONDS

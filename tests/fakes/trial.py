@@ -11,11 +11,11 @@ from typing import Any
 from plugins.action.vmotion_test import OPTIONS
 from plugins.module_utils.durable.program import Program
 from plugins.module_utils.jobs.running_job import job_from
-from plugins.module_utils.vmotion.evidence.facts import Facts
-from plugins.module_utils.vmotion.programs.maintenance_window import window
-from plugins.module_utils.vmotion.programs.observe import observe
-from plugins.module_utils.vmotion.programs.test import test as test_program
-from plugins.module_utils.vmotion.trial.trial import Trial
+from plugins.module_utils.trials.evidence.facts import Facts
+from plugins.module_utils.trials.programs.maintenance_window import window
+from plugins.module_utils.trials.programs.observe import observe
+from plugins.module_utils.trials.programs.test import test as test_program
+from plugins.module_utils.trials.steps.trial import Trial
 from tests.fakes.deaths import Killed, MortalJournal, MortalWorld
 from tests.fakes.options_check import check_options
 

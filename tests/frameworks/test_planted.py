@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from plugins.module_utils.training import rank_stacks
-from plugins.module_utils.training.job_end import cause_of
-from plugins.module_utils.training.not_finite import NotFinite
-from plugins.module_utils.training.received_record import received_record
-from plugins.module_utils.vmotion.watch import stack_program
+from plugins.module_utils.training.ending.job_end import cause_of
+from plugins.module_utils.watch import rank_stacks, stack_program
+from plugins.module_utils.watch.not_finite import NotFinite
+from plugins.module_utils.watch.received_record import received_record
 from tests.frameworks.test_frameworks import FILES, FRAMEWORKS, records
 
 BEGIN = """

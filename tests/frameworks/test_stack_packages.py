@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from plugins.module_utils.vmotion.watch import gpu_program
+from plugins.module_utils.watch import gpu_program
 
 ROOT = Path(__file__).parents[2]
 STACK = yaml.safe_load((ROOT / "stacks" / "vgpu-ubuntu24-nccl232.yml").read_text())

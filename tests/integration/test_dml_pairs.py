@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.training import pair_result, pair_rounds
+from plugins.module_utils.training.pairs import pair_result, pair_rounds
 from tests.integration.training import FILES, need_mpirun, one_card
 
 # The signatures are those of nccl.h and cuda_runtime_api.h. A byte takes a nanosecond: 8 Gbit/s.

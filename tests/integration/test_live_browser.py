@@ -8,8 +8,8 @@ import pytest
 
 from plugins.module_utils.pages.live_page import page
 from plugins.module_utils.pages.live_sections import RESULTS
-from plugins.module_utils.training.gpu_use import GpuUse, NodeGpus
-from plugins.module_utils.training.live_state import JobMove
+from plugins.module_utils.training.output.gpu_use import GpuUse, NodeGpus
+from plugins.module_utils.training.output.live_state import JobMove
 from tests.integration.browser import Browser
 from tests.integration.test_report_browser import COLOURS, LEAST_CONTRAST, contrast
 from tests.unit.plugins.module_utils.pages.test_live_page import state_of

@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 
 from lab.simulator import USERNAME
-from plugins.module_utils.vmotion.watch.watcher import is_watched
+from plugins.module_utils.watch.watcher import is_watched
 from tests.govc import output
 from tests.integration.killing import kill_all, tree, wait_for, wait_for_end
 from tests.integration.releases import NEWEST

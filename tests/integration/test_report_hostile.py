@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.pages import training_page, usage_page, vmotion_page
-from plugins.module_utils.training.reports.report_files import PRIVATE, ReportFiles
+from plugins.module_utils.training.results.report_files import PRIVATE, ReportFiles
 from plugins.module_utils.usage.usage_report import report as usage_report
 from tests.integration.browser import Browser
 from tests.unit.plugins.module_utils.pages.test_escaping import report, timeline_of

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from plugins.module_utils.continuity import verdict
-from plugins.module_utils.training import timeline
+from plugins.module_utils.training.results import timeline
 from tests.integration.ansible import Ansible
 from tests.page import Page
 from tests.unit.plugins.module_utils.continuity.runs import facts, move, records

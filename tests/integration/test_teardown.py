@@ -9,7 +9,7 @@ from pyVmomi import vim
 
 from lab import world
 from lab.simulator import Simulator
-from plugins.module_utils.vmotion.trial.holding import RULE
+from plugins.module_utils.trials.steps.holding import RULE
 from plugins.module_utils.vsphere import custom_fields
 from plugins.module_utils.workers import worker_mark
 from tests.integration.ansible import Ansible

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.training.log import parse
+from plugins.module_utils.training.output.log import parse
 from tests.integration import training
 from tests.integration.ansible import Ansible
 from tests.integration.killing import wait_for

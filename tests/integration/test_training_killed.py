@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.training.guest import supervisor
+from plugins.module_utils.guests import supervisor
 from tests.integration.killing import kill_all, wait_for
 from tests.integration.training import Playbook
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plugins.module_utils.training.log import parse
+from plugins.module_utils.training.output.log import parse
 from tests.integration.training import Playbook
 
 LOG = Path(__file__).parents[1] / "fixtures" / "tf_cnn_benchmarks-trivial-4ranks.log"

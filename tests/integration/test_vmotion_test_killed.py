@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.durable.program_journal import read
-from plugins.module_utils.vmotion.watch.watcher import is_watched
+from plugins.module_utils.watch.watcher import is_watched
 from tests.integration.ansible import Outcome
 from tests.integration.killing import has_started, kill_all, kill_main, tree, wait_for, wait_for_end
 from tests.integration.test_vmotion_test import LONG, WORKERS, Trial, trial

@@ -12,11 +12,12 @@ from typing import Any
 
 from lab.simulator import ROOT
 from plugins.module_utils.continuity import verdict
-from plugins.module_utils.training.live_pace import StepsSince
+from plugins.module_utils.moves.checks import move_events
 from plugins.module_utils.training.transport import connections as transport_seen
-from plugins.module_utils.vmotion.checks import move_events, move_lines
-from plugins.module_utils.vmotion.watch import link, node_programs, transport_program, watcher
-from plugins.module_utils.vmotion.watch.growing_file import GrowingFile
+from plugins.module_utils.trials.evidence import move_lines
+from plugins.module_utils.watch import link, node_programs, transport_program, watcher
+from plugins.module_utils.watch.growing_file import GrowingFile
+from plugins.module_utils.watch.live_pace import StepsSince
 from tests import harms
 from tests.lab.places import USER, Place, until
 

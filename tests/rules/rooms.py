@@ -37,19 +37,23 @@ PURE = (
         "site/discovery/*",
         "site/recording/free_text",
         "site/recording/pseudonyms",
-        "training/*",
         "training/programs/*",
         "training/runs/*",
         "training/transport/*",
     ),
-    *("training/guest/job_secrets", "vmotion/checks/*", "vmotion/evidence/*", "vmotion/plan/*"),
-    *("jobs/*", "vmotion/programs/observe", "vmotion/programs/test", "vmotion/trial/*"),
+    *(f"training/{room}/*" for room in ("ending", "launch", "output", "pairs", "running")),
+    *(f"training/results/{one}" for one in ("attempts", "checkpoint", "manifest", "restart_curve", "result")),
+    *(f"training/results/{one}" for one in ("run_list", "scaling", "sweep_runs", "timeline")),
+    *("training/guest/job_secrets", "moves/checks/*", "moves/plan/*", "trials/checks/*"),
+    *(f"watch/{one}" for one in ("curve", "hangs", "live_pace", "mpi_output", "not_finite", "rank_stacks")),
+    *("trials/evidence/*", "watch/received_record", "watch/recorders", "watch/shown_lines"),
+    *("jobs/*", "trials/programs/observe", "trials/programs/test", "trials/steps/*"),
     *("vsphere/escaped_names", "vsphere/forms", "workers/worker_spec", "workers/capacity/host_capacity"),
     *("workers/capacity/pci_ids", "workers/capacity/running_vm", "workers/placement/*", "workers/rules/rule_options"),
 )
 # Files of these folders that read, write, or work on objects of the API.
 IMPURE = (
-    *("core/regular_file", "core/whole_file"),
+    *("core/observer_clock", "core/regular_file", "core/whole_file", "guests/supervisor"),
     *("guests/file_ownership", "guests/signing_key", "hosts/rollback/ways"),
     *(
         "pages/followed_job",

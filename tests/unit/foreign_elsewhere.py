@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 _UNIT = "tests/unit/plugins/module_utils"
-_RECORDS, _HERE = f"{_UNIT}/vmotion/watch/test_odd_records.py", "tests/unit/test_foreign_text.py"
+_RECORDS, _HERE = f"{_UNIT}/watch/test_odd_records.py", "tests/unit/test_foreign_text.py"
 _ROLLBACK = "tests/unit/plugins/plugin_utils/test_rollback_program.py"
 _ANONYMOUS = f"{_UNIT}/site/recording/test_anonymization.py"
-_OPTIONS = ("core/variable_types", "hosts/vib", "kubernetes/job_spec", "training/folder")
+_OPTIONS = ("core/variable_types", "hosts/vib", "kubernetes/job_spec", "training/launch/folder")
 _DISCOVERY = ("discovery/inventory_plan", "discovery/inventory_text")
 _CHECKPOINTS = (("", ""), ("reports/", "_faults"))
-_LOCAL = ("maintenance/lock/holder", "training/guest/environment", "vmotion/folder/observer_clock")
+_LOCAL = ("maintenance/lock/holder", "training/guest/environment", "core/observer_clock")
 _KUBERNETES = f"{_UNIT}/kubernetes/test_odd_objects.py"
 _ANSWERS = f"{_UNIT}/vsphere/test_odd_answers.py"
 USER, OURS = "the user wrote it", "this collection wrote it, or the kernel of the local machine"
 ELSEWHERE: dict[str, str] = {
     **{f"plugin_utils/{one}.py": OURS for one in ("check_plans", "controller", "modules", "node_modules", "trial")},
-    **{f"vmotion/folder/{one}.py": OURS for one in ("facts_file", "trial_folder")},
-    **dict.fromkeys(("vmotion/trial/window_end.py", "kubernetes/mpijob.py"), USER),
+    **{f"trials/folder/{one}.py": OURS for one in ("facts_file", "trial_folder")},
+    **dict.fromkeys(("trials/steps/window_end.py", "kubernetes/mpijob.py"), USER),
     **dict.fromkeys(("lookup/run_request.py", "plugin_utils/packed_folder.py"), USER),
-    **{f"{one}.py": OURS for one in ("site/recording/recorder", "vmotion/move/move_watch", "hosts/privileges/needs")},
+    **{f"{one}.py": OURS for one in ("site/recording/recorder", "moves/move/move_watch", "hosts/privileges/needs")},
     **{f"{one}.py": OURS for one in _LOCAL},
     "site/acceptance/assumption_checks.py": f"{_UNIT}/site/acceptance/test_acceptance.py",
     "site/conformance/conformance.py": f"{_UNIT}/site/conformance/test_conformance.py",
@@ -43,31 +43,34 @@ ELSEWHERE: dict[str, str] = {
     **{f"guests/{one}.py": _HERE for one in ("mpi_checks", "kubernetes_member", "software_packages")},
     **{f"{one}.py": _HERE for one in ("core/json_values", "guests/node_settings", "guests/training_image")},
     "core/schema.py": f"{_UNIT}/core/test_schema.py",
-    **{f"{one}.py": USER for one in ("training/launcher_words", "guests/stack/part_versions", "workers/worker_spec")},
-    "training/reports/outputs.py": f"{_UNIT}/training/reports/test_outputs.py",
+    **{
+        f"{one}.py": USER
+        for one in ("training/launch/launcher_words", "guests/stack/part_versions", "workers/worker_spec")
+    },
+    "training/results/outputs.py": f"{_UNIT}/training/results/test_outputs.py",
     **{f"training/{a}.py": f"{_UNIT}/training/test_{b}.py" for a, b in (("formats", "log_any"), ("pair_result",) * 2)},
-    **{f"training/{a}checkpoint{b}.py": f"{_UNIT}/training/reports/test_newest_checkpoint.py" for a, b in _CHECKPOINTS},
-    "training/reports/saved_checkpoints.py": f"{_UNIT}/training/reports/test_newest_checkpoint.py",
-    "training/reports/saved_attempts.py": f"{_UNIT}/continuity/test_restarts.py",
-    "training/printed_figures.py": f"{_UNIT}/training/transport/test_job_settings.py",
+    **{f"training/{a}checkpoint{b}.py": f"{_UNIT}/training/results/test_newest_checkpoint.py" for a, b in _CHECKPOINTS},
+    "training/results/saved_checkpoints.py": f"{_UNIT}/training/results/test_newest_checkpoint.py",
+    "training/results/saved_attempts.py": f"{_UNIT}/continuity/test_restarts.py",
+    "training/output/printed_figures.py": f"{_UNIT}/training/transport/test_job_settings.py",
     "training/transport/proof.py": f"{_UNIT}/training/transport/test_rdma_counters.py",
     **{f"site/recording/{one}.py": _ANONYMOUS for one in ("anonymization", "pseudonyms")},
     **dict.fromkeys(("hosts/vib.py", "vsphere/rest.py", "vsphere/wire.py"), _HERE),
     "vsphere/route.py": _ANSWERS,
-    **{f"vmotion/watch/{one}.py": _RECORDS for one in ("growing_file", "guest_program", "link", "node_programs")},
-    **{f"vmotion/watch/{one}.py": _RECORDS for one in ("records_program", "transport_program", "watcher")},
-    **{f"vmotion/watch/{one}.py": OURS for one in ("beside_records", "watch_process")},
-    "vmotion/watch/gpu_program.py": f"{_UNIT}/vmotion/watch/test_read_gpus.py",
-    **dict.fromkeys(("training/variations.py", "training/guest/remedies.py"), USER),
-    "training/data.py": USER,
-    "vmotion/watch/runs_program.py": f"{_UNIT}/vmotion/watch/test_read_runs.py",
-    "training/guest/job_secrets.py": f"{_UNIT}/vmotion/watch/test_node_view.py",
+    **{f"watch/{one}.py": _RECORDS for one in ("growing_file", "guest_program", "link", "node_programs")},
+    **{f"watch/{one}.py": _RECORDS for one in ("records_program", "transport_program", "watcher")},
+    **{f"watch/{one}.py": OURS for one in ("beside_records", "watch_process")},
+    "watch/gpu_program.py": f"{_UNIT}/watch/test_read_gpus.py",
+    **dict.fromkeys(("training/runs/variations.py", "training/guest/remedies.py"), USER),
+    "training/launch/data.py": USER,
+    "watch/runs_program.py": f"{_UNIT}/watch/test_read_runs.py",
+    "training/guest/job_secrets.py": f"{_UNIT}/watch/test_node_view.py",
     "training/guest/node_jobs.py": f"{_UNIT}/training/guest/test_node_jobs.py",
-    "training/rank_stacks.py": f"{_UNIT}/training/test_rank_stacks.py",
+    "watch/rank_stacks.py": f"{_UNIT}/training/test_rank_stacks.py",
     **{
-        f"training/reports/{a}.py": f"{_UNIT}/training/reports/test_{a}.py"
+        f"training/results/{a}.py": f"{_UNIT}/training/results/test_{a}.py"
         for a in ("code_differences", "last_metrics")
     },
-    "vmotion/watch/stack_program.py": f"{_UNIT}/vmotion/watch/test_stack_program.py",
-    "vmotion/watch/hang_program.py": f"{_UNIT}/vmotion/watch/test_hang_program.py",
+    "watch/stack_program.py": f"{_UNIT}/watch/test_stack_program.py",
+    "watch/hang_program.py": f"{_UNIT}/watch/test_hang_program.py",
 }

@@ -26,6 +26,7 @@ from plugins.module_utils.guests import (
     nvidia,
     repositories,
     stun_timers,
+    supervisor,
     task_failure,
 )
 from plugins.module_utils.hosts import driver_options, roce_settings
@@ -33,25 +34,19 @@ from plugins.module_utils.hosts.pci_address import pci_address
 from plugins.module_utils.maintenance import availability, boot, service_note
 from plugins.module_utils.maintenance.lock import lock_rules
 from plugins.module_utils.site.recording import archive
-from plugins.module_utils.training import (
-    busy,
-    hangs,
-    job_end,
-    manifest,
-    mpi_output,
-    rank_errors,
-    requirements,
-    shown_lines,
-)
-from plugins.module_utils.training.gpu_use import gpus_of
-from plugins.module_utils.training.guest import git_commit, job, others_job, supervisor
-from plugins.module_utils.training.reports import saved_results
+from plugins.module_utils.training.ending import job_end, rank_errors
+from plugins.module_utils.training.guest import git_commit, job, others_job
+from plugins.module_utils.training.launch import requirements
+from plugins.module_utils.training.launch.secrets import secret_in
+from plugins.module_utils.training.output.gpu_use import gpus_of
+from plugins.module_utils.training.results import manifest, saved_results
+from plugins.module_utils.training.running import busy
 from plugins.module_utils.training.runs import node_setup
-from plugins.module_utils.training.secrets import secret_in
 from plugins.module_utils.training.transport.job_settings import TransportError, version_of
+from plugins.module_utils.trials.checks import guest_checks
 from plugins.module_utils.usage.gpu_load import card_of
-from plugins.module_utils.vmotion.checks import guest_checks
 from plugins.module_utils.vsphere import esxcli
+from plugins.module_utils.watch import hangs, mpi_output, shown_lines
 from plugins.module_utils.workers import customise, foreign_disks, worker_mark
 from plugins.module_utils.workers.capacity import machines
 from plugins.module_utils.workers.placement import gpu_slots, host_room, mmio
@@ -242,7 +237,7 @@ READERS = (
         "training/guest/job.py", lambda folder, files: job.job_state(str(filled(folder, files))), mangled(JOB), dict
     ),
     Reader("training/guest/others_job.py", others, json_text(RANK).map(lambda one: f"{one}\n"), dict),
-    Reader("training/guest/supervisor.py", run_file, json_text(JOB[supervisor.RUN]), (dict, NONE)),
+    Reader("guests/supervisor.py", run_file, json_text(JOB[supervisor.RUN]), (dict, NONE)),
     of(
         "hosts/driver_options.py",
         driver_options.parse,
@@ -253,7 +248,7 @@ READERS = (
     of("maintenance/lock/lock_rules.py", lock_rules.decode, lines(*LOCK), (lock_rules.LockRecord, NONE)),
     of("hosts/roce_settings.py", roce_settings.pfc_of, mangled(PFC).filter(own), list),
     of("hosts/roce_settings.py", roce_settings.dcbx_of, mangled(DCBX).filter(own), dict),
-    of("vmotion/checks/guest_checks.py", lambda seen: guest_checks.findings({"n": seen}, 9, 0), mangled(SEEN), list),
+    of("trials/checks/guest_checks.py", lambda seen: guest_checks.findings({"n": seen}, 9, 0), mangled(SEEN), list),
     of("core/masked.py", lambda value: list(masked.masked_words(value)), text("avai********ility of $REDACTED$"), list),
     of("core/names.py", names.address, text("10.0.0.1", "fe80::1%eth0"), (str, NONE)),
     of("guests/nvidia.py", nvidia.report, text(SMI), dict),
@@ -261,12 +256,12 @@ READERS = (
     of("guests/dcgm.py", dcgm.failed_tests, text(DCGM), (list, NONE)),
     of("guests/gpu_health.py", lambda one: list(gpu_health.xids(one.splitlines())), text(XID), list),
     of(
-        "training/recorders.py",
+        "watch/recorders.py",
         lambda one: hangs.of_nodes({"n": {"dumps": {"0": one, "1": FLIGHT}}}),
         mangled(FLIGHT),
         list,
     ),
-    of("training/hangs.py", lambda one: hangs.sentences({}, [one]), text(RAS), list),
+    of("watch/hangs.py", lambda one: hangs.sentences({}, [one]), text(RAS), list),
     of("guests/nvidia.py", nvidia.uuids, text("GPU 0: A100 (UUID: GPU-1)"), list),
     of(
         "guests/kernel_packages.py",
@@ -288,21 +283,39 @@ READERS = (
     of("workers/placement/host_room.py", host_room.group_profiles, text("group_1_grid_a100x2"), (tuple, NONE)),
     of("workers/placement/mmio.py", lambda one: mmio.memory_gb(one, one), text("A100 80GB"), (int, NONE)),
     of(
-        "training/busy.py", lambda one: busy.last_step(one.encode(errors="replace")), text('{"step": 3}\n'), (int, NONE)
+        "training/running/busy.py",
+        lambda one: busy.last_step(one.encode(errors="replace")),
+        text('{"step": 3}\n'),
+        (int, NONE),
     ),
-    of("training/job_end.py", lambda one: job_end.cause_of(one, 1, ["n1", "n2"]).sentence, text(MPI), str),
-    of("training/manifest.py", lambda one: manifest.parsed(one, "a"), json_text(MANIFEST), dict),
-    of("training/requirements.py", lambda one: requirements.cause(one, {"numpy": "1"}), text("ERROR: numpy>=2"), str),
+    of("training/ending/job_end.py", lambda one: job_end.cause_of(one, 1, ["n1", "n2"]).sentence, text(MPI), str),
+    of("training/results/manifest.py", lambda one: manifest.parsed(one, "a"), json_text(MANIFEST), dict),
     of(
-        "training/secrets.py",
+        "training/launch/requirements.py",
+        lambda one: requirements.cause(one, {"numpy": "1"}),
+        text("ERROR: numpy>=2"),
+        str,
+    ),
+    of(
+        "training/launch/secrets.py",
         lambda one: secret_in([one.encode("utf-8", "replace")]),
         text("-----BEGIN PRIVATE KEY"),
         str,
     ),
-    of("training/gpu_use.py", lambda one: gpus_of({"n1": {"gpus": [1.0, {"text": one}]}}, 1.0), text(SMI_ROW), list),
-    of("training/shown_lines.py", shown_lines.last_lines, text(MPI), list),
-    of("training/rank_errors.py", lambda one: rank_errors.errors_of(mpi_output.lines_of(one), ["n1"]), text(MPI), list),
-    of("training/mpi_output.py", mpi_output.lines_of, text(MPI), list),
+    of(
+        "training/output/gpu_use.py",
+        lambda one: gpus_of({"n1": {"gpus": [1.0, {"text": one}]}}, 1.0),
+        text(SMI_ROW),
+        list,
+    ),
+    of("watch/shown_lines.py", shown_lines.last_lines, text(MPI), list),
+    of(
+        "training/ending/rank_errors.py",
+        lambda one: rank_errors.errors_of(mpi_output.lines_of(one), ["n1"]),
+        text(MPI),
+        list,
+    ),
+    of("watch/mpi_output.py", mpi_output.lines_of, text(MPI), list),
     of("training/transport/job_settings.py", version_of, text("2.4.7-1+cuda10.0"), tuple, TransportError),
     of("usage/gpu_load.py", lambda one: card_of(one, ["0000:3b:00.0"]), text("GPU-0000003B:00:00.0"), (str, NONE)),
     of("core/versions.py", versions.numbers, text("8.0.3") | foreign.JSON, tuple),
@@ -320,7 +333,7 @@ READERS = (
         json_text(RESULT),
         dict,
     ),
-    Reader("training/reports/saved_results.py", result_file, json_text(RESULT), list),
+    Reader("training/results/saved_results.py", result_file, json_text(RESULT), list),
     Reader(
         "durable/program_journal.py",
         lambda folder, value: program_journal.read(written(folder, "journal", f"{value}\n")),

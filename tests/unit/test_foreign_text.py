@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from plugins.module_utils.errors import CollectionError
 from plugins.module_utils.guests import node_checks
 from plugins.module_utils.hosts import cluster_image
-from plugins.module_utils.training import job_end
+from plugins.module_utils.training.ending import job_end
 from plugins.module_utils.vsphere import rest, tags
 from plugins.module_utils.vsphere.forms import misfit
 from tests.fakes import foreign

@@ -9,7 +9,7 @@ import pytest
 
 from plugins.module_utils.guests import mpi_checks, node_checks
 from plugins.module_utils.hosts.rollback import evidence
-from plugins.module_utils.vmotion.checks import guest_checks
+from plugins.module_utils.trials.checks import guest_checks
 from plugins.module_utils.workers.capacity import machines
 from plugins.module_utils.workers.placement import mmio
 

@@ -14,15 +14,15 @@ from plugins.module_utils.core.vgpu_manager import is_manager
 from plugins.module_utils.guests import nvidia
 from plugins.module_utils.hosts import vib
 from plugins.module_utils.maintenance import recent_tasks
+from plugins.module_utils.moves.move.move import move_watch
 from plugins.module_utils.site.recording.recording import RecordedObject, key_of_link
-from plugins.module_utils.training import printed_figures
-from plugins.module_utils.training.log import parse as parse_log
-from plugins.module_utils.vmotion.move.move import move_watch
-from plugins.module_utils.vmotion.watch import transport_program
+from plugins.module_utils.training.output import printed_figures
+from plugins.module_utils.training.output.log import parse as parse_log
 from plugins.module_utils.vsphere import counters, properties
 from plugins.module_utils.vsphere.esxcli import parse
 from plugins.module_utils.vsphere.sdk import vim
 from plugins.module_utils.vsphere.session import Session
+from plugins.module_utils.watch import transport_program
 from plugins.module_utils.workers.hardware_limits import HardwareLimits, limits_of
 from tests.recorded import FOLDER, INDEX, data, ruby, text, value
 

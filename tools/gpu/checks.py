@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from plugins.module_utils.guests import gpu_health, gpu_report, memory_pools
-from plugins.module_utils.training import hangs, job_end
-from plugins.module_utils.training.gpu_use import gpus_of
-from plugins.module_utils.vmotion.watch import gpu_program, hang_program
+from plugins.module_utils.training.ending import job_end
+from plugins.module_utils.training.output.gpu_use import gpus_of
+from plugins.module_utils.watch import gpu_program, hang_program, hangs
 
 from . import ranks
 from .ranks import ROOT, start

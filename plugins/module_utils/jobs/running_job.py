@@ -11,7 +11,7 @@ from ..durable.calls import required
 from ..errors import WholeError
 from ..kubernetes.mpijob import MpiJob
 from ..kubernetes.state import ranks_of_pods
-from ..training.job_state import JobState
+from ..training.ending.job_state import JobState
 from ..training.runs.any_job import Ask, Job, JobOnNodes
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Optional
 
-from ..training.job_end import Cause, cause_of
+from ..training.ending.job_end import Cause, cause_of
 from .containers import STARTING
 from .job_kinds import KINDS, LAUNCHER, WORKER
 from .job_spec import MPIRUN, TORCHRUN

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypedDict
 
 from ..core.names import short_name
-from ..training.job_state import JobState, LauncherIdentity
-from ..training.mpi_output import lines_of
+from ..training.ending.job_state import JobState, LauncherIdentity
+from ..watch.mpi_output import lines_of
 from .causes import (
     blocked_at,
     is_of_machine,

@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from .. import runner
-from ..training.curve import Curve
-from ..training.gpu_use import gpus_of
-from ..training.live_pace import LivePace, longest_silence
-from ..training.live_state import JobMove, LiveState, metrics, silence_text
-from ..training.reports.report_files import PRIVATE, FileModes, ReportFiles
-from ..training.shown_lines import last_lines
-from ..vmotion.watch import beside_records, watcher
-from ..vmotion.watch.growing_file import GrowingFile
-from ..vmotion.watch.job_moves import JobMoves
-from ..vmotion.watch.watched_output import ShownOutput
+from ..training.output.gpu_use import gpus_of
+from ..training.output.live_state import JobMove, LiveState, metrics, silence_text
+from ..training.results.report_files import PRIVATE, FileModes, ReportFiles
+from ..trials.folder.job_moves import JobMoves
+from ..watch import beside_records, watcher
+from ..watch.curve import Curve
+from ..watch.growing_file import GrowingFile
+from ..watch.live_pace import LivePace, longest_silence
+from ..watch.shown_lines import last_lines
+from ..watch.watched_output import ShownOutput
 from . import live_page
 
 Show = Callable[[str, str], None]

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from ..training.gpu_use import mean_use
-from ..training.live_state import LiveState
+from ..training.output.gpu_use import mean_use
+from ..training.output.live_state import LiveState
 from . import live_sections
 from .escaping import html as escape
 from .live_sections import SECTION_STYLE, UNKNOWN

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from ..training.gpu_use import GpuUse, NodeGpus
-from ..training.live_state import JobMove, LiveState
+from ..training.output.gpu_use import GpuUse, NodeGpus
+from ..training.output.live_state import JobMove, LiveState
 from .escaping import html as escape
 from .scaling_plot import PlotBand
 

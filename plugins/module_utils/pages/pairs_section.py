@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..training.pair_result import number, summaries
+from ..training.pairs.pair_result import number, summaries
 from . import escaping
 from .escaping import html as escape
 

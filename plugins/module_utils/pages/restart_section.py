@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..training.reports import saved_attempts
+from ..training.results import saved_attempts
 from . import escaping
 from .escaping import html as escape
 from .scaling_plot import STEPS, PlotBand, PlotLine, plot

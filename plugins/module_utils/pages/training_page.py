@@ -9,7 +9,7 @@ import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..training.scaling import ScalingError, table
+from ..training.results.scaling import ScalingError, table
 from . import escaping, pairs_section, restart_section, vmotion_page
 from .escaping import html as escape
 from .scaling_plot import FIGURE_STYLE, STEPS, PlotLine, plot

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..continuity.track import Track
-from ..training.timeline import timeline
+from ..training.results.timeline import timeline
 from .escaping import xml
 from .vmotion_page import page
 

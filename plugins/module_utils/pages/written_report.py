@@ -14,9 +14,9 @@ from .. import runner
 from ..continuity.restart_facts import RestartLimits
 from ..core import masked
 from ..errors import Refused
-from ..training.reports import saved_attempts, saved_results
-from ..training.reports.report_files import PRIVATE, ReportFiles
-from ..training.scaling import ScalingError
+from ..training.results import saved_attempts, saved_results
+from ..training.results.report_files import PRIVATE, ReportFiles
+from ..training.results.scaling import ScalingError
 from . import pairs_section, restart_section, training_page
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plugins.module_utils.training.log import Record, parse
+from plugins.module_utils.training.output.log import Record, parse
 
 ROOT = Path(__file__).parents[3]
 FILES = ROOT / "roles" / "training" / "files"

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.continuity.verdict import verdict
-from plugins.module_utils.training.log import parse
+from plugins.module_utils.training.output.log import parse
 from roles.training.files import dml_records
 
 FILES = Path(__file__).parents[3] / "roles" / "training" / "files"

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, cast
 
+from plugins.module_utils.core import observer_clock
 from plugins.module_utils.maintenance import out_of_service, stop_rules
 from plugins.module_utils.maintenance.cluster_facts import ClusterState
 from plugins.module_utils.maintenance.lock.lock_rules import LockRecord, LockRequest, hold, release
-from plugins.module_utils.vmotion.folder import observer_clock
-from plugins.module_utils.vmotion.plan.fleet import Fleet, HostRoom, MovingWorker
-from plugins.module_utils.vmotion.plan.placement import Infeasible
-from plugins.module_utils.vmotion.plan.plan import plan_moves
-from plugins.module_utils.vmotion.plan.window import plan_window
+from plugins.module_utils.moves.plan.fleet import Fleet, HostRoom, MovingWorker
+from plugins.module_utils.moves.plan.placement import Infeasible
+from plugins.module_utils.moves.plan.plan import plan_moves
+from plugins.module_utils.moves.plan.window import plan_window
 from tests.fakes.deaths import MortalWorld
 from tests.fakes.host_changes import image_report
 

@@ -16,18 +16,19 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from plugins.module_utils.core import observer_clock
 from plugins.module_utils.durable.program import START, ControllerGone, MemoryJournal, Program
 from plugins.module_utils.errors import CollectionError, Refused
 from plugins.module_utils.hosts.change_hosts import HostChangeOptions
 from plugins.module_utils.hosts.programs.rollout import rollout
 from plugins.module_utils.hosts.rollout_plan import RolloutOptions, plan_hosts, require_possible, window_of
 from plugins.module_utils.jobs.running_job import job_from
-from plugins.module_utils.vmotion.evidence.facts import Facts
-from plugins.module_utils.vmotion.folder import continued_settings, observer_clock
-from plugins.module_utils.vmotion.programs.maintenance_window import window
-from plugins.module_utils.vmotion.programs.observe import observe
-from plugins.module_utils.vmotion.programs.test import test
-from plugins.module_utils.vmotion.trial.trial import Trial
+from plugins.module_utils.trials.evidence.facts import Facts
+from plugins.module_utils.trials.folder import continued_settings
+from plugins.module_utils.trials.programs.maintenance_window import window
+from plugins.module_utils.trials.programs.observe import observe
+from plugins.module_utils.trials.programs.test import test
+from plugins.module_utils.trials.steps.trial import Trial
 from plugins.plugin_utils.trial import _reason
 from tests.fakes.deaths import Killed
 from tests.fakes.trial import SETTINGS

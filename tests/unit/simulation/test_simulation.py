@@ -19,12 +19,12 @@ from plugins.module_utils.hosts.programs import rollout
 from plugins.module_utils.hosts.rollback import restoring, rollback
 from plugins.module_utils.maintenance import rolling_change, stop_rules
 from plugins.module_utils.maintenance.lock.lock_rules import LockDecision, LockRecord, hold
-from plugins.module_utils.vmotion.evidence import facts, prediction
-from plugins.module_utils.vmotion.evidence.facts import ranks_by_worker
-from plugins.module_utils.vmotion.folder import continued_settings
-from plugins.module_utils.vmotion.programs import maintenance_window
-from plugins.module_utils.vmotion.programs import test as vmotion_test
-from plugins.module_utils.vmotion.trial import permission, window_end
+from plugins.module_utils.trials.evidence import facts, prediction
+from plugins.module_utils.trials.evidence.facts import ranks_by_worker
+from plugins.module_utils.trials.folder import continued_settings
+from plugins.module_utils.trials.programs import maintenance_window
+from plugins.module_utils.trials.programs import test as vmotion_test
+from plugins.module_utils.trials.steps import permission, window_end
 from plugins.plugin_utils import controller
 from tests.fakes import options_check, trial
 

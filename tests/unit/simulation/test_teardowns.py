@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from plugins.module_utils.hosts.rollback import teardown
-from plugins.module_utils.vmotion.trial import holding
+from plugins.module_utils.trials.steps import holding
 
 from . import role_tasks
 from .teardowns import BuildingMachine

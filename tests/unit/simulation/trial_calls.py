@@ -10,8 +10,8 @@ from typing import Any
 
 from plugins.module_utils.continuity.verdict import verdict
 from plugins.module_utils.durable.program import END, START
-from plugins.module_utils.vmotion.evidence.facts import Facts
-from plugins.module_utils.vmotion.evidence.verdict_input import verdict_input, with_earlier, with_left
+from plugins.module_utils.trials.evidence.facts import Facts
+from plugins.module_utils.trials.evidence.verdict_input import verdict_input, with_earlier, with_left
 
 from .job import LAUNCHER, STEP_SECONDS, Job
 from .modules import Options, Result, SimulatedCalls, failed

@@ -17,17 +17,7 @@ from ..job_kinds import KINDS, LAUNCHER, NODE, TRAINJOB, JobKind
 from ..job_spec import SECRET
 from ..last_attempt import ended_launchers
 from ..object_fields import Object, part, seconds, several
-from ..seen import (
-    JobSnapshot,
-    Pod,
-    boot_ids,
-    events_of,
-    failed_together,
-    has_launcher,
-    owners_of,
-    pods_of,
-    with_leader,
-)
+from ..seen import JobSnapshot, Pod, boot_ids, events_of, failed_together, has_launcher, owners_of, pods_of, with_leader
 from .connection import Api, segment
 
 # The size of the end of a log that is kept, and of the part that is read at most: a line may have any length.

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ...moves.checks.move_events import HOT_ENCRYPTED, MOVED
 from ...usage.gpu_load import MEMORY, UTILISATION
-from ...vmotion.checks.move_events import HOT_ENCRYPTED, MOVED
 from ...vsphere.esxcli import parse
 from ...workers.placement import gpu_slots
 from ..recording.recording import EsxcliCommand, Recording

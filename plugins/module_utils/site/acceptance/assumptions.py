@@ -163,21 +163,21 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         "moves of linked vGPUs",
         "A worker with vGPUs that NVLink connects moves to each host that offers its device group and has as many free "
         "slots. A host offers the group also if the free slots are not linked; vCenter's check then refuses the move.",
-        (f"{_HERE}/vmotion/move/rolling_moves.py", "_find_links"),
+        (f"{_HERE}/moves/move/rolling_moves.py", "_find_links"),
         "`vmotion_test` with two workers that have a device group, on hosts with a free pair and without one",
     ),
     Assumption(
         "stuns of moves at once",
         "Workers with vGPUs that move at once, over different hosts, are stunned no longer than if each moved by "
         "itself, and their job waits for the sum of their stuns at most.",
-        (f"{_HERE}/vmotion/plan/fleet.py", "_by_stun"),
+        (f"{_HERE}/moves/plan/fleet.py", "_by_stun"),
         "`vmotion_test` with `vmotion_test_max_moves=2`, beside one with a single move at a time",
     ),
     Assumption(
         "limits of moves at once",
         "vSphere 8 and 9 run as many moves of a host at once as the documentation of 6.7 gives for the speed of its "
         "link: eight at 10 Gb/s, four at 1 Gb/s.",
-        (f"{_HERE}/vmotion/plan/fleet.py", "MOVES_BY_LINK"),
+        (f"{_HERE}/moves/plan/fleet.py", "MOVES_BY_LINK"),
         "`vmotion_test` of workers without a GPU with `vmotion_test_max_moves=8`, beside the tasks in vCenter",
     ),
     Assumption(
@@ -235,7 +235,7 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
     Assumption(
         "stun times of profiles",
         "From vCenter 8.0 U2, a host reports stun times per vGPU profile and migration bandwidth.",
-        (f"{_HERE}/vmotion/move/move_facts.py", "stunTimeEstimates"),
+        (f"{_HERE}/moves/move/move_facts.py", "stunTimeEstimates"),
         _WITH_VGPU,
         assumption_checks.stun_times,
     ),
@@ -273,21 +273,21 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
     Assumption(
         "boot time after a move",
         "A running virtual machine has no boot time after a move.",
-        (f"{_HERE}/vmotion/checks/move_events.py", "vCenter forgets the boot time of a machine"),
+        (f"{_HERE}/moves/checks/move_events.py", "vCenter forgets the boot time of a machine"),
         _AFTER_A_MOVE,
         assumption_checks.unset_boot_time,
     ),
     Assumption(
         "target of an encrypted move",
         "The event of an encrypted move contains the target in the argument destHost.",
-        (f"{_HERE}/vmotion/move/move_watch.py", "destHost"),
+        (f"{_HERE}/moves/move/move_watch.py", "destHost"),
         _AFTER_A_MOVE,
         assumption_checks.encrypted_move,
     ),
     Assumption(
         "chain of a move",
         "All events of a move have the chain id of its task.",
-        (f"{_HERE}/vmotion/move/move_watch.py", "of_chain"),
+        (f"{_HERE}/moves/move/move_watch.py", "of_chain"),
         _AFTER_A_MOVE,
         assumption_checks.one_chain,
     ),
@@ -301,7 +301,7 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
     Assumption(
         "encryption of moves",
         "The encryption of moves of a virtual machine is disabled, opportunistic or required.",
-        (f"{_HERE}/vmotion/move/move_watch.py", "config.migrateEncryption"),
+        (f"{_HERE}/moves/move/move_watch.py", "config.migrateEncryption"),
         _ON_A_SITE,
         assumption_checks.move_encryption,
     ),
@@ -315,7 +315,7 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
     Assumption(
         "use of GPUs",
         "`nvidia-smi --query-gpu` prints the use and the memory of each GPU in one row, also in a guest with a vGPU.",
-        (f"{_HERE}/training/gpu_use.py", "utilization in percent"),
+        (f"{_HERE}/training/output/gpu_use.py", "utilization in percent"),
         "`make gpu` on a machine with a GPU, then `train` on a worker with one: `live.html` beside `nvidia-smi`",
     ),
     Assumption(

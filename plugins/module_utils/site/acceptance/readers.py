@@ -14,8 +14,8 @@ from ...fabric.fabric_spec import FabricSpec
 from ...hosts import cluster_image, host_image, host_info, remediation
 from ...maintenance import recent_tasks
 from ...maintenance.lock.folders import LockFolders
+from ...moves.move import move_facts, move_watch
 from ...usage import gpu_usage
-from ...vmotion.move import move_facts, move_watch
 from ...vsphere import host_clocks, inventory, rest, tags
 from ...vsphere.properties import id_of, read_linked
 from ...vsphere.sdk import vim

@@ -7,7 +7,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 
-from ..mpirun import LaunchError
+from ..launch.mpirun import LaunchError
 
 PORTS_OF_A_JOB, PORTS_TRIED = 16, 100
 

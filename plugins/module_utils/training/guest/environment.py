@@ -17,7 +17,7 @@ from ...core.child_environment import without_account
 from ...errors import Failed, Refused
 from ...guests.file_ownership import exposed
 from ...plan import Plan
-from .. import requirements
+from ..launch import requirements
 
 LOOK_SECONDS = 60
 COMPLETE, LOCK = "complete", "lock.json"

@@ -21,12 +21,13 @@ from typing import Any, cast
 
 from ...core.child_environment import without_account
 from ...errors import CollectionError, Failed, Refused, TimedOut, os_words
+from ...guests import supervisor
 from ...guests.file_ownership import exposed
 from ...plan import Plan
-from .. import mpirun
-from ..job_end import cause_of
-from ..job_state import JobState
-from . import daemon_ports, job_output, remedies, supervisor
+from ..ending.job_end import cause_of
+from ..ending.job_state import JobState
+from ..launch import mpirun
+from . import daemon_ports, job_output, remedies
 from .git_commit import commit_of
 
 SECRET = "secret_environment"  # noqa: S105 - the name of an option # nosec B105

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import os
 
-from . import job_secrets, supervisor
+from ...guests import supervisor
+from . import job_secrets
 
 
 def last_output(run_dir: str, limit: int) -> str:

@@ -12,8 +12,8 @@ import stat
 from collections.abc import Iterator
 from typing import Any
 
-from .. import busy
-from . import supervisor
+from ...guests import supervisor
+from ..running import busy
 
 PROC = "/proc"
 MOST_RANKS, END_BYTES = 64, 4096

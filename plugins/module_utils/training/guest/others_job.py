@@ -10,8 +10,9 @@ import socket
 from collections.abc import Iterator
 from typing import Any
 
-from ..job_state import JobState, LauncherIdentity
-from . import node_jobs, supervisor
+from ...guests import supervisor
+from ..ending.job_state import JobState, LauncherIdentity
+from . import node_jobs
 
 # Programs that start all ranks and end with them.
 LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "horovodrun", "srun", "torchrun")

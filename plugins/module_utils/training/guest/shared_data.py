@@ -17,7 +17,7 @@ from typing import Any
 from ...errors import Failed, Refused, os_words
 from ...guests.file_ownership import exposed
 from ...plan import Plan
-from .. import data
+from ..launch import data
 from . import code_archive
 
 BLOCK, SECONDS = 1 << 20, 60

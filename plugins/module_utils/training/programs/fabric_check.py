@@ -12,7 +12,7 @@ from ...durable.calls import Result, required
 from ...durable.program import Program
 from ...errors import Refused
 from ...guests import gpudirect
-from .. import pair_rounds
+from ..pairs import pair_rounds
 from ..runs import any_job, gpu_gate, launching, node_setup, rank_words, run_files
 from ..runs.training_run import MPI, Prepared, TrainingFailed, TrainingRun
 from .follow import TrainingSite

@@ -12,7 +12,7 @@ from typing import Any
 from ...durable.calls import NodeCalls, Result
 from ...durable.program import Program
 from ...errors import CollectionError
-from ..live_pace import longest_silence
+from ...watch.live_pace import longest_silence
 from ..runs.launching import OwnJob
 from ..runs.run_watch import RunWatch
 from ..runs.silent_ranks import where_ranks_are, who_waits

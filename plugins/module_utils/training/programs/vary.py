@@ -16,7 +16,7 @@ from ...errors import CollectionError
 from ..runs import run_source
 from ..runs.run_watch import WEEK_SECONDS, RunWatch
 from ..runs.training_run import TrainingFailed, TrainingRun
-from ..variations import Variation, row, table
+from ..runs.variations import Variation, row, table
 from .follow import ALIVE, Ended, TrainingSite
 from .train import StartedJob, bring_back, judge, require_finished, start
 

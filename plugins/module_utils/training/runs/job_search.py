@@ -9,7 +9,8 @@ from typing import Any
 
 from ...durable.calls import NodeCalls, required
 from ...errors import Refused
-from .. import busy, manifest
+from ..results import manifest
+from ..running import busy
 from .node_setup import INFO
 from .training_run import KUBERNETES, TrainingRun
 

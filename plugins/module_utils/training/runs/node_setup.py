@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from ...durable.calls import NodeCalls, required
 from ...durable.node_results import on_all
 from ...errors import Refused
-from .. import requirements
+from ..launch import requirements
 from . import rank_words, run_data
 from .training_run import KUBERNETES, Prepared, TrainingRun
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...errors import Refused
-from .. import launcher_words
+from ..launch import launcher_words
 from ..transport import job_settings
 from .run_data import VARIABLE
 from .training_run import Prepared, TrainingRun

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...durable.calls import NodeCalls, required
 from ...durable.node_results import on_all
-from .. import data
+from ..launch import data
 from .training_run import TrainingRun
 
 FOLDER = "dml.vsphere.training_folder"

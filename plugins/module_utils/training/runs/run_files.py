@@ -14,7 +14,7 @@ from typing import Any
 from ...durable.calls import NodeCalls, Result, required
 from ...durable.node_results import on_all
 from ...errors import CollectionError, Refused
-from .. import manifest, result
+from ..results import manifest, result
 from . import node_setup, rank_words, run_data
 from .launching import Launched
 from .training_run import KUBERNETES, Prepared, TrainingFailed, TrainingRun, request_of

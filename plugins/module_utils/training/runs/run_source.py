@@ -11,7 +11,7 @@ from typing import Any
 
 from ...durable.calls import NodeCalls, required
 from ...errors import Refused
-from .. import manifest
+from ..results import manifest
 from . import node_setup, run_data
 from .rank_words import split_command
 from .training_run import TrainingFailed, TrainingRun, name_of_attempt, request_of

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...durable.calls import NodeCalls, Result, required
-from ..live_pace import longest_silence
+from ...watch.live_pace import longest_silence
 from .launching import Launched
 from .training_run import MPI, TrainingFailed, TrainingRun
 

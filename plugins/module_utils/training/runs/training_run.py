@@ -12,7 +12,7 @@ from typing import Any
 
 from ...errors import Refused, WholeError
 from ...guests.gpudirect import AUTO
-from ..manifest import REPORTED
+from ..results.manifest import REPORTED
 from ..transport import node_transport
 
 Options = Mapping[str, Any]

@@ -9,10 +9,10 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from plugins.action import esxi_rollout
+from plugins.module_utils.core import observer_clock
 from plugins.module_utils.durable.program import Program
 from plugins.module_utils.errors import CollectionError
 from plugins.module_utils.hosts.rollout_plan import after_canary, plan_hosts, require_positive, require_possible
-from plugins.module_utils.vmotion.folder import observer_clock
 from tests.fakes.host_changes import FakeHost, HostWorld
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from plugins.module_utils.core import observer_clock
 from plugins.module_utils.errors import CollectionError
-from plugins.module_utils.vmotion.folder import observer_clock
 from plugins.plugin_utils.running_jobs import ARGUMENTS, JobSearch
 from tests.fakes.training_world import TrainingWorld
 

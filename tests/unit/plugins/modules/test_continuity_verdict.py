@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from plugins.module_utils.vmotion.watch import awaited_steps
+from plugins.module_utils.watch import awaited_steps
 from plugins.modules import continuity_verdict
 from tests.fakes.calling import here
 

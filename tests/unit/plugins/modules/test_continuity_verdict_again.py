@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.durable.program_journal import NAME
-from plugins.module_utils.vmotion.folder import facts_file
+from plugins.module_utils.trials.folder import facts_file
 from plugins.modules import continuity_verdict
 from tests.fakes.trial import World
-from tests.unit.plugins.module_utils.vmotion.folder.test_unfinished import keep
+from tests.unit.plugins.module_utils.trials.folder.test_unfinished import keep
 from tests.unit.plugins.modules.test_continuity_verdict import call, write
 
 

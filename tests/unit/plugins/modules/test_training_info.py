@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.training import manifest
+from plugins.module_utils.training.results import manifest
 from plugins.modules import training_info
 
 from .test_continuity_verdict import call

@@ -11,7 +11,7 @@ import pytest
 
 from plugins.plugin_utils import trial
 from tests.fakes.deaths import Killed, MortalJournal
-from tests.unit.plugins.module_utils.vmotion.programs.test_maintenance_window import WINDOW, Window
+from tests.unit.plugins.module_utils.trials.programs.test_maintenance_window import WINDOW, Window
 
 
 class Journal(MortalJournal):

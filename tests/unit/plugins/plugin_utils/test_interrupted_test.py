@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.vmotion.evidence.facts import Facts
-from plugins.module_utils.vmotion.trial.trial import Trial
+from plugins.module_utils.trials.evidence.facts import Facts
+from plugins.module_utils.trials.steps.trial import Trial
 from plugins.plugin_utils import interruption, trial
 from tests.fakes.trial import World
 

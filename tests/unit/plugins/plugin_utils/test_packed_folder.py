@@ -10,7 +10,7 @@ import pytest
 
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.training.guest import code_archive
-from plugins.module_utils.training.reports.saved_checkpoints import newest_checkpoint
+from plugins.module_utils.training.results.saved_checkpoints import newest_checkpoint
 from plugins.plugin_utils import packed_folder
 from tests.fakes.calling import here
 from tests.fakes.training_folder import make, packed

@@ -15,7 +15,7 @@ from plugins.module_utils.continuity.lines import Line
 from plugins.module_utils.continuity.marked_phases import MarkedPhases
 from plugins.module_utils.continuity.pace import Pace
 from plugins.module_utils.continuity.verdict import read_case, verdict
-from plugins.module_utils.training.timeline import timeline
+from plugins.module_utils.training.results.timeline import timeline
 
 from .lines import line, track
 from .runs import SEEN, Record, facts, kinds, move, records

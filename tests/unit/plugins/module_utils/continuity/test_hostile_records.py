@@ -12,7 +12,7 @@ import pytest
 from plugins.module_utils.continuity import limits, step_records
 from plugins.module_utils.continuity.breach_lists import LISTED, listed
 from plugins.module_utils.continuity.verdict import verdict
-from plugins.module_utils.training.live_pace import LivePace
+from plugins.module_utils.watch.live_pace import LivePace
 
 FEW, MANY = 1_000, 5_000
 HOSTILE: dict[str, Callable[[int], dict[str, Any]]] = {

@@ -19,12 +19,14 @@ from plugins.module_utils.core.replies import Many, Text, admitted
 from plugins.module_utils.errors import CollectionError
 from plugins.module_utils.guests import gpu_health
 from plugins.module_utils.jobs.running_job import required_to_run
-from plugins.module_utils.training import busy, hangs, interruption, other_runs, rank_stacks
-from plugins.module_utils.training.reports.known_runs import list_runs
+from plugins.module_utils.training.results import other_runs
+from plugins.module_utils.training.results.known_runs import list_runs
+from plugins.module_utils.training.running import busy, interruption
 from plugins.module_utils.training.runs import job_search
 from plugins.module_utils.training.runs.any_job import JobOnNodes
 from plugins.module_utils.training.transport import connections
-from plugins.module_utils.vmotion.checks import guest_checks
+from plugins.module_utils.trials.checks import guest_checks
+from plugins.module_utils.watch import hangs, rank_stacks
 from tests.unit.foreign_readers import DCGM, RAS, SEEN, SMI_XML, XID
 
 INFO, ALL = replies.INFO, {"gather": ["job", "jobs", "printed"], "port": 1, "manifest": "/runs/a"}

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plugins.module_utils.maintenance.rolling_change import (
-    lines,
-    not_in_force,
-    refusals,
-    to_do,
-    unknown_hosts,
-)
+from plugins.module_utils.maintenance.rolling_change import lines, not_in_force, refusals, to_do, unknown_hosts
 
 HOSTS = [
     {"host": "esx1", "changed": False, "needs": [], "reboots": 0, "why": []},

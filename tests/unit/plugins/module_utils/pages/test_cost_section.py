@@ -8,7 +8,7 @@ import pytest
 
 from plugins.module_utils.continuity.verdict import verdict
 from plugins.module_utils.pages.cost_section import FIGURES, markdown, section
-from plugins.module_utils.vmotion.checks import move_lines
+from plugins.module_utils.trials.evidence import move_lines
 
 T0 = 1_790_000_000.0
 MOVE = {"worker": "w1", "ranks": [0], "source": "esx1", "target": "esx9", "ok": True}

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.plugins.module_utils.watch.test_job_moves import at_time, keep
 
 from tests.fakes.calling import here
 from tests.fakes.trial import World
-from tests.unit.plugins.module_utils.vmotion.watch.test_job_moves import at_time, keep
 
 
 def step_of(number: int) -> dict[str, Any]:

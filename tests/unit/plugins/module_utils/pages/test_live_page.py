@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.pages.live_page import page
-from plugins.module_utils.training.curve import Curve
-from plugins.module_utils.training.live_pace import LivePace
-from plugins.module_utils.training.live_state import LiveState
+from plugins.module_utils.training.output.live_state import LiveState
+from plugins.module_utils.watch.curve import Curve
+from plugins.module_utils.watch.live_pace import LivePace
 
 
 def state_of(ranks: int = 2, steps: int = 40, total: int = 100, **more: Any) -> LiveState:

@@ -8,8 +8,8 @@ import pytest
 
 from plugins.module_utils.pages.live_page import page
 from plugins.module_utils.pages.live_sections import bands, step_at
-from plugins.module_utils.training.gpu_use import GpuUse, NodeGpus
-from plugins.module_utils.training.live_state import JobMove
+from plugins.module_utils.training.output.gpu_use import GpuUse, NodeGpus
+from plugins.module_utils.training.output.live_state import JobMove
 
 from .test_live_page import state_of, text_of
 

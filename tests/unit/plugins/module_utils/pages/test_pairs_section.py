@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from plugins.module_utils.pages import pairs_section, training_page
 from tests.unit.plugins.module_utils.training.test_pair_result import SLOW, result
+
+from plugins.module_utils.pages import pairs_section, training_page
 
 
 def check(**more: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from plugins.module_utils.training.log import LONGEST_LINE
+from plugins.module_utils.training.output.log import LONGEST_LINE
 
 REAL_LOG = Path(__file__).parents[4] / "fixtures" / "tf_cnn_benchmarks-trivial-4ranks.log"
 TF_STEP = "{step}\timages/sec: {rate:.1f} +/- 0.2 (jitter = 0.6)\t{loss:.3f}"

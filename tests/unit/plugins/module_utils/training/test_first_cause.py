@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plugins.module_utils.training.job_end import cause_of
+from plugins.module_utils.training.ending.job_end import cause_of
 
 from .test_job_end_torch import (
     CLOSED,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from plugins.module_utils.training.job_end import cause_of
+from plugins.module_utils.training.ending.job_end import cause_of
 
 RANKS = ["n1", "n2"]
 

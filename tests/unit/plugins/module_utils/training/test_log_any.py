@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plugins.module_utils.training.log import LogReader, parse
-from plugins.module_utils.training.mpi_output import lines_of
+from plugins.module_utils.training.output.log import LogReader, parse
+from plugins.module_utils.watch.mpi_output import lines_of
 
 # Open MPI 4: https://github.com/open-mpi/ompi/issues/7710, Open MPI 5: https://github.com/openpmix/openpmix/pull/2669
 # and https://github.com/openpmix/prrte/issues/1405, horovodrun: https://github.com/horovod/horovod/pull/3827.

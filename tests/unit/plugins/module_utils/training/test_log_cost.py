@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from plugins.module_utils.training.log import LogReader
+from plugins.module_utils.training.output.log import LogReader
 
 from .logs import step_line
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.training import log as room
-from plugins.module_utils.training.log import LONGEST_LINE, LONGEST_RECORD, Log, LogReader, parse
+from plugins.module_utils.training.output import log as room
+from plugins.module_utils.training.output.log import LONGEST_LINE, LONGEST_RECORD, Log, LogReader, parse
 
 from .logs import step_line
 

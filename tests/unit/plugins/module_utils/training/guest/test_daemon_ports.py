@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from plugins.module_utils.training.guest.daemon_ports import arguments, blocks, first_free
-from plugins.module_utils.training.mpirun import LaunchError
+from plugins.module_utils.training.launch.mpirun import LaunchError
 
 NAME = "oob_tcp_dynamic_ipv4_ports"
 

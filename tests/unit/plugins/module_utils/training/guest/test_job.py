@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.errors import Failed, Refused, TimedOut
-from plugins.module_utils.training import mpirun
-from plugins.module_utils.training.guest import job, supervisor
+from plugins.module_utils.guests import supervisor
+from plugins.module_utils.training.guest import job
 from plugins.module_utils.training.guest.job import TrainingJob, job_state
+from plugins.module_utils.training.launch import mpirun
 
 PATIENCE = 60
 HOSTS = [{"name": "localhost", "slots": 2}]

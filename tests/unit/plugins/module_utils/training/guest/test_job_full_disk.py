@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.errors import Failed
-from plugins.module_utils.training.guest import job, supervisor
+from plugins.module_utils.guests import supervisor
+from plugins.module_utils.training.guest import job
 from plugins.module_utils.training.guest.job import TrainingJob
 from tests.unit.plugins.module_utils.training.guest.test_job import params
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plugins.module_utils.training.guest import supervisor
+from plugins.module_utils.guests import supervisor
 from plugins.module_utils.training.guest.job_output import last_output, shown_output
 
 TOKEN = "a-token-of-the-site"

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.training import busy
-from plugins.module_utils.training.guest import node_jobs, supervisor
+from plugins.module_utils.guests import supervisor
+from plugins.module_utils.training.guest import node_jobs
+from plugins.module_utils.training.running import busy
 
 
 @pytest.fixture

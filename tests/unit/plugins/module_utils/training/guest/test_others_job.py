@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.training.guest import others_job, supervisor
+from plugins.module_utils.guests import supervisor
+from plugins.module_utils.training.guest import others_job
 from plugins.modules import training_info
 from tests.unit.plugins.modules.test_continuity_verdict import call
 

@@ -15,9 +15,9 @@ import pytest
 from ansible.module_utils.urls import open_url
 
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.training import data
-from plugins.module_utils.training.folder import LINK, OTHER, FolderFile
 from plugins.module_utils.training.guest.shared_data import SharedData
+from plugins.module_utils.training.launch import data
+from plugins.module_utils.training.launch.folder import LINK, OTHER, FolderFile
 from plugins.plugin_utils import packed_folder
 from tests.fakes.training_folder import converge, packed
 

@@ -11,8 +11,8 @@ import yaml
 
 from plugins.module_utils.durable.program import MemoryJournal, Program
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.training import manifest
 from plugins.module_utils.training.programs.train import train
+from plugins.module_utils.training.results import manifest
 from plugins.module_utils.training.runs.training_run import TrainingFailed, TrainingRun
 from plugins.modules import mpijob_info, training_info
 from tests.fakes.deaths import MOST_CONTROLLERS, Killed, histories

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.durable.program import MemoryJournal, Program
-from plugins.module_utils.training import manifest
 from plugins.module_utils.training.programs.vary import vary
+from plugins.module_utils.training.results import manifest
 from plugins.module_utils.training.runs.training_run import TrainingFailed, TrainingRun
-from plugins.module_utils.training.variations import Variation, variations
+from plugins.module_utils.training.runs.variations import Variation, variations
 from tests.fakes.training_world import TrainingWorld
 
 DIED = {"state": "died", "machine": False, "why": "rank 0: ValueError: no data", "ended": 1.0}

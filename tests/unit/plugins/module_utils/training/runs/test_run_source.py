@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.errors import CollectionError
-from plugins.module_utils.training import manifest
+from plugins.module_utils.training.results import manifest
 from plugins.module_utils.training.runs import job_search, run_files, run_source, training_run
 from tests.fakes.training_world import OPTIONS, TrainingWorld
 

@@ -1,0 +1,67 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The moves of the workers of one job, from the facts of the vMotion tests and windows on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...durable.program_journal import NAME as JOURNAL
+from ...errors import CollectionError
+from ...training.output.live_state import JobMove
+from ...watch.watcher import is_locked
+from ..evidence.facts import Facts
+from . import facts_file
+from .facts_file import DAMAGES
+
+
+class JobMoves:
+    """The moves during a job in a run directory; facts are read again only if they have changed."""
+
+    def __init__(self, where: Path, run_dir: str) -> None:
+        self._where, self._run_dir = where, run_dir
+        self._read: dict[Path, tuple[tuple[int, int], Sequence[JobMove]]] = {}
+
+    def since(self, began: float, now: float) -> list[JobMove]:
+        """Return the moves that ended after a time, or that continue, in the order of their starts."""
+        paths = sorted(self._where.glob(f"*/{facts_file.NAME}"))
+        moves = [move for path in paths for move in self._moves_in(path.parent, now)]
+        return sorted((move for move in moves if move.until >= began), key=lambda move: (move.begin, move.worker))
+
+    def _moves_in(self, folder: Path, now: float) -> Iterator[JobMove]:
+        try:
+            status = (folder / facts_file.NAME).stat()
+            version = status.st_mtime_ns, status.st_size
+            if folder not in self._read or self._read[folder][0] != version:
+                self._read[folder] = (version, self._moves(folder))
+            for move in self._read[folder][1]:
+                # A test that was killed leaves a move without an end.
+                if not move.is_running or is_locked(folder / JOURNAL):
+                    yield move._replace(until=now) if move.is_running else move
+        except (CollectionError, OSError, *DAMAGES):  # a page without the moves of damaged facts
+            return
+
+    def _moves(self, folder: Path) -> Sequence[JobMove]:
+        facts = facts_file.read(folder)
+        return tuple(_moves_of(facts)) if facts.settings.get("run_dir") == self._run_dir else ()
+
+
+def _moves_of(facts: Facts) -> Iterator[JobMove]:
+    earlier = [move for window in facts.earlier for move in window["moves"]]
+    for move in (*earlier, *facts.moves, *facts.others):
+        # The machine of a canary belongs to no job.
+        if move.get("started") is not None and not move.get("canary"):
+            yield _ended(move)
+    if facts.round:
+        yield from (_job_move(one["move"], one["at"], one["at"], "running") for one in facts.pending)
+
+
+def _ended(move: Mapping[str, Any]) -> JobMove:
+    kind = "failed" if not move.get("ok") else "external" if move.get("external") else "moved"
+    return _job_move(move, move["started"], move.get("completed") or move["started"], kind)
+
+
+def _job_move(move: Mapping[str, Any], begin: float, until: float, kind: str) -> JobMove:
+    return JobMove(str(move["worker"]), str(move["source"]), str(move["target"]), float(begin), float(until), kind)

@@ -1,0 +1,180 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Make the next moves of a vMotion test at once, wait until the job has resumed, and judge it; pure.
+
+These are the moves of one wave of the plan; without ``max_moves``, a single move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import count
+from typing import Any
+
+from ...durable.program import Program
+from ...training.transport.connections import uses_rdma
+from ..evidence import move_lines
+from . import gpu_looks
+from .checked_moves import checked_request, request
+from .judgement import judge
+from .opening import look, managers, resumed
+from .server_moves import EARLIER_SECONDS, from_its_request, move_names, move_on_server, requested_moves
+from .trial import Trial
+
+# How often a move is looked up and requested again if its call ended without an answer.
+MOST_LOST = 3
+COMPLETED, UNDER_WAY, UNKNOWN, AGED = (
+    "the server has completed the move",
+    "the move is in progress: the test follows it",
+    "the server has no such move: it starts now",
+    "the server has no such move: its checks are repeated first",
+)
+
+Value = Mapping[str, Any]
+
+
+def wave(p: Program, trial: Trial, why_not: Callable[[], str] = str) -> None:
+    """Check and make the next moves of the round, and judge the job, unless it is broken already.
+
+    ``why_not`` returns why the test ends before the moves. Each controller asks before it requests moves.
+    """
+    facts, number = trial.facts, len(trial.facts.moves) + trial.unmade + 1
+    requested = _request(p, trial, number, why_not)
+    facts.stopped = facts.stopped or requested.get("ends", "")
+    if facts.must_stop or "ends" in requested:
+        return
+    if "refused" in requested:
+        facts.keep_moves([requested["refused"]])
+        p.say(_failure(requested["refused"]))
+    else:
+        facts.keep_request(requested)
+        made = p.once(("moves", number), lambda: make(p, trial, requested["controller"]))
+        facts.keep_moves(made)
+        if not made:
+            trial.unmade += 1
+            return
+    if not facts.outlives_job:
+        _await_steps(p, trial, number)
+    judge(p, trial, of_wave=True)
+    if not facts.outlives_job:
+        gpu_looks.require_healthy(p, trial, number)
+
+
+def _await_steps(p: Program, trial: Trial, number: int) -> None:
+    """Wait until the job has resumed after its moves, with observations before and after."""
+    if uses_rdma(trial.facts.looks[-1]["nodes"]):
+        look(p, trial)
+    p.say("waits until every rank has completed further steps")
+    since = max(move.get("completed") or 0.0 for move in trial.facts.last_wave)
+    if not p.once(("resumed", number), lambda: resumed(trial, since))["ok"]:
+        gpu_looks.keep_hang(p, trial, number)
+    look(p, trial)
+
+
+def move_alone(p: Program, trial: Trial) -> None:
+    """Make the move of a worker without a rank: it cannot harm the job, and it is not judged."""
+    made: list[dict[str, Any]] = []
+    for attempt in count(1):
+        requested = p.once(("request of the first worker", attempt), lambda: request(p, trial))
+        trial.facts.keep_request(requested)
+        made = p.once(("move of the first worker", attempt), partial(make, p, trial, requested["controller"]))
+        if made:
+            break
+    trial.facts.keep_moves(made, is_canary=True)
+
+
+def _request(p: Program, trial: Trial, number: int, why_not: Callable[[], str]) -> dict[str, Any]:
+    """Return the checked request of the next moves; judge the job first if an earlier controller judged it last."""
+    for attempt in count(1):
+        requested: dict[str, Any] = p.once(("request", number, attempt), lambda: checked_request(p, trial, why_not))
+        if not requested.get("is_stale"):
+            break
+        judge(p, trial)
+        if trial.facts.must_stop:
+            break
+    return requested
+
+
+def start_round(p: Program, trial: Trial, plan: Value, moves: Sequence[dict[str, Any]]) -> None:
+    """Begin a round of planned moves, and read the vGPU managers against which drivers are checked."""
+    trial.facts.keep_round(plan, moves)
+    if moves and trial.settings["guest_checks"]:
+        p.say("reads the vGPU managers of the hosts")
+        trial.managers = p.once(("managers", trial.facts.round), lambda: managers(trial))
+
+
+def make(p: Program, trial: Trial, controller: str) -> list[dict[str, Any]]:
+    """Make the requested moves, and return their results, or the refusals of the server.
+
+    If another controller may have started them, or if a call had no answer, the server is asked first whether they
+    happened. No move starts twice, and none starts that only another controller has checked: it has no result.
+    """
+    trial.site.write_facts(trial.facts)
+    open_moves = [{**one, "lost": 0, "is_unknown": controller != trial.site.controller} for one in trial.facts.pending]
+    made: dict[str, dict[str, Any]] = {}
+    while open_moves:
+        if any(one["is_unknown"] for one in open_moves):
+            made.update(_looked_up(p, trial, open_moves))
+            open_moves = [one for one in open_moves if one["move"]["worker"] not in made and not one.get("is_aged")]
+        if open_moves:
+            made.update(_moved(p, trial, open_moves))
+            open_moves = [one for one in open_moves if one["move"]["worker"] not in made]
+    workers = [one["move"]["worker"] for one in trial.facts.pending]
+    return [made[worker] for worker in workers if worker in made]
+
+
+def _looked_up(p: Program, trial: Trial, open_moves: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the moves that the server has completed, by worker."""
+    unknown = [one for one in open_moves if one["is_unknown"]]
+    p.say(f"looks up in vCenter the move {move_names(unknown)}")
+    since = min(one["at"] for one in unknown) - EARLIER_SECONDS
+    result = trial.of_cluster("vmotion_info", workers=[one["move"]["worker"] for one in unknown], since=since)
+    completed: dict[str, dict[str, Any]] = {}
+    for one in unknown:
+        worker, candidates = one["move"]["worker"], requested_moves(result, one, trial.facts)
+        is_over = bool(candidates) and candidates[-1]["completed"] is not None
+        found = COMPLETED if is_over else UNDER_WAY if candidates else UNKNOWN if one["lost"] else AGED
+        p.say(f"{worker}: {found}" if len(open_moves) > 1 else found)
+        one.update(is_unknown=False, is_under_way=found == UNDER_WAY, is_aged=found == AGED)
+        if is_over:
+            completed[worker] = move_on_server(result, candidates[-1], one["place"], trial.facts)
+    return completed
+
+
+def _moved(p: Program, trial: Trial, open_moves: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Request the moves, and return those that have an answer, by worker."""
+    p.say(f"moves {move_names(open_moves)}")
+    settings = trial.settings
+    moves = [{key: one["move"][key] for key in ("worker", "target")} for one in open_moves]
+    limits = {key: settings[key] for key in ("move_timeout", "stun_budget", "accept")}
+    options = {"cluster": trial.facts.cluster, "records": trial.records, **limits}
+    result = trial.site.here("vmotion", {**options, **(moves[0] if len(moves) == 1 else {"moves": moves})})
+    # A call that could not even begin has no per-move results.
+    rows = {row["worker"]: row for row in result.get("moved") or []}
+    answers = ((one, rows.get(one["move"]["worker"], result)) for one in open_moves)
+    made = {one["move"]["worker"]: _answered(p, trial, one, row) for one, row in answers}
+    return {worker: move for worker, move in made.items() if move}
+
+
+def _answered(p: Program, trial: Trial, requested: dict[str, Any], result: Value) -> dict[str, Any]:
+    """Return a move that ended or was refused; empty if its call had no answer, so that it is looked up next."""
+    # A worker can be on its target although this call moved nothing: an earlier call without an answer moved it, or the
+    # move that was in progress has just ended.
+    has_earlier = bool(requested["lost"] or requested.get("is_under_way"))
+    may_have_moved = has_earlier if not result.get("failed") else result.get("begun") is not False
+    is_unknown = result.get("move") is None and may_have_moved
+    observed = move_lines.observed(result, requested["move"], trial.facts.ranks)
+    move = from_its_request(observed, requested["place"])
+    p.say(_failure(move))
+    if not is_unknown:
+        return move
+    if requested["lost"] < MOST_LOST:
+        requested.update(lost=requested["lost"] + 1, is_unknown=True)
+        return {}
+    return {**move, "asked": {"at": requested["at"], "place": requested["place"]}}
+
+
+def _failure(move: Value) -> str:
+    """Return why a move failed; empty if it did not."""
+    return "" if move["ok"] else str(move.get("said") or "the worker did not move")

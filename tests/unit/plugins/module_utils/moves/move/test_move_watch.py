@@ -1,0 +1,81 @@
+"""The host and GPUs of a worker, and the events about it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyVmomi import vim, vmodl
+
+from plugins.module_utils.moves.checks import move_events
+from plugins.module_utils.moves.move.move import move_watch
+from plugins.module_utils.vsphere import properties
+from tests.fakes import hardware
+from tests.fakes.worker_cluster import machine
+
+BEFORE = move_watch.WorkerRuntime("esx1", ("esx1/0000:3b:00.0",), "on", "2026-01-01T00:00:00+00:00", "opportunistic")
+
+
+@pytest.mark.parametrize(
+    ("after", "kinds", "cycled"),
+    [
+        ({}, [], False),
+        ({"host": "esx2"}, ["VmMigratedEvent"], False),
+        ({"power": "off"}, [], True),
+        ({"powered_on": "2026-01-02T00:00:00+00:00"}, [], True),
+        ({}, ["VmPoweredOffEvent"], True),
+        # vCenter unsets the time of the boot as a machine moves.
+        ({"powered_on": None}, ["VmMigratedEvent"], False),
+        ({"powered_on": None}, ["VmGuestRebootEvent"], True),
+    ],
+)
+def test_a_worker_that_was_off_in_between_did_not_move_while_it_ran(
+    after: dict[str, str], kinds: list[str], cycled: bool
+) -> None:
+    later = move_watch.WorkerRuntime(**{**BEFORE.__dict__, **after})
+    assert move_watch.power_cycled(BEFORE, later, [{"kind": kind} for kind in kinds]) == cycled
+
+
+def test_the_events_of_one_task_are_those_of_its_chain() -> None:
+    every = [{"chain": 1, "kind": "a"}, {"chain": 2, "kind": "b"}, {"chain": 1, "kind": "c"}]
+    assert [one["kind"] for one in move_watch.of_chain(every, 1)] == ["a", "c"]
+
+
+def test_the_gpus_under_a_worker_are_those_on_which_the_host_lists_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = hardware.host(
+        config__graphicsInfo=[
+            hardware.graphics("b", "vm-w1", "vm-v1"),
+            hardware.graphics("a", "vm-w1"),
+            hardware.graphics("c"),
+        ]
+    )
+    objects = {"vm-w1": machine("w1").values, "host-1": host}
+    monkeypatch.setattr(
+        properties, "read_many", lambda _s, refs, _paths: {one._moId: objects[one._moId] for one in refs}
+    )
+    session: Any = SimpleNamespace(api_version=(8, 0, 3, 0))
+    found = move_watch.runtime_of(session, vim.VirtualMachine("vm-w1"))
+    assert (found.host, found.gpus, found.power, found.powered_on) == ("esx1", ("esx1/a", "esx1/b"), "on", None)
+    assert found.plain["gpus"] == ["esx1/a", "esx1/b"]
+
+
+def encrypted(**arguments: Any) -> Any:
+    """Return the event of an encrypted vMotion: an EventEx whose destination is an argument."""
+    return vim.event.EventEx(
+        key=7,
+        chainId=5,
+        createdTime=datetime(2026, 1, 1, tzinfo=UTC),
+        userName="me",
+        eventTypeId="com.vmware.vc.vm.VmHotMigratingWithEncryptionEvent",
+        fullFormattedMessage="Migrating w1 off host esx1 with encryption",
+        arguments=[vmodl.KeyAnyValue(key=key, value=value) for key, value in arguments.items()],
+    )
+
+
+def test_an_encrypted_move_is_a_hot_migration_to_the_host_among_its_arguments() -> None:
+    found = move_watch._plain(encrypted(destHost="esx5.lab", destDatacenter="dc1"))
+    assert (found["kind"], found["target"]) == (move_events.HOT_ENCRYPTED, "esx5.lab")
+    assert move_events.HOT_ENCRYPTED in move_events.KINDS, "the server is asked for it"
+    assert move_watch._plain(encrypted())["target"] == ""

@@ -1,0 +1,123 @@
+"""The result of a measurement of all pairs: its records, its tables, and when it stops a later run."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plugins.module_utils.training.pairs import pair_result
+
+NODES = ["n1", "n2", "n3"]
+GOOD = {
+    "round": 0,
+    "node": "n1",
+    "peer": "n2",
+    "gbits": [9.0, 9.1, 9.2],
+    "latency_us": 21.5,
+    "carried": ["ens192"],
+    "devices": {"ens192": {"id": "15ad:07b0", "gbits": 10.0, "mtu": 1500, "rdma": False}},
+}
+CHECK = {"name": "fabric", "transport": "tcp", "nccl": "", "asked": {}, "least": 0.8, "goal": 0.0}
+
+
+def output(*pairs: tuple[str, str, float]) -> str:
+    both = [way for one, other, rate in pairs for way in ((one, other, rate), (other, one, rate))]
+    lines = [{**GOOD, "node": node, "peer": peer, "gbits": [rate] * 3} for node, peer, rate in both]
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+ALL = output(("n1", "n2", 9.0), ("n1", "n3", 9.0), ("n2", "n3", 9.0))
+
+
+def result(text: str = ALL, job: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    return pair_result.result({**CHECK, "nodes": NODES, **more}, text, job or {"started": 1.0, "ended": 100.0})
+
+
+def test_a_good_measurement_has_no_findings() -> None:
+    good = result()
+    assert (good["findings"], good["malformed"], len(good["pairs"])) == ([], 0, 3)
+    assert good["cards"][0] == {
+        "node": "n1",
+        "device": "ens192",
+        "card": "VMXNET3",
+        "link_gbits": 10.0,
+        "expected_gbits": None,
+        "source": "not established for VMXNET3",
+        "best_gbits": 9.0,
+        "median_gbits": 9.0,
+        "least_gbits": 9.0,
+    }
+    shown = pair_result.lines(good)
+    assert shown[0] == "3 pairs of 3 nodes by tcp, MPI messages, Gbit/s"
+    assert shown[2].split() == ["n1", "ens192", "VMXNET3", "9.00", "9.00", "9.00", "-"]
+    assert shown[-2:] == ["Slowest pairs: n1 - n2: 9.00, n1 - n3: 9.00, n2 - n3: 9.00", "No findings."]
+
+
+def test_a_slow_node_is_named_in_the_lines() -> None:
+    slow = result(output(("n1", "n2", 9.0), ("n1", "n3", 1.0), ("n2", "n3", 1.0)))
+    assert pair_result.lines(slow)[-1].startswith("slow-node: n3 is slow with every other node")
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        *("", "{}", "[]", "nonsense", json.dumps({**GOOD, "node": "n9"}), json.dumps({**GOOD, "peer": "n1"})),
+        *(json.dumps({**GOOD, "gbits": rates}) for rates in ([], [-1.0], [float("nan")], ["9"], [True], None)),
+        *(json.dumps({**GOOD, "carried": names}) for names in (["<b>"], [1], None)),
+        json.dumps({**GOOD, "devices": {"ens192": {"id": "<script>"}}}),
+        *(json.dumps({**GOOD, "node": node}) for node in ([], {}, None, 1)),
+        json.dumps({**GOOD, "latency_us": 10**400}),
+    ],
+)
+def test_a_malformed_record_is_counted_and_left_out(broken: str) -> None:
+    text = json.dumps(GOOD) + "\n" + broken + "\n"
+    records, malformed = pair_result.parsed(text, NODES)
+    assert (len(records), malformed) == (1, 1 if broken else 0)
+
+
+@given(st.text())
+def test_any_text_is_read(text: str) -> None:
+    records, malformed = pair_result.parsed(text, NODES)
+    assert records == []
+    assert malformed >= 0
+
+
+def test_a_pair_without_a_measurement_is_named_with_the_cause() -> None:
+    (found,) = result(output(("n1", "n2", 9.0)), {"why": "the launcher lost the node n3"})["findings"]
+    assert found["text"] == "n1 and n3 and 1 more pairs were not measured: the launcher lost the node n3."
+    assert found["nodes"] == NODES
+
+
+def test_a_stalled_pair_is_named_once() -> None:
+    why = "rank 1 on n2 ended: StalledPairError: the pair n2 and n3 moved no data for 30 s"
+    (found,) = result("", {"why": why, "last_lines": [why]})["findings"]
+    assert (found["rule"], found["nodes"]) == ("stalled-pair", ["n2", "n3"])
+    assert "moved no data for 30 s, so the measurement was stopped. Check that the MTU" in found["text"]
+
+
+SLOW = result(output(("n1", "n2", 9.0), ("n1", "n3", 1.0), ("n2", "n3", 1.0)))
+
+
+@pytest.mark.parametrize(
+    ("checks", "nodes", "now", "count"),
+    [
+        ([SLOW], NODES, 150.0, 1),
+        ([SLOW], ["n1", "n2"], 150.0, 0),
+        ([SLOW], ["n3", "n4"], 150.0, 0),
+        ([SLOW], NODES, 300.0, 0),
+        ([SLOW, {**result(), "ended": 140.0}], NODES, 150.0, 0),
+        ([{**result(), "ended": 140.0}, SLOW], NODES, 150.0, 0),
+        ([SLOW, {**result(), "ended": 140.0, "transport": "rdma"}], NODES, 150.0, 1),
+        ([result("", {"ended": 100.0})], ["n1", "n2"], 150.0, 1),
+    ],
+)
+def test_the_last_recent_check_of_the_nodes_stops_a_run(
+    checks: list[dict[str, Any]], nodes: list[str], now: float, count: int
+) -> None:
+    stopping = pair_result.stops(checks, nodes, now, 100.0)
+    assert len(stopping) == count
+    assert all(text.startswith("fabric: ") for text in stopping)

@@ -1,0 +1,184 @@
+"""Manifests of training runs, and the list of runs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plugins.module_utils.errors import Refused
+from plugins.module_utils.training.results import manifest, run_list
+
+from .test_busy import BEGAN
+
+
+def a_manifest(name: str = "one", **more: Any) -> dict[str, Any]:
+    run = {"name": name, "run_dir": f"/runs/{name}", "nodes": ["w1", "w2"], "command": ["python", "train.py"]}
+    return {**run, "transport": "tcp", "started": BEGAN, "asked_by": "anna@desk", **more}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "Expecting property name"),
+        ("[" * 100000, "recursion"),
+        ("[]", "does not contain a JSON object"),
+        (json.dumps({**a_manifest(), "nodes": [1]}), "its nodes are missing or malformed"),
+        (json.dumps({"name": "one"}), "its run_dir, nodes, command, transport are missing"),
+        (json.dumps({**a_manifest(), "end": 7}), "its end are missing or malformed"),
+    ],
+)
+def test_another_text_is_refused(text: str, words: str) -> None:
+    with pytest.raises(Refused, match=f"training run one: could not read its manifest: .*{words}"):
+        manifest.parsed(text, "one")
+
+
+def test_an_end_is_added_and_known_facts_stay() -> None:
+    first = manifest.ended(a_manifest(), {"state": "died", "ended": BEGAN + 60, "steps": 7})
+    second = manifest.ended(first, {"images_per_sec": 8.0, "steps": None})
+    assert second["end"] == {"state": "died", "ended": BEGAN + 60, "steps": 7, "images_per_sec": 8.0}
+    assert manifest.seconds(second) == 60
+    assert manifest.seconds(a_manifest()) is None
+    assert manifest.seconds(a_manifest(started=True, end={"ended": 5})) is None
+
+
+def test_a_comparison_shows_the_differences_then_the_ends() -> None:
+    end = {"state": "finished", "images_per_sec": 123.456, "loss": 0.5, "steps": 40, "ended": BEGAN + 90}
+    one = a_manifest(code={"sha256": "a", "git": {"commit": "c1"}}, end=end)
+    other = a_manifest("two", code={"sha256": "a", "git": {"commit": "c2"}}, asked={"lr": [1]}, started=BEGAN + 1)
+    lines = [line.split() for line in manifest.compared(one, other)]
+    assert lines[0] == ["one", "two"]
+    assert lines[1:3] == [["code.git.commit", "c1", "c2"], ["asked.lr", "-", "1"]]
+    assert lines[3] == ["all", "other", "settings", "equal", "equal"]
+    assert ["rate", "123.5", "images/s", "-"] in lines
+    assert ["duration", "90", "s", "-"] in lines
+    assert not any("anna" in word or "/runs" in word for line in lines for word in line)
+
+
+def test_a_command_that_differs_is_one_line() -> None:
+    commands = (["python", "train.py", "--lr", lr] for lr in ("0.1", "0.01"))
+    one, other = ({**a_manifest(), "command": c, "words": ["/env", *c], "asked": {"command": c}} for c in commands)
+
+    lines = [line for line in manifest.compared(one, other) if "--lr" in line]
+
+    assert len(lines) == 1 and lines[0].startswith("command ")
+
+
+def test_a_comparison_shows_a_long_value_to_its_end() -> None:
+    one, other = ({**a_manifest(), "command": ["python", "train.py", "x" * 150, end]} for end in ("--a", "--b"))
+
+    lines = manifest.compared(one, other)
+
+    assert any("--a" in line and "--b" in line for line in lines) and not any("..." in line for line in lines)
+
+
+def test_comparison_of_programs_omits_benchmark_rows() -> None:
+    one, other = (
+        {
+            **a_manifest(),
+            "command": ["python", "train.py"],
+            "framework": name,
+            "options": [name],
+            "gradient_bytes": size,
+        }
+        for name, size in (("tensorflow", 1), ("pytorch", 2))
+    )
+
+    rows = {line.partition("  ")[0] for line in manifest.compared(one, other)}
+
+    assert rows.isdisjoint({"framework", "options", "gradient_bytes", "rate", "pace", "loss"})
+
+
+def test_a_table_has_no_control_characters_and_short_cells() -> None:
+    first, second = manifest.table([("a\x1b[2J", "b"), ("x" * 200, "c")])
+    assert first.split() == ["a?[2J", "b"]
+    assert second == "x" * 77 + "...  c"
+
+
+def test_lists_the_keys_that_differ() -> None:
+    assert manifest.differing(a_manifest(), a_manifest("two"), ("name", "nodes", "missing")) == ["name"]
+
+
+def test_values_of_running_jobs_replace_those_of_their_manifests() -> None:
+    on_nodes = {"name": "one", "asked_by": "", "user": "train", "started": BEGAN, "step": 7, "nodes": ["w1"]}
+    manifests = [
+        a_manifest(),
+        a_manifest("open", started=None),
+        a_manifest("old", end={"state": "died", "cause": "why"}),
+    ]
+    found = {each["name"]: each for each in run_list.listed([on_nodes], manifests, ["w2"])}
+    assert (found["one"]["state"], found["one"]["nodes"], found["one"]["step"]) == ("running", ["w1", "w2"], 7)
+    assert (found["open"]["state"], found["open"]["cause"]) == ("unknown", "unreachable: w2")
+    assert (found["old"]["state"], found["old"]["cause"]) == ("died", "why")
+    (again,) = run_list.listed([], [a_manifest()], [])
+    assert again["cause"] == "follow it with training_name=one"
+
+
+def test_the_list_is_a_table_with_a_row_for_each_run() -> None:
+    end = {"state": "finished", "steps": 40, "images_per_sec": 99.44}
+    lines = run_list.lines(run_list.listed([], [a_manifest(end=end), a_manifest("two", started=BEGAN - 9)], []))
+    assert lines[0].split() == list(run_list.COLUMNS)
+    assert [line.split()[0] for line in lines[1:]] == ["two", "one"]
+    assert "finished  40    -     w1,w2  99.4 images/s  -" in lines[2]
+    assert run_list.lines([]) == [run_list.NOTHING]
+
+
+def test_a_run_without_images_has_its_rate_in_steps() -> None:
+    ended = a_manifest(end={"state": "finished", "steps": 60, "steps_per_sec": 11.704})
+
+    assert "11.70 steps/s" in run_list.lines(run_list.listed([], [ended], []))[1]
+    assert ["pace", "11.7", "steps/s", "-"] in [line.split() for line in manifest.compared(ended, a_manifest("two"))]
+
+
+VALUES = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.text(), st.lists(st.text()), st.dictionaries(st.text(), st.text())
+)
+LIES = st.dictionaries(
+    st.sampled_from([*a_manifest(), "end", "port", "rank_0_on", "code", "folder", "reported"]), VALUES
+)
+
+
+@given(LIES)
+def test_no_manifest_of_a_node_changes_that_of_the_controller(lie: dict[str, Any]) -> None:
+    own, today = a_manifest(), a_manifest(command=["today.py"])
+    node = {**own, **lie}
+
+    followed, continued = manifest.followed(own, node), {**today, **manifest.continued(own, node)}
+
+    assert followed == own
+    assert continued["command"] in (own["command"], today["command"])
+    assert continued["nodes"] == own["nodes"] and "end" not in continued and "folder" not in continued
+    differ = {key for key in lie if lie[key] != own.get(key)} - {"end", "reported"}
+    assert set(manifest.contradicted(own, node)) == differ
+
+
+@given(LIES)
+def test_without_a_manifest_of_the_controller_that_of_a_node_is_marked_and_has_no_end(lie: dict[str, Any]) -> None:
+    node = {**a_manifest(), **lie}
+
+    assert manifest.followed({}, node)["reported"] is True
+    assert "end" not in manifest.followed({}, node)
+    assert set(manifest.continued({}, node)) <= {"started", "asked_by", "port", "rank_0_on"}
+    assert manifest.contradicted({}, node) == []
+
+
+def test_a_malformed_manifest_of_a_node_counts_only_if_the_controller_has_none() -> None:
+    assert manifest.reported("{", "one", a_manifest()) == {}
+    assert manifest.continued(a_manifest(), {}) == a_manifest()
+    with pytest.raises(Refused, match="could not read its manifest"):
+        manifest.reported("{", "one", {})
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), -float("inf"), 10**400, "yesterday", [1], True])
+def test_an_impossible_time_or_rate_is_listed_as_unknown(odd: Any) -> None:
+    strange = a_manifest("two", started=odd, end={"state": "finished", "ended": odd, "images_per_sec": odd})
+
+    entries = run_list.listed([], [strange, a_manifest()], [])
+
+    assert {entry["name"]: entry["started"] for entry in entries} == {"one": BEGAN, "two": None}
+    (row,) = (line for line in run_list.lines(entries) if line.startswith("two"))
+    assert "nan" not in row and "inf" not in row
+    assert manifest.seconds(strange) is None

@@ -1,0 +1,31 @@
+"""The sentence that names the jobs which a change would stop, and the workers that could not be read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plugins.module_utils.training.running import interruption
+
+LONG: dict[str, Any] = {"run_dir": "/runs/long", "title": "long of anna since 2026-01-02 04:16 UTC (step 7)"}
+ANSWERS: dict[str, dict[str, Any]] = {
+    "w1": {"jobs": [LONG]},
+    "w2": {"jobs": [{**LONG, "title": "long of anna since 2026-01-02 04:16 UTC (step 6)"}]},
+    "w3": {"jobs": []},
+    "w4": {"msg": "Connection refused\nand more"},
+}
+
+
+def test_a_job_on_several_workers_is_named_once_with_the_ways_out() -> None:
+    assert interruption.refusal(ANSWERS, ["under_training", "interrupt"]) == (
+        "w1, w2: the training job long of anna since 2026-01-02 04:16 UTC (step 7) runs on this worker. Wait until it "
+        "ends or stop it, or change the hosts around it with under_training=true, or run again with "
+        "interrupt_training=true."
+    )
+
+
+def test_idle_and_silent_workers_are_not_busy() -> None:
+    assert interruption.refusal({name: ANSWERS[name] for name in ("w3", "w4")}, ["wait"]) == ""
+
+
+def test_a_worker_that_could_not_be_read_is_named_with_the_first_line_of_its_message() -> None:
+    assert interruption.unread(ANSWERS) == ["The training jobs of w4 cannot be read: Connection refused"]

@@ -1,0 +1,102 @@
+"""A test that ended before all its moves does not report that all took place."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.continuity.verdict import verdict
+from plugins.module_utils.errors import Refused
+from plugins.module_utils.pages.verdict_files import junit_report
+from plugins.module_utils.trials.evidence.facts import Facts
+from plugins.module_utils.trials.evidence.verdict_input import check_limits, title, verdict_input, with_left
+from plugins.module_utils.trials.steps.canary import idle_worker
+from tests.fakes.trial import SETTINGS
+from tests.unit.plugins.module_utils.continuity import runs
+
+LEFT = ({"worker": "w2", "source": "esx2", "target": "esx3"},)
+
+
+def ended(*, is_over: bool = True, left: Any = LEFT, window: Any = None) -> Facts:
+    return Facts({"window": window or {}}, left=list(left), is_over=is_over)
+
+
+@pytest.mark.parametrize(("moved", "after"), [("all", "some"), ("some", "some"), ("none", "none")])
+def test_a_planned_move_that_was_not_made_counts(moved: str, after: str) -> None:
+    result = with_left({"moved": moved}, ended())
+    assert result == {"moved": after, "not_made": ["w2: esx2 -> esx3: not made"]}
+
+
+def test_a_host_that_was_not_changed_counts() -> None:
+    result = with_left({"moved": "all"}, ended(left=[], window={"hosts": ["esx1"]}))
+    assert result == {"moved": "some", "not_made": ["esx1: not changed"]}
+
+
+@pytest.mark.parametrize("facts", [ended(left=[]), ended(is_over=False)])
+def test_a_running_or_complete_test_keeps_its_verdict(facts: Facts) -> None:
+    assert with_left({"moved": "all"}, facts) == {"moved": "all"}
+
+
+def test_junit_has_an_error_for_each_missing_move() -> None:
+    judged = {"verdict": "continuous", "breaches": [], "unproven": [], "moves": [], "not_made": ["w2: not made"]}
+    suite = ET.fromstring(junit_report("test", judged, []))
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "0", "1")
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, "vMotion test of gpu"),
+        ({"observe": True}, "Observation of gpu"),
+        ({"window": {"hosts": ["esx1"]}}, "Maintenance of gpu during training"),
+    ],
+)
+def test_the_title_of_the_page_names_the_kind_of_test(settings: Any, expected: str) -> None:
+    assert title(Facts({"cluster": "gpu", **settings})) == expected
+
+
+@pytest.mark.parametrize(
+    ("limits", "seconds"), [({}, 120.0), ({"resume_deadline_s": "30"}, 30.0), ({"resume_deadline_s": "inf"}, 86_400.0)]
+)
+def test_the_deadline_of_the_waits_is_that_of_the_verdict(limits: Any, seconds: float) -> None:
+    assert Facts({"cluster": "gpu", "limits": limits}).resume_deadline_s == seconds
+
+
+@pytest.mark.parametrize("limits", [{"warmup_steps": "nan"}, {"max_gap_s": -1}, {"phases": {"eval": "soon"}}])
+def test_limits_that_the_verdict_refuses_are_refused_before_the_first_move(limits: dict[str, Any]) -> None:
+    with pytest.raises(Refused, match="could not judge a test with them"):
+        check_limits(limits)
+
+
+@pytest.mark.parametrize(
+    ("guests", "ranks", "reported", "idle"),
+    [
+        ({"w1": [0], "w2": [1]}, {"W1": [0], "w2.lab": [1]}, {"W1": [0], "w2.lab": [1], "w3": []}, "w3"),
+        ({"w1": [0], "trainer": [1]}, {"W1": [0], "trainer": [1]}, {"W1": [0]}, ""),
+        ({}, {}, {"W1": [], "w2.lab": [], "w3": []}, "W1"),
+    ],
+)
+def test_ranks_are_matched_to_vms_with_any_guest_names(
+    guests: dict[str, list[int]], ranks: dict[str, list[int]], reported: dict[str, list[int]], idle: str
+) -> None:
+    facts = Facts({**SETTINGS, "canary": "auto"}, at=dict.fromkeys(("W1", "w2.lab", "w3"), "esx1"))
+    facts.warm = {"hosts": guests}
+    assert facts.ranks == ranks
+    assert verdict_input(facts)["facts"]["ranks"] == reported
+    assert idle_worker(facts) == idle
+
+
+@pytest.mark.parametrize("machine", ["Worker01", "worker01.example.org", "WORKER01"])
+@pytest.mark.parametrize("guest", ["worker01", "Worker01.lab"])
+def test_a_reset_is_a_breach_despite_another_spelling_of_the_guest_name(machine: str, guest: str) -> None:
+    """From the facts to the verdict: once, the observer found no ranks on the machine."""
+    reset = {"worker": machine, "at": runs.SEEN + 50, "by": "eve", "what": "VmResettingEvent"}
+    named: Any = {"cluster": "gpu", "limits": {}, "warmup_steps": 0, "require": []}
+    facts = Facts(named, at={machine: "esx1", "w2": "esx2"}, power=[reset])
+    facts.warm, facts.job_now = {"hosts": {guest: [0], "w2": [1]}}, {"state": "running"}
+    case = verdict_input(facts)
+    made = [{**one, "host": guest if one["rank"] == 0 else "w2"} for one in runs.records(ranks=2)]
+    found = verdict(made, case.pop("moves"), case.pop("limits"), **case)
+    assert (case["facts"]["ranks"], runs.kinds(found)) == ({machine: [0], "w2": [1]}, {"power_cycle"})

@@ -1,0 +1,91 @@
+"""The moves of a job from the facts of vMotion tests: also a running one, and not those of other jobs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.durable.program_journal import NAME as JOURNAL
+from plugins.module_utils.durable.program_journal import FileJournal
+from plugins.module_utils.trials.folder import facts_file
+from plugins.module_utils.trials.folder.job_moves import JobMoves
+from tests.fakes.trial import Killed, World
+
+RUN = "/run/one"
+
+
+def keep(world: World, folder: Path) -> Path:
+    """Write the facts of a test, and return the path of its journal."""
+    folder.mkdir(parents=True)
+    facts_file.write_json(folder / facts_file.NAME, world.files["facts"])
+    (folder / JOURNAL).touch()
+    return folder / JOURNAL
+
+
+def at_time(world: World, began: float) -> World:
+    """Return the test with its first move at another time."""
+    world.files["facts"] = _shifted(world.files["facts"], began - world.facts.moves[0]["started"])
+    return world
+
+
+def _shifted(value: Any, seconds: float) -> Any:
+    if isinstance(value, list):
+        return [_shifted(each, seconds) for each in value]
+    if not isinstance(value, dict):
+        return value
+    is_time = {key: key in ("at", "started", "completed") and isinstance(one, float) for key, one in value.items()}
+    return {key: one + seconds if is_time[key] else _shifted(one, seconds) for key, one in value.items()}
+
+
+def test_the_moves_of_a_test_that_has_ended(tmp_path: Path) -> None:
+    world = World()
+    facts = world.carry_out()
+    keep(world, tmp_path / "gpu-1")
+    moves = JobMoves(tmp_path, RUN).since(0.0, 1e9)
+    own = [move for move in facts.moves if not move["canary"]]
+    assert [(move.worker, move.source, move.target, move.begin, move.until) for move in moves] == [
+        (move["worker"], move["source"], move["target"], move["started"], move["completed"]) for move in own
+    ]
+    assert own and {move.kind for move in moves} == {"moved"}
+    assert JobMoves(tmp_path, "/run/two").since(0.0, 1e9) == []
+    assert JobMoves(tmp_path, RUN).since(moves[-1].until + 0.1, 1e9) == [], "an earlier job had the same name"
+    assert JobMoves(tmp_path / "none", RUN).since(0.0, 1e9) == []
+
+
+class DiesInMove(World):
+    """The controller dies while the first worker moves."""
+
+    def _arrive(self, chain: dict[str, Any]) -> None:
+        self.is_dead = True
+        raise Killed
+
+
+def test_a_move_in_progress_lasts_until_now_while_its_test_runs(tmp_path: Path) -> None:
+    world = DiesInMove()
+    with pytest.raises(Killed):
+        world.carry_out()
+    path = keep(world, tmp_path / "gpu-1")
+    moves = JobMoves(tmp_path, RUN)
+    assert moves.since(0.0, 1e9) == [], "no process runs the test"
+    with FileJournal(path):
+        (move,) = moves.since(0.0, 1e9)
+    assert (move.kind, move.until) == ("running", 1e9)
+
+
+def test_new_facts_are_read_and_damaged_ones_are_left_out(tmp_path: Path) -> None:
+    world = DiesInMove()
+    with pytest.raises(Killed):
+        world.carry_out()
+    keep(world, tmp_path / "gpu-1")
+    moves = JobMoves(tmp_path, RUN)
+    assert moves.since(0.0, 1e9) == []
+    whole = World()
+    whole.carry_out()
+    facts_file.write(tmp_path / "gpu-1", whole.facts)
+    assert moves.since(0.0, 1e9)
+    for number, text in enumerate(["[]", "{", '{"settings": {}}', '{"settings": {"cluster": "gpu"}}'], start=2):
+        (tmp_path / f"gpu-{number}").mkdir()
+        (tmp_path / f"gpu-{number}" / facts_file.NAME).write_text(text)
+    assert len(moves.since(0.0, 1e9)) == len(JobMoves(tmp_path, RUN).since(0.0, 1e9)) == 2

@@ -1,0 +1,58 @@
+"""The program vmotion_test finds an unfinished test and its folder, and refuses one that has ended by its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from plugins.module_utils.durable.program import END, START
+from plugins.module_utils.durable.program_journal import NAME, FileJournal
+from plugins.module_utils.trials.folder import facts_file
+from tests.fakes.programs import run
+from tests.fakes.trial import World
+
+
+def keep(world: World, folder: Path, *, is_ended: bool = False) -> Path:
+    """Write the journal and the facts of a test into a folder."""
+    folder.mkdir(parents=True)
+    with FileJournal(folder / NAME) as journal:
+        journal.write(START, world.settings)
+        for key, value in world.values.items():
+            journal.write(key, value)
+        if is_ended:
+            journal.write(END, {"passed": True, "said": ""})
+    if "facts" in world.files:
+        facts_file.write(folder, world.facts)
+    return folder
+
+
+def test_without_a_test_nothing_is_found(tmp_path: Path) -> None:
+    answer = run("vmotion_test", cluster="gpu", dir=str(tmp_path))
+    assert (answer["found"], answer["folder"]) == (False, "")
+
+
+def test_an_unfinished_test_is_found_with_its_launcher_and_the_moves_so_far(tmp_path: Path) -> None:
+    world = World()
+    started = keep(world, tmp_path / "gpu-1")
+    answer = run("vmotion_test", cluster="gpu", dir=str(tmp_path))
+    assert (answer["found"], answer["folder"], answer["launcher"], answer["user"]) == (True, str(started), "w1", "")
+    assert answer["moves"] == []
+    world.carry_out()
+    facts_file.write(started, world.facts)
+    moves = run("vmotion_test", cluster="gpu", dir=str(tmp_path))["moves"]
+    assert [move["worker"] for move in moves] == ["w1", "w2"] and "events" not in moves[0]
+
+
+def test_an_empty_journal_is_not_a_test(tmp_path: Path) -> None:
+    (tmp_path / "gpu-1").mkdir()
+    (tmp_path / "gpu-1" / NAME).touch()
+    assert not run("vmotion_test", cluster="gpu", dir=str(tmp_path))["found"]
+    assert not run("vmotion_test", cluster="gpu", dir=str(tmp_path), folder=str(tmp_path / "gpu-1"))["found"]
+
+
+def test_a_test_that_has_ended_is_not_found_and_refused_by_name(tmp_path: Path) -> None:
+    world = World()
+    world.carry_out()
+    folder = keep(world, tmp_path / "gpu-1", is_ended=True)
+    assert not run("vmotion_test", cluster="gpu", dir=str(tmp_path))["found"]
+    named = run("vmotion_test", cluster="gpu", dir=str(tmp_path), folder=str(folder))
+    assert "the test in it has ended; name another folder" in named["msg"]

@@ -1,0 +1,385 @@
+"""A maintenance window under training: each host is empty before its change, and the job is judged after each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.moves.plan.fleet import Fleet, HostRoom, MovingWorker
+from plugins.module_utils.moves.plan.window import plan_window
+from plugins.module_utils.trials.evidence.verdict_input import verdict_input, with_left
+from tests.fakes.deaths import Killed, histories
+from tests.fakes.host_changes import FakeHost, HostWorld
+from tests.fakes.trial import World, changed
+
+HOSTS = ["esx1", "esx2", "esx3"]
+WINDOW = {"hosts": HOSTS, "profile": {"kernel_modules": []}, "maintenance_timeout": 900, "reboot_timeout": 1200}
+BROKEN = {"verdict": "broken", "breaches": [{"detail": "rank 1 lost 3 steps"}]}
+ALARM = {"severity": "stop", "rule": "red_alarm", "object": "esx9", "text": "esx9: the alarm 'Host memory' is red."}
+
+
+class Window(World):
+    """Hosts whose profile is active after a reboot; an empty host is the spare one."""
+
+    def __init__(self, deaths: Iterable[int] = (), **settings: Any) -> None:
+        super().__init__(deaths, **{"window": WINDOW, **settings})
+        self.cluster = HostWorld({host: FakeHost() for host in HOSTS})
+        self.cluster.effect = self._host_effect  # type: ignore[method-assign]
+        self.breaks_at = self.ends_at = ""
+        self.earlier_windows: list[dict[str, Any]] = []
+        self.pauses, self.notices, self.waiting_requests = False, list[dict[str, Any]](), list[str]()
+
+    def cluster_lock(self, options: dict[str, Any]) -> dict[str, Any]:
+        is_renewed = bool(self.lock)
+        result = super().cluster_lock(options)
+        request = self.waiting_requests.pop(0) if self.waiting_requests and is_renewed and "note" in options else ""
+        return {"state": {**result["state"], **({"request": request, "requester": "bob@ops"} if request else {})}}
+
+    def must_pause(self) -> bool:
+        return self.pauses
+
+    def earlier_changes(self) -> list[dict[str, Any]]:
+        return self.earlier_windows
+
+    def notify(self, hook: Mapping[str, Any], text: str) -> dict[str, Any]:
+        return dict(self.effect("notify", lambda: self._notified(hook, json.loads(text))))
+
+    def _notified(self, hook: Mapping[str, Any], content: dict[str, Any]) -> dict[str, Any]:
+        self.notices.append(content)
+        return {"msg": "the hook hangs"} if hook.get("command") == ["hang"] else {}
+
+    def vmotion_plan(self, options: dict[str, Any]) -> dict[str, Any]:
+        assert set(options["empty_hosts"]) <= {name for name, host in self.cluster.hosts.items() if not host.boots}
+        serving = [name for name, host in self.cluster.hosts.items() if not host.is_out]
+        rooms = dict.fromkeys(HOSTS, HostRoom((1, 0, 0)))
+        fleet = Fleet({name: MovingWorker((1, 0, 0), HOSTS) for name in self.at}, rooms)
+        plan = plan_window(fleet, self.at, options["empty_hosts"], serving)
+        stages = [{"host": change.host, "moves": [move._asdict() for move in change.moves]} for change in plan]
+        more: dict[str, Any] = {"not_applicable": {}, "rdma": {}, "profile": "", "slots": {}, "at": dict(self.at)}
+        return {"stages": stages, "moves": [move for stage in stages for move in stage["moves"]], **more}
+
+    def here(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        if module in ("esxi_power", "esxi_profile") or "leaving" in options:
+            return self._of_hosts(module, options, is_planned=False)
+        return super().here(module, options)
+
+    def planned(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        return self._of_hosts(module, options, is_planned=True)
+
+    def _of_hosts(self, module: str, options: Mapping[str, Any], is_planned: bool) -> dict[str, Any]:
+        self.must_be_attended()
+        self.cluster.holder = self.lock if self.lock == self.own else ""
+        return self.cluster._called(module, dict(options), is_planned=is_planned)
+
+    def _host_effect(self, name: str, act: Any) -> Any:
+        value = self.effect(name, act)
+        if name.startswith("maintenance "):
+            assert name.split()[1] not in self.at.values(), "a host with a worker leaves service"
+        if name == f"reboot {self.ends_at}":
+            self.job, self.ended = "finished", self.clock
+        if name == f"reboot {self.breaks_at}":
+            self.verdict.update(BROKEN)
+        return value
+
+    @property
+    def boots(self) -> dict[str, int]:
+        return {name: host.boots for name, host in self.cluster.hosts.items() if host.boots}
+
+    @property
+    def is_in_service(self) -> bool:
+        return not any(host.is_out or host.by for host in self.cluster.hosts.values())
+
+
+def test_each_host_is_changed_once_and_each_worker_moves_once() -> None:
+    world = Window()
+    facts = world.carry_out()
+    assert world.outcome == "" and world.is_clean and world.is_in_service
+    assert world.boots == dict.fromkeys(HOSTS, 1) and world.cluster.most_out == 1
+    assert sorted(move["worker"] for move in facts.moves) == ["w1", "w2"]
+    assert [change["host"] for change in facts.host_changes] == ["esx3", "esx1", "esx2"]
+    assert all(0 < change["out_at"] < change["back_at"] and change["reboots"] == 1 for change in facts.host_changes)
+    assert world.files["window"] == facts.host_changes
+
+
+def test_each_single_death_and_many_pairs_lead_to_the_same_end() -> None:
+    for world, _facts in histories(Window, Window.to_the_end, pairs=40):
+        assert world.outcome == "" and world.is_clean and world.is_in_service, world.log
+        assert world.boots == dict.fromkeys(HOSTS, 1), "each host was booted once"
+        assert [one["worker"] for one in world.chains] == ["w1", "w2"], "each worker was moved once"
+        assert world.cluster.most_out == 1
+
+
+def test_end_after_a_kill_returns_the_host() -> None:
+    for point in range(20, 150, 3):
+        world = Window([point])
+        with suppress(Killed):
+            world.carry_out()
+        earlier = world.boots
+        world.ending = "The window was ended, as requested."
+
+        world.carry_out()
+
+        assert world.is_in_service and world.is_clean, point
+        assert len(world.boots) <= len(earlier) + 1 and max(world.boots.values(), default=1) == 1, point
+
+
+def test_a_host_that_others_changed_meanwhile_stays_in_service_and_its_workers_do_not_move() -> None:
+    def changed_by_others(deaths: Any = ()) -> Window:
+        window = Window(deaths)
+        window.cluster.hosts["esx1"].differs, window.cluster.hosts["esx1"].boots_needed = False, 0
+        return window
+
+    for world, facts in histories(changed_by_others, Window.to_the_end):
+        assert world.outcome == "" and world.is_clean and world.is_in_service, world.log
+        assert world.boots == {"esx2": 1, "esx3": 1} and facts.settled == ["esx1"] and not facts.waiting_hosts
+        assert [one["worker"] for one in world.chains] == ["w2"], "w1 was not stunned"
+
+
+def test_the_job_is_judged_after_each_host_before_anything_else_begins() -> None:
+    world = Window()
+    world.carry_out()
+    places = [place for place, line in enumerate(world.lines) if "was out of service for" in line]
+    assert [world.lines[place + 1] for place in places] == ["reads the state of the job"] * 3
+
+
+@pytest.mark.parametrize("last", ["esx3", "esx1", "esx2"])
+def test_a_window_goes_on_after_the_end_of_its_job(last: str) -> None:
+    """Every host is changed; moves after the end of the job are made, but the verdict does not cover them."""
+    world = Window(guest_checks=True)
+    world.ends_at = last
+    facts = world.carry_out()
+    assert world.outcome == "" and world.boots == dict.fromkeys(HOSTS, 1)
+    assert sorted(move["worker"] for move in facts.moves) == ["w1", "w2"]
+    judged = verdict_input(facts)
+    alive = {"esx3": 0, "esx1": 1, "esx2": 2}[last]
+    assert (judged["ended"], len(judged["moves"]), len(judged["facts"]["transport"])) == ("finished", alive, alive)
+    assert world.calls["read_guests"] == alive and len(judged["facts"]["vsphere"]) == alive
+    resumed = [key for key in world.keys if key.startswith("resumed")]
+    assert (len(resumed), len(facts.looks)) == (alive, 2 + alive), "it waits for steps of a job that has ended"
+    notes = with_left({"moved": "all", "notes": []}, facts)["notes"]
+    assert len([note for note in notes if "after the end of the job, so it is not judged" in note]) == 2 - alive
+    reported = [line for line in world.lines if "are changed without a verdict on their moves" in line]
+    assert len(reported) == (last != "esx2")
+
+
+def test_after_a_breach_the_current_host_returns_to_service_and_no_other_is_changed() -> None:
+    world = Window()
+    world.breaks_at = "esx1"
+    facts = world.carry_out()
+    assert world.boots == {"esx3": 1, "esx1": 1} and world.is_in_service
+    assert [change["host"] for change in facts.host_changes] == ["esx3", "esx1"]
+    assert "rank 1 lost 3 steps" in world.outcome and world.is_clean
+    assert with_left({"moved": "all", "notes": []}, facts)["not_made"] == ["esx2: not changed"]
+
+
+def test_a_job_that_broke_while_no_controller_ran_keeps_the_next_hosts_in_service() -> None:
+    class Breaks(Window):
+        """The job breaks with the first controller."""
+
+        left_service: tuple[str, ...] = ()
+        warm_before = True
+
+        def carry_out(self) -> Any:
+            if self.controllers == 1:
+                self.verdict.update(BROKEN)
+                self.left_service = tuple(key.split()[-1] for key in self.values if key.startswith("out of service"))
+                # A controller that sees the job become warm knows its state.
+                self.warm_before = "warm" in self.values
+            return super().carry_out()
+
+    for world, _facts in histories(Breaks, Window.to_the_end):
+        if world.controllers == 2 and world.warm_before:
+            assert sorted(world.boots) == sorted(world.left_service), "only the host at hand is finished"
+        assert world.is_in_service and world.is_clean
+
+
+@pytest.mark.parametrize("failing", ["maintenance", "esxi_profile", "rebooted", "in_service"])
+def test_a_failed_change_ends_the_window_with_its_reason_and_the_job_is_judged(failing: str) -> None:
+    def make(deaths: Iterable[int]) -> Window:
+        world = Window(deaths)
+        world.cluster.failures = {failing: "esx3: could not do it: the server said no."}
+        return world
+
+    for world, facts in histories(make, Window.to_the_end):
+        assert "the server said no. Hosts in maintenance mode stay there" in world.outcome, world.outcome
+        assert sum(world.boots.values()) == (1 if failing == "in_service" else 0) and world.is_clean
+        assert not facts.moves and facts.judged is not None
+        left = with_left({"moved": "all", "notes": []}, facts)["not_made"]
+        assert left == ["esx1: not changed", "esx2: not changed", "esx3: its change is not complete"]
+        assert ("The profile is active on esx3 already." in world.outcome) == (failing == "in_service")
+        kept = [(one["host"], one["out_at"] > one["began"], one["back_at"]) for one in facts.host_changes]
+        assert kept == ([] if failing == "maintenance" else [("esx3", True, None)])
+
+
+def test_a_stop_rule_that_applies_after_a_host_ends_the_window_before_the_next_one() -> None:
+    world = Window()
+    world.cluster.on_return = lambda: world.cluster.stops_after.append(ALARM)
+
+    facts = world.carry_out()
+
+    assert world.boots == {"esx3": 1} and not facts.moves and world.is_in_service and world.is_clean
+    assert "1 of 3 hosts are changed, 2 left (esx1, esx2): esx9: the alarm 'Host memory' is red" in world.outcome
+
+
+def test_the_workers_of_the_job_on_a_host_that_does_not_respond_are_named() -> None:
+    silent = {"severity": "stop", "rule": "not_responding", "object": "esx1", "text": "esx1: it does not respond."}
+    world = Window()
+    world.cluster.on_return = lambda: world.cluster.stops_after.append(silent)
+
+    world.carry_out()
+
+    assert world.boots == {"esx3": 1} and "esx1: it does not respond; w1 of the job runs on it" in world.outcome
+
+
+def test_a_stop_rule_that_applies_after_the_last_host_is_shown() -> None:
+    world = Window(window={**WINDOW, "hosts": ["esx3"]})
+    world.cluster.on_return = lambda: world.cluster.stops_after.append(ALARM)
+
+    world.carry_out()
+
+    assert world.outcome == "" and "after esx3 returned: esx9: the alarm 'Host memory' is red" in world.lines
+
+
+@pytest.mark.parametrize(("accepted", "boots"), [([], 0), (["red_alarm"], 3)])
+def test_a_stop_rule_keeps_workers_and_hosts_in_place_unless_it_is_accepted(accepted: list[str], boots: int) -> None:
+    world = Window(window={**WINDOW, "accepted": accepted})
+    world.cluster.stops = [ALARM]
+    facts = world.carry_out()
+    assert sum(world.boots.values()) == boots and bool(facts.moves) == bool(boots) and world.is_in_service
+    assert ("'Host memory' is red" in world.outcome) == (not boots) and world.is_clean
+
+
+def test_a_stop_rule_that_appears_between_two_hosts_ends_the_window_before_a_worker_moves() -> None:
+    world = Window()
+    reading = world._host_effect
+
+    def effect(name: str, act: Any) -> Any:
+        if name == "reboot esx3":
+            world.cluster.stops = [ALARM]
+        return reading(name, act)
+
+    world.cluster.effect = effect  # type: ignore[method-assign]
+    facts = world.carry_out()
+    assert world.boots == {"esx3": 1} and not facts.moves and world.is_in_service
+    assert "'Host memory' is red" in world.outcome and world.is_clean
+
+
+@pytest.mark.parametrize("go_on", [False, True])
+def test_a_host_whose_worker_did_not_move_is_not_changed(go_on: bool) -> None:
+    world = Window(go_on=go_on)
+    refused = {"failed": True, "begun": False, "msg": "w1: could not move it: no slot"}
+    changed(world, vmotion=lambda _options: refused).carry_out()
+    assert world.boots == {"esx3": 1} and world.is_in_service
+    assert "w1: could not move it: no slot" in world.outcome and world.is_clean
+
+
+def test_hosts_leave_service_as_the_window_asks() -> None:
+    world = Window(window={**WINDOW, "non_disruptive": True, "reboots": {"esx1": 1}, "max_out_of_service": 2})
+    world.carry_out()
+    requested = [options for module, options in world.cluster.calls if options.get("state") == "maintenance"]
+    assert requested and all(
+        options["non_disruptive"] and options["maintenance_timeout"] == 900 for options in requested
+    )
+    rules = [options["max_out_of_service"] for module, options in world.cluster.calls if module == "cluster_info"]
+    assert set(rules) == {2}
+
+
+def test_the_verdict_gets_the_hosts_that_were_out_of_service_the_checkpoints_and_the_caution_about_the_site() -> None:
+    facts = verdict_input(Window(checkpoint_seconds=1800, site="SIMULATED: in the lab.").carry_out())["facts"]
+    assert [(host["host"], host["back_at"] > host["out_at"]) for host in facts["hosts"]] == [
+        ("esx3", True),
+        ("esx1", True),
+        ("esx2", True),
+    ]
+    assert (facts["checkpoint_s"], facts["site"]) == (1800, "SIMULATED: in the lab.")
+    without = verdict_input(Window().carry_out())["facts"]
+    assert (without["checkpoint_s"], without["site"]) == (None, None)
+
+
+def test_a_replaced_window_leaves_its_host_to_the_next_one() -> None:
+    def make(deaths: Iterable[int]) -> Window:
+        return Window(deaths)
+
+    def progress_of(world: Window) -> list[list[str]]:
+        return [list(host.progress) for host in world.cluster.hosts.values()]
+
+    def ended(world: Window) -> Any:
+        try:
+            return world.carry_out()
+        except Killed:
+            before, moves = progress_of(world), len(world.chains)
+            world.ending, world.is_replaced = "The window ends here.", True
+            facts = world.carry_out()
+            assert progress_of(world) == before and len(world.chains) == moves, "an ended window writes to no host"
+            return facts
+
+    reached = 0
+    for world, facts in histories(make, ended):
+        assert world.is_clean
+        if world.ending and facts.waiting_hosts and world.outcome:
+            reached += "The window ends here." in world.outcome
+    assert reached > 50
+
+
+def test_hosts_that_differ_from_the_requested_profile_fail_a_window_that_ended_well() -> None:
+    world = Window()
+    world.requested = {"hosts": ["esx2"], "profile": {"kernel_modules": [{"name": "nmlx5_core"}]}}
+    calls = list[dict[str, Any]]()
+
+    def planned(module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        if options["profile"] != world.requested["profile"]:
+            return Window.planned(world, module, options)
+        calls.append(dict(options))
+        differs = {"host": "esx2", "changed": True, "why": ["max_vfs is 4, not 8"]}
+        return {"hosts": [differs, {"host": "esx1", "changed": False, "why": []}]}
+
+    changed(world, planned=planned).carry_out()
+    assert world.outcome == (
+        "Cluster gpu: the window is over, but these hosts differ from the requested profile: "
+        "esx2 (max_vfs is 4, not 8). Run again to change them."
+    )
+    assert calls == [{**world.requested, "host_profiles": {}, "hosts": HOSTS}]
+
+
+class ImageWindow(Window):
+    """A cluster that an image manages, whose hosts boot once for it and once for their profile."""
+
+    def __init__(self, deaths: Iterable[int] = ()) -> None:
+        super().__init__(deaths, window={**WINDOW, "image": {"components": {"manager": "2"}, "accept_eula": True}})
+        for host in self.cluster.hosts.values():
+            host.needs_image = True
+
+    def here(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        if module == "esxi_image":
+            return self._of_hosts(module, options, is_planned=False)
+        return super().here(module, options)
+
+    def cluster_info(self, options: dict[str, Any]) -> dict[str, Any]:
+        cluster = super().cluster_info(options)["cluster"]
+        return {"cluster": {**cluster, "remediations": self.cluster.remediations()}}
+
+
+def test_vlcm_applies_the_image_to_each_emptied_host_once_whenever_a_controller_dies() -> None:
+    for world, facts in histories(ImageWindow, ImageWindow.to_the_end, pairs=20):
+        assert world.outcome == "" and world.is_clean and world.is_in_service, world.log
+        assert world.cluster.image == "2" and world.boots == dict.fromkeys(HOSTS, 2), world.log
+        assert world.cluster.most_out == 1
+        assert [change["reboots"] for change in facts.finished_changes] == [2, 2, 2], "the report counts that of vLCM"
+
+
+def test_the_image_is_set_before_the_first_worker_moves() -> None:
+    world = ImageWindow()
+    facts = world.carry_out()
+    assert world.log.index("commit") < world.log.index("vmotion")
+    assert all(change["reboots"] == 2 for change in facts.host_changes)
+
+
+def test_a_host_without_the_requested_image_fails_a_window_that_ended_well() -> None:
+    world = ImageWindow()
+    world.requested = {"hosts": HOSTS, "image": {"components": {"manager": "3"}}}
+    world.carry_out()
+    assert "differ from the requested profile: esx1 (the image of its cluster is applied by vLCM" in world.outcome

@@ -1,0 +1,195 @@
+"""An observation finds and judges the moves of others, writes nothing to vCenter, and ends with its time or the job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.trials.evidence.outcome import passed
+from plugins.module_utils.trials.evidence.verdict_input import verdict_input, with_earlier
+from tests.fakes.deaths import histories
+from tests.fakes.trial import World, changed
+
+OBSERVE: dict[str, Any] = {"observe": {"seconds": 60}, "duration": 600, "drs_override": "", "guest_checks": False}
+
+
+class Observed(World):
+    """Workers that DRS moves; every call that writes to vCenter is an error."""
+
+    def __init__(self, deaths: Iterable[int] = (), **settings: Any) -> None:
+        self.moves_at = [3]
+        self.requested_at = -1
+        self.rolls, self.can_roll, self.answer = 0, True, {"rc": 0}
+        self.commands: list[tuple[tuple[str, ...], dict[str, Any]]] = []
+        super().__init__(deaths, **{**OBSERVE, **settings})
+
+    def vmotion_plan(self, options: dict[str, Any]) -> dict[str, Any]:
+        assert options["empty_hosts"] == []
+        more: dict[str, Any] = {"not_applicable": {}, "rdma": {}, "profile": "", "slots": {}}
+        return {"stages": [], "moves": [], "at": dict(self.at), **more}
+
+    def wait_for_steps(self, options: dict[str, Any]) -> dict[str, Any]:
+        if options["steps"] < 1000:
+            return super().wait_for_steps(options)
+        if self.calls["wait_for_steps"] == self.requested_at:
+            return {"asked": True}
+        self.clock += options["timeout"]
+        if self.calls["wait_for_steps"] in self.moves_at:
+            self._arrive(self._begin("w1", "esx3"))
+        return {"failed": True, "msg": "not all ranks have advanced"}
+
+    def continuity_verdict(self, options: dict[str, Any]) -> dict[str, Any]:
+        files = {} if "folder" in options else {"files": ["/test/verdict-2.json", "/test/timeline-2.html"]}
+        return {**self.verdict, **files}
+
+    def roll_records(self) -> bool:
+        self.must_be_attended()
+        self.rolls += 1
+        return self.can_roll
+
+    def run_command(self, words: tuple[str, ...], text: str, seconds: float) -> dict[str, Any]:
+        assert seconds == 60.0
+        self.effect("command", lambda: self.commands.append((words, json.loads(text))))
+        return dict(self.answer)
+
+    def cluster_lock(self, _options: dict[str, Any]) -> dict[str, Any]:
+        raise AssertionError("an observation takes no lock")
+
+    worker_rules = vmotion = esxi_power = cluster_lock
+
+
+def test_a_move_of_others_is_found_and_the_job_is_judged_until_the_time_ends() -> None:
+    world = Observed()
+    world.verdict.update(moved="none")
+    facts = world.carry_out()
+    assert [(move["worker"], move["external"]) for move in facts.others] == [("w1", True)]
+    assert not facts.moves and world.outcome == "" and world.is_clean
+    assert passed(facts, "/test") == "Continuous; the evidence is in /test."
+    assert world.calls["continuity_verdict"] >= 7 and facts.began + 600 <= world.clock
+    assert "w1: esx1 -> esx3, moved by an unknown user" in world.lines
+
+
+def test_each_single_death_and_some_pairs_lead_to_the_same_end() -> None:
+    for world, facts in histories(Observed, Observed.to_the_end, pairs=20):
+        assert world.outcome == "" and world.is_clean and facts.is_over
+        assert [move["worker"] for move in facts.others] == ["w1"] * len(world.chains)
+
+
+def test_an_observation_ends_with_its_job() -> None:
+    world = Observed()
+    world.moves_at = []
+
+    def end(_options: dict[str, Any]) -> dict[str, Any]:
+        world.job = "finished" if world.calls["wait_for_steps"] > 3 else "running"
+        return {"job": {"state": world.job, "launcher": None}}
+
+    facts = changed(world, training_info=end).carry_out()
+    assert world.calls["wait_for_steps"] == 4 and facts.is_over
+
+
+def test_a_breach_ends_the_observation() -> None:
+    world = Observed()
+    world.verdict.update(verdict="broken", breaches=[{"detail": "rank 1 lost 3 steps"}])
+    world.carry_out()
+    assert "rank 1 lost 3 steps" in world.outcome and world.calls["wait_for_steps"] == 3
+
+
+def test_an_observation_ends_on_request_with_its_verdict() -> None:
+    world = Observed()
+    world.requested_at, world.moves_at = 5, []
+    world.carry_out()
+    assert world.calls["wait_for_steps"] == 5 and world.outcome == "" and world.is_clean
+    assert "ends the observation, as requested" in world.lines
+
+
+MANY = {"observe": {"seconds": 60, "keep": 600}, "duration": 7200, "drs_override": "", "guest_checks": False}
+ROW = {"worker": "w1", "moved": True, "gap_s": 12.0}
+
+
+def test_old_records_are_dropped_once_they_are_judged_and_their_moves_stay_in_the_verdict() -> None:
+    world = Observed(**MANY)
+    world.verdict.update(moves=[ROW], notes=["moved by others"])
+    facts = world.carry_out()
+    assert 8 <= world.rolls <= 12 and facts.windows == world.rolls
+    (window,) = [one for one in facts.earlier if one["moves"]]
+    assert [move["worker"] for move in window["moves"]] == ["w1"] and window["rows"] == [ROW]
+    assert window["files"] == ["verdict-2.json", "timeline-2.html"]
+    assert facts.others == [] and facts.at["w1"] == "esx3", "the next window begins with the target of the move"
+    assert verdict_input(facts)["moves"] == []
+    merged = with_earlier({**world.verdict, "moves": []}, facts)
+    assert (merged["windows"], merged["verdict"], len(merged["earlier"])) == (facts.windows + 1, "continuous", 1)
+
+
+def test_a_clock_of_vcenter_that_drifts_over_a_week_was_not_set() -> None:
+    class Drifting(Observed):
+        def vmotion_info(self, options: dict[str, Any]) -> dict[str, Any]:
+            return {**super().vmotion_info(options), "clock_offset_s": self.clock / 100}
+
+    facts = Drifting(**MANY).carry_out()
+    assert facts.windows >= 8 and facts.server_clock_set_s == 0
+
+
+def test_a_verdict_has_the_worst_of_its_windows_and_each_sentence_once() -> None:
+    facts = Observed(**MANY).carry_out()
+    facts.earlier = [
+        {**facts.earlier[0], "verdict": "inconclusive", "unproven": ["records: none"], "notes": ["a note"]}
+    ] * 2
+    merged = with_earlier({"verdict": "continuous", "unproven": [], "notes": ["a note"]}, facts)
+    assert (merged["verdict"], merged["unproven"], merged["notes"]) == ("inconclusive", ["records: none"], ["a note"])
+
+
+def test_nothing_is_dropped_while_a_move_has_not_ended() -> None:
+    world = Observed(**MANY)
+    world.moves_at = []
+    world._begin("w1", "esx3")
+    world.chains[0]["started"] = 2000.0
+    assert world.carry_out().windows <= 1 and world.rolls == 0
+
+
+def test_without_a_watch_nothing_is_dropped() -> None:
+    world = Observed(**MANY)
+    world.can_roll = False
+    facts = world.carry_out()
+    assert facts.windows == 0 and facts.earlier == [] and [one["worker"] for one in facts.others] == ["w1"]
+
+
+HOOKED = {**OBSERVE, "observe": {"seconds": 60, "hook": ["/bin/notify", "--topic"], "stall_seconds": 10}}
+
+
+def test_the_command_gets_each_stall_once() -> None:
+    world = Observed(**HOOKED)
+    world.verdict.update(moves=[ROW])
+    world.carry_out()
+    ((words, content),) = world.commands
+    assert words == ("/bin/notify", "--topic") and (content["cluster"], content["verdict"]) == ("gpu", "continuous")
+    (event,) = content["events"]
+    assert (event["kind"], event["gap_s"], event["move"]["worker"]) == ("stalled", 12.0, "w1")
+    assert event["detail"] == "w1 moved from esx1 to esx3, and the job stood still for 12.0 s"
+
+
+def test_the_command_gets_a_breach_before_the_observation_ends() -> None:
+    world = Observed(**HOOKED)
+    world.verdict.update(verdict="broken", breaches=[{"kind": "died", "detail": "the job died"}])
+    facts = world.carry_out()
+    ((_words, content),) = world.commands
+    assert [(event["kind"], event["detail"]) for event in content["events"]] == [("broken", "the job died")]
+    assert facts.is_over
+
+
+def test_a_command_that_fails_is_a_line_and_does_not_end_the_observation() -> None:
+    world = Observed(**HOOKED)
+    world.verdict.update(moves=[ROW])
+    world.answer = {"rc": 3, "msg": "/bin/notify: the command ended with 3: no route"}
+    world.carry_out()
+    assert world.outcome == "" and "/bin/notify: the command ended with 3: no route" in world.lines
+
+
+@pytest.mark.parametrize(("observe", "gap"), [({"seconds": 60}, 12.0), (HOOKED["observe"], 9.0)])
+def test_without_a_command_or_below_the_limit_none_is_run(observe: dict[str, Any], gap: float) -> None:
+    world = Observed(**{**OBSERVE, "observe": observe})
+    world.verdict.update(moves=[{**ROW, "gap_s": gap}])
+    world.carry_out()
+    assert world.commands == []

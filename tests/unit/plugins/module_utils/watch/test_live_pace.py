@@ -1,0 +1,161 @@
+"""The pace of a running job: its line of text, and the number of steps since a given time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.watch.live_pace import LivePace, StepsSince, longest_silence
+
+
+def record(rank: int, step: int, seen: float, **more: Any) -> dict[str, Any]:
+    fields = {"rank": rank, "size": 2, "step": step, "seen": seen, "host": f"n{rank + 1}", "loss": 0.5}
+    return {**fields, "images_per_sec": 100.0, **more}
+
+
+def steps(pace: LivePace, last: int) -> None:
+    for step in range(1, last + 1):
+        pace.feed([record(1, step, step * 2.0), record(0, step, step * 2.0 + 0.1)])
+
+
+def test_before_the_first_step() -> None:
+    assert LivePace().line() == "no step yet"
+
+
+def test_a_line_contains_every_value() -> None:
+    pace = LivePace(total_steps=30)
+    steps(pace, 10)
+    assert pace.line() == "step 10 of 30, 200.0 images/s, loss 0.5, 40 s to go, slowest rank 0 on n1"
+    assert not pace.is_done
+    steps(pace, 30)
+    assert pace.is_done
+
+
+@pytest.mark.parametrize("at_once", [1, 4, 10, 30])
+def test_the_rate_does_not_depend_on_how_many_records_are_read_at_once(at_once: int) -> None:
+    pace = LivePace()
+    for step in range(1, 121):
+        pace.feed([record(rank, step, float(-(-step // at_once) * at_once)) for rank in (0, 1)])
+    assert pace.summary()["steps_per_sec"] == pytest.approx(1)
+    assert [one["steps_per_sec"] for one in pace.ranks()] == pytest.approx([1, 1])
+
+
+def test_a_job_beyond_the_given_steps_is_not_done_and_has_no_remaining_time() -> None:
+    pace = LivePace(total_steps=40)
+    steps(pace, 43)
+    assert pace.line() == "step 43, 200.0 images/s, loss 0.5, slowest rank 0 on n1"
+    assert (pace.is_done, pace.summary()["seconds_to_go"]) == (False, None)
+
+
+def test_a_rank_behind_is_the_slowest_and_holds_the_step_back() -> None:
+    pace = LivePace(total_steps=11)
+    steps(pace, 10)
+    pace.feed([record(0, 11, 22.0)])
+    assert pace.line().startswith("step 10 of 11, ")
+    assert pace.line().endswith("slowest rank 1 on n2")
+    assert not pace.is_done
+
+
+def test_a_silent_rank_is_named_and_a_job_is_not_done_without_it() -> None:
+    pace = LivePace(total_steps=1)
+    pace.feed([record(0, 1, 1.0, loss="nan", images_per_sec=None)])
+    assert pace.line() == "step 1 of 1, loss not finite since step 1 on rank 0, nothing yet from rank 1"
+    assert not pace.is_done
+
+
+@pytest.mark.parametrize(
+    ("ends", "sentence"),
+    [
+        ((30, 60, 60), "rank 0 on n1 fell silent first, after step 30, 30 s before any other rank"),
+        ((60, 60, 59), ""),
+        ((60,), ""),
+    ],
+)
+def test_the_rank_that_fell_silent_first_is_named(ends: tuple[int, ...], sentence: str) -> None:
+    pace = LivePace()
+    for step in range(1, 61):
+        pace.feed([record(rank, step, float(step)) for rank, end in enumerate(ends) if step <= end])
+    assert pace.summary()["first_silent"] == sentence
+
+
+def test_a_pause_is_named_until_it_ends() -> None:
+    pace = LivePace()
+    steps(pace, 2)
+    pace.feed([record(0, 2, 5.0, phase="eval", mark="begin")])
+    assert ", eval, " in pace.line()
+    pace.feed([record(0, 2, 6.0, phase="eval", mark="end")])
+    assert "eval" not in pace.line()
+    assert pace.last_seen == 6.0
+
+
+def test_the_loss_is_that_of_the_first_rank_with_one() -> None:
+    pace = LivePace()
+
+    pace.feed([record(1, 1, 1.0, loss=0.7), record(0, 1, 1.1, loss=0.5), record(2, 1, 1.2, loss=0.9)])
+
+    assert pace.summary()["loss"] == 0.5
+
+
+def mark(rank: int, seen: float, mark: str, phase: str = "checkpoint") -> dict[str, Any]:
+    return record(rank, 2, seen, phase=phase, mark=mark)
+
+
+@pytest.mark.parametrize(
+    ("more", "phase"),
+    [
+        pytest.param([mark(0, 5.0, "begin"), mark(1, 5.0, "begin"), mark(1, 5.1, "end")], "checkpoint", id="one_saves"),
+        pytest.param([mark(0, 5.0, "begin"), mark(1, 5.1, "end"), mark(0, 9.0, "end")], "train", id="all_saved"),
+        pytest.param([mark(1, 5.0, "begin", "eval"), mark(0, 5.1, "end")], "eval", id="one_evaluates"),
+        pytest.param([mark(0, 5.0, "begin"), record(0, 3, 6.0)], "train", id="trains_again_after_a_restart"),
+        pytest.param(
+            [mark(0, 5.0, "begin", "eval"), mark(0, 5.0, "begin", "input"), mark(0, 5.1, "end", "input")],
+            "eval",
+            id="nested",
+        ),
+    ],
+)
+def test_a_phase_lasts_until_every_rank_leaves(more: list[dict[str, Any]], phase: str) -> None:
+    pace = LivePace()
+    steps(pace, 2)
+
+    pace.feed(more)
+
+    assert pace.summary()["phase"] == phase
+    assert longest_silence(60, pace.phase) == (60 if phase == "train" else 600)
+
+
+def in_domain(rank: int, step: int, seen: float, **more: Any) -> dict[str, Any]:
+    """Return a record of a node whose name has a domain."""
+    return record(rank, step, seen, **{"host": f"w{rank}.lab", **more})
+
+
+def test_only_steps_since_then_count_and_the_slowest_rank_decides() -> None:
+    counted = StepsSince(since=10.0)
+    counted.feed(in_domain(0, step, 8.0 + step) for step in range(6))
+    assert (counted.fewest(), counted.behind(1)) == (0, [1]), "a rank of the job has sent no record"
+    counted.feed([in_domain(1, 5, 12.0), in_domain(1, 6, 13.0, stride=3)])
+    assert (counted.steps, counted.fewest(), counted.step) == ({0: 4, 1: 4}, 4, 6)
+    assert counted.behind(5) == [0, 1]
+
+
+def test_phases_and_foreign_lines_are_not_steps() -> None:
+    counted = StepsSince(since=0.0)
+    counted.feed([in_domain(0, 1, 1.0, mark="begin"), {"rank": "x"}, {"rank": 0, "step": 1}])
+    assert (counted.size, counted.steps, counted.fewest()) == (0, {}, 0)
+
+
+def test_ranks_are_found_by_the_name_of_their_node() -> None:
+    counted = StepsSince(since=0.0)
+    counted.feed([in_domain(0, 1, 1.0), in_domain(1, 1, 1.0), in_domain(2, 1, 1.0, host="w1")])
+    assert (counted.ranks_on("w1"), counted.ranks_on("w0.other"), counted.ranks_on("w9")) == ([1, 2], [0], [])
+
+
+def test_steps_of_an_optimizer_have_their_rate_and_source() -> None:
+    pace = LivePace()
+    for step in range(1, 11):
+        of = {"by": "optimizer SGD\n", "others": step // 5, "loss": None, "images_per_sec": None}
+        pace.feed([record(rank, step, step * 2.0, **of) for rank in (0, 1)])
+    assert pace.line() == "step 10, 0.50 steps/s, slowest rank 0 on n1"
+    assert pace.summary()["steps_by"] == "optimizer SGD?, the first of 3"
+    assert LivePace().summary()["steps_by"] == ""
