@@ -87,7 +87,7 @@ def supervise(folder: Path) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
         return started, json.loads(started.stdout.readline())
 
 
-def test_files_are_read_back_and_torn_ones_are_ignored(tmp_path: Path) -> None:
+def test_reads_files_back_and_ignores_torn_ones(tmp_path: Path) -> None:
     folder = str(tmp_path)
     assert supervisor.read(folder, supervisor.RUN) is None
     supervisor.write(folder, supervisor.RUN, {"id": "one"})
@@ -105,7 +105,7 @@ def test_the_end_is_written_into_the_allocated_space(tmp_path: Path) -> None:
     assert (tmp_path / supervisor.END).stat().st_size == supervisor.END_BYTES
 
 
-def test_a_process_differs_from_another_one_with_its_pid(begin: Begin) -> None:
+def test_distinguishes_a_process_from_another_with_its_pid(begin: Begin) -> None:
     process = begin(SLEEP)
     process_identity = supervisor.identity(process.pid)
     assert supervisor.is_alive(process_identity)
@@ -119,7 +119,7 @@ def test_a_process_differs_from_another_one_with_its_pid(begin: Begin) -> None:
     assert not supervisor.is_alive(supervisor.identity(process.pid))
 
 
-def test_processes_of_a_job_are_those_with_its_mark_and_its_daemons(begin: Begin) -> None:
+def test_finds_processes_by_the_jobs_mark_and_daemons(begin: Begin) -> None:
     rank = begin(SLEEP, **{supervisor.MARK: "one"})
     begin(SLEEP, **{supervisor.MARK: "one-more"})
     daemon = begin(SLEEP, "-mca", "ess_base_jobid", "41", name="orted")
@@ -129,7 +129,7 @@ def test_processes_of_a_job_are_those_with_its_mark_and_its_daemons(begin: Begin
     assert set(dict(supervisor.processes_of("one", ""))) == {rank.pid}
 
 
-def test_daemons_of_jobs_with_the_same_number_are_distinguished_by_the_option_of_mpirun(begin: Begin) -> None:
+def test_distinguishes_daemons_with_equal_job_numbers(begin: Begin) -> None:
     # mpirun 4.1.4 writes three dashes, and two for its own options.
     number = ("-mca", "ess_base_jobid", "81", "---mca", "dml_run_id")
     own, other = begin(SLEEP, *number, "red", name="orted"), begin(SLEEP, *number, "blue", name="orted")
@@ -138,9 +138,7 @@ def test_daemons_of_jobs_with_the_same_number_are_distinguished_by_the_option_of
 
 
 @pytest.mark.parametrize("is_marked", [True, False])
-def test_a_daemon_without_the_option_is_only_ended_if_mpirun_had_no_such_option(
-    begin: Begin, tmp_path: Path, is_marked: bool
-) -> None:
+def test_spares_unmarked_daemons_if_mpirun_has_the_option(begin: Begin, tmp_path: Path, is_marked: bool) -> None:
     """Another tool's job may have the same number, and its daemons have no such option."""
     option = ["--mca", supervisor.MARK_OPTION, "one"] if is_marked else []
     stop = desired(tmp_path, "mpirun", *option)
@@ -164,7 +162,7 @@ def test_a_sweep_kills_processes_that_ignore_a_termination(begin: Begin) -> None
     assert rank.wait(PATIENCE) == -signal.SIGKILL
 
 
-def test_the_namespace_of_a_job_comes_from_a_rank_or_a_daemon(begin: Begin) -> None:
+def test_finds_the_job_namespace_from_ranks_or_daemons(begin: Begin) -> None:
     launcher = begin(SLEEP, **{supervisor.MARK: "a"})
     assert supervisor.find_job("a", launcher.pid) == ""
     begin(SLEEP, "ess_base_jobid", "70", **{supervisor.MARK: "a"})
@@ -182,7 +180,7 @@ def test_the_namespace_of_a_job_comes_from_a_rank_or_a_daemon(begin: Begin) -> N
         ("true", "unexpected output: nothing"),
     ],
 )
-def test_a_login_banner_is_not_an_answer_of_a_sweep(tmp_path: Path, expected: str, fault: str) -> None:
+def test_a_login_banner_does_not_answer_a_sweep(tmp_path: Path, expected: str, fault: str) -> None:
     shell = tmp_path / "shell"
     shell.write_text(f"#!/bin/sh\n{expected}\n")
     shell.chmod(0o755)
@@ -215,7 +213,7 @@ def test_other_nodes_are_swept_by_the_remote_shell(begin: Begin, tmp_path: Path)
         ("true", "unexpected output: nothing"),
     ],
 )
-def test_a_node_that_cannot_be_swept_is_named_with_its_reason(shell: str, fault: str) -> None:
+def test_names_each_unswept_node_with_its_reason(shell: str, fault: str) -> None:
     requested = {"nodes": ["n1", "n2"], "here": ["n1"], "remote_shell": shell, "remote_python": "python3"}
     left = supervisor.sweep_nodes(requested, {"id": "nobody", "job": ""}, 0.1)
     assert list(left) == ["n2"]
@@ -236,7 +234,7 @@ def test_a_job_is_run_to_its_end(tmp_path: Path) -> None:
     assert (tmp_path / supervisor.OUTPUT).read_text() == f"hello world\n{requested['id']}\n"
 
 
-def test_a_job_is_stopped_by_a_signal_and_leaves_no_process(tmp_path: Path) -> None:
+def test_a_signal_stops_the_job_and_all_processes(tmp_path: Path) -> None:
     rank = shlex.join([sys.executable, "-c", STUBBORN])
     requested = desired(tmp_path, "sh", "-c", f"setsid {rank} & exec sleep 600")
     started, _answer = supervise(tmp_path)
@@ -248,7 +246,7 @@ def test_a_job_is_stopped_by_a_signal_and_leaves_no_process(tmp_path: Path) -> N
     assert list(supervisor.processes_of(requested["id"], "")) == []
 
 
-def test_a_program_that_is_missing_is_answered_with_its_name(tmp_path: Path) -> None:
+def test_answers_with_the_name_of_a_missing_program(tmp_path: Path) -> None:
     desired(tmp_path, "/nowhere/mpirun")
     started, answer = supervise(tmp_path)
     assert started.wait(PATIENCE) == 0
@@ -267,9 +265,7 @@ def test_a_job_whose_supervisor_was_killed_is_ended(tmp_path: Path) -> None:
     assert list(supervisor.processes_of(requested["id"], "")) == []
 
 
-def test_a_process_that_got_the_pid_of_a_dead_one_is_neither_taken_for_it_nor_ended(
-    begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_spares_a_process_that_reuses_a_dead_pid(begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dead = begin(SLEEP, **{supervisor.MARK: "one"})
     launcher = supervisor.identity(dead.pid)
     dead.kill()

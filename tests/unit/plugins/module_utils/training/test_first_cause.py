@@ -131,7 +131,7 @@ def code(rank: int, number: int) -> str:
         (err(1, *TRACEBACK, MISSING) + aborted(0), f"rank 1 on n2 ended: {MISSING}{PLACE}", 1),
     ],
 )
-def test_an_error_is_the_rank_s_own_unless_it_names_another_rank(output: str, sentence: str, rank: int) -> None:
+def test_blames_a_rank_unless_its_error_names_another(output: str, sentence: str, rank: int) -> None:
     cause = cause_of(output, 1, RANKS)
     assert (cause.sentence, cause.rank, cause.is_of_machine) == (sentence, rank, False)
 
@@ -175,7 +175,7 @@ LATER = "[1,0]<stderr>:  6%|# | 320/5000 [6:28<94:39,  1.37it/s]\n"
         ),
     ],
 )
-def test_an_error_after_which_the_rank_continued_is_not_a_cause(output: str, sentence: str) -> None:
+def test_ignores_an_error_the_rank_survived(output: str, sentence: str) -> None:
     assert cause_of(output, 1, RANKS).sentence == sentence
 
 
@@ -200,7 +200,7 @@ def test_an_error_after_which_the_rank_continued_is_not_a_cause(output: str, sen
         ),
     ],
 )
-def test_the_silent_rank_is_missing_if_the_output_shows_which_one_it_is(
+def test_names_the_silent_rank_if_identifiable(
     output: str, ranks: list[str], sentence: str, rank: int | None, node: str | None
 ) -> None:
     cause = cause_of(output, 1, ranks)
@@ -223,9 +223,7 @@ def test_the_silent_rank_is_missing_if_the_output_shows_which_one_it_is(
         ("", 137, "mpirun ended with exit code 137, as after signal 9 (Killed)", True),
     ],
 )
-def test_a_shells_exit_code_above_128_is_a_signal(
-    output: str, exit_code: int, sentence: str, is_of_machine: bool
-) -> None:
+def test_reads_a_shell_exit_code_as_a_signal(output: str, exit_code: int, sentence: str, is_of_machine: bool) -> None:
     cause = cause_of(output, exit_code, RANKS)
     assert (cause.sentence, cause.is_of_machine) == (sentence, is_of_machine)
 
@@ -283,7 +281,7 @@ def ends(draw: Any) -> tuple[list[str], list[str], int, tuple[str, ...] | None]:
 
 @settings(max_examples=600, deadline=None)
 @given(ends())
-def test_the_culprit_is_named_under_any_order_of_the_lines_of_its_victims(
+def test_names_the_culprit_in_any_order_of_lines(
     end: tuple[list[str], list[str], int, tuple[str, ...] | None],
 ) -> None:
     ranks, printed, culprit, own = end

@@ -153,18 +153,18 @@ RANK_1_IS_MISSING = "rank 1 on n2 is missing and reported no error, and rank 0 o
         ),
     ],
 )
-def test_why_a_job_of_torch_ended(output: str, sentence: str, rank: int | None) -> None:
+def test_explains_why_a_torch_job_ended(output: str, sentence: str, rank: int | None) -> None:
     cause = cause_of(output, 1, RANKS)
     assert (cause.sentence, cause.rank) == (sentence, rank)
 
 
-def test_a_prefix_of_another_rank_does_not_change_who_wrote_a_line() -> None:
+def test_a_misleading_prefix_does_not_change_the_writer() -> None:
     assert cause_of(f"[1,1]<stderr>:[rank0]: {MISSING}\n", 1, RANKS).rank == 1
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
 @pytest.mark.parametrize("consequence", CONSEQUENCES)
-def test_a_rank_that_aborted_after_a_collective_is_not_the_cause(prefix: str, consequence: str) -> None:
+def test_a_rank_that_aborts_later_is_not_blamed(prefix: str, consequence: str) -> None:
     output = err(1, *TRACEBACK, OUT_OF_MEMORY) + native(0, prefix + consequence) + aborted(0)
 
     cause = cause_of(output, 1, RANKS)
@@ -173,7 +173,7 @@ def test_a_rank_that_aborted_after_a_collective_is_not_the_cause(prefix: str, co
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
-def test_a_timeout_without_another_error_names_the_silent_rank_and_the_one_that_reported_it(prefix: str) -> None:
+def test_a_bare_timeout_names_the_silent_rank(prefix: str) -> None:
     cause = cause_of(native(0, prefix + TIMED_OUT) + aborted(0), 1, RANKS)
 
     assert (cause.sentence, cause.rank) == (f"{RANK_1_IS_MISSING}{TIMED_OUT}", 1)
@@ -181,9 +181,7 @@ def test_a_timeout_without_another_error_names_the_silent_rank_and_the_one_that_
 
 @pytest.mark.parametrize("consequence", [LOST_STORE, LOST_SERVER, NO_ID, OLD_NO_ID])
 @pytest.mark.parametrize("ended", [exited, aborted])
-def test_a_lost_store_is_a_consequence_of_the_end_of_another_rank(
-    consequence: str, ended: Callable[[int], str]
-) -> None:
+def test_a_lost_store_follows_from_another_ranks_end(consequence: str, ended: Callable[[int], str]) -> None:
     both = err(0, *TRACEBACK, consequence) + err(1, *TRACEBACK, MISSING) + ended(0)
 
     cause, alone = cause_of(both, 1, RANKS), cause_of(err(0, *TRACEBACK, consequence) + ended(0), 1, RANKS)
@@ -193,7 +191,7 @@ def test_a_lost_store_is_a_consequence_of_the_end_of_another_rank(
 
 
 @pytest.mark.parametrize("line", [OF_MARCH + ILLEGAL, f"  what():  {ILLEGAL}"])
-def test_an_error_of_the_gpu_that_the_watchdog_found_is_an_error_of_its_rank(line: str) -> None:
+def test_attributes_a_watchdogs_gpu_error_to_its_rank(line: str) -> None:
     output = native(0, OF_MARCH + TIMED_OUT) + native(1, line) + aborted(0)
 
     cause = cause_of(output, 1, RANKS)

@@ -89,9 +89,7 @@ def _parts(piece: str) -> list[str]:
 
 @settings(max_examples=300)
 @given(st.sampled_from([*TAGS, *GLOO]), RANKS, st.randoms(use_true_random=False))
-def test_each_step_belongs_to_the_rank_that_made_it(
-    tag: str, ranks: list[list[tuple[int | None, str]]], random: Any
-) -> None:
+def test_assigns_each_step_to_its_rank(tag: str, ranks: list[list[tuple[int | None, str]]], random: Any) -> None:
     if tag in GLOO:
         ranks = [[(step, line.replace("[5]<stdout>", "")) for step, line in lines] for lines in ranks]
     log = parse(launched(ranks, tag, random))
@@ -104,9 +102,7 @@ def test_each_step_belongs_to_the_rank_that_made_it(
 
 @settings(max_examples=300)
 @given(st.sampled_from([*TAGS, *GLOO]), RANKS, st.randoms(use_true_random=False))
-def test_lines_are_put_together_as_each_rank_wrote_them(
-    tag: str, ranks: list[list[tuple[int | None, str]]], random: Any
-) -> None:
+def test_joins_lines_as_each_rank_wrote_them(tag: str, ranks: list[list[tuple[int | None, str]]], random: Any) -> None:
     if tag in GLOO:
         ranks = [[(step, line.replace("[5]<stdout>", "")) for step, line in lines] for lines in ranks]
     plain = [[(step, line.replace("\x1b", "")) for step, line in lines] for lines in ranks]
@@ -118,7 +114,7 @@ def test_lines_are_put_together_as_each_rank_wrote_them(
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])) | NOISE.map("".join), st.integers(1, 50))
-def test_any_text_is_read_without_an_error_and_in_any_pieces_alike(text: str, size: int) -> None:
+def test_parses_any_text_alike_in_any_pieces(text: str, size: int) -> None:
     reader = LogReader()
     records = [one for at in range(0, len(text), size) for one in reader.feed(text[at : at + size])] + reader.close()
     whole = parse(text)
@@ -138,7 +134,7 @@ def test_any_text_is_read_without_an_error_and_in_any_pieces_alike(text: str, si
     ],
     ids=["step", "rank", "tf_cnn", "horovod", "tag"],
 )
-def test_a_number_with_thousands_of_digits_loses_at_most_its_line(line: str, message: str) -> None:
+def test_an_overlong_number_loses_only_its_line(line: str, message: str) -> None:
     log = parse(f"Iter #1: 1.0 img/sec per GPU\n{line}\nIter #9: 251.3 img/sec per GPU\n")
     assert log.steps[0].step == 1 and log.steps[-1].step == 9
     assert not message or any(message in one.detail for one in log.problems)

@@ -49,7 +49,7 @@ def garbage_stays() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("garbage_stays")
-def test_reading_records_has_at_least_half_the_speed_of_bare_json() -> None:
+def test_parses_records_at_half_the_json_speed() -> None:
     lines = [step_line(rank, step).rstrip("\n") for step in range(500) for rank in range(4)]
     text = "\n".join(lines) + "\n"
     laps = []

@@ -37,9 +37,7 @@ def searched_lines(monkeypatch: pytest.MonkeyPatch, *lines: str) -> tuple[list[s
     [{}, {"loss": None}, {"images_per_sec": None}, {"loss": -2.5, "images_per_sec": -1.0}, {"step": 1 << 53}],
     ids=["whole", "no loss", "no rate", "below zero", "the last number there is"],
 )
-def test_the_next_record_of_a_process_is_not_searched_for_other_formats(
-    monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]
-) -> None:
+def test_does_not_search_later_records_for_other_formats(monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]) -> None:
     lines = [step_line(0, 1).strip(), step_line(0, **{"step": 2, **more}).strip()]
     searched, reader, records = searched_lines(monkeypatch, *lines)
     assert searched == lines[:1]
@@ -78,20 +76,20 @@ def test_an_unusual_record_is_searched(monkeypatch: pytest.MonkeyPatch, second: 
     assert [message in problem.detail for problem in reader.problems] == [True]
 
 
-def test_each_record_has_a_loss_and_a_rate_even_if_the_job_reports_neither() -> None:
+def test_records_lack_loss_and_rate_if_never_reported() -> None:
     log = parse('{"rank": 3, "step": 7}\n{"rank": 3, "step": 8}\n{"rank": 3, "step": 9, "loss": 1.5}\n')
     assert [(one.step, one.loss, one.images_per_sec) for one in log.steps] == [
         (7, None, None), (8, None, None), (9, 1.5, None),
     ]  # fmt: skip
 
 
-def test_the_record_after_a_mark_is_not_a_repeated_step() -> None:
+def test_the_record_after_a_mark_repeats_no_step() -> None:
     log = parse(step_line(0, 1) + step_line(0, 2, phase="checkpoint", mark="begin") + step_line(0, 2))
     assert problems(log) == []
     assert [step.step for step in log.steps] == [1, 2]
 
 
-def test_a_rate_or_loss_may_be_text_or_an_integer() -> None:
+def test_accepts_rate_or_loss_as_text_or_integer() -> None:
     log = parse(step_line(0, 1) + step_line(0, 2, loss=3, images_per_sec="inf") + step_line(0, 3, images_per_sec="inf"))
     assert [(step.loss, step.images_per_sec) for step in log.steps[1:]] == [(3, math.inf), (2.25, math.inf)]
     assert problems(log) == ["line 2: rank 0 has images_per_sec inf at step 2"]
@@ -104,7 +102,7 @@ def padded(length: int) -> str:
 
 
 @pytest.mark.parametrize("end", ["\n", ""])
-def test_the_longest_line_is_read_and_one_character_more_is_left_out(end: str) -> None:
+def test_reads_lines_up_to_the_length_limit(end: str) -> None:
     longest = padded(LONGEST_LINE)
     for pieces in ([longest + end], [longest, end]):
         reader = LogReader()
@@ -115,7 +113,7 @@ def test_the_longest_line_is_read_and_one_character_more_is_left_out(end: str) -
     assert problems(log) == [f"line 1: longer than {LONGEST_LINE} characters, left out"]
 
 
-def test_a_piece_is_kept_for_its_rest_as_long_as_a_record_may_be() -> None:
+def test_keeps_a_partial_record_up_to_the_limit() -> None:
     for length, steps in ((LONGEST_RECORD, [1]), (LONGEST_RECORD + 1, [])):
         record = padded(length + 2)
         log = parse(f"[1,0]<stdout>:{record[:length]}[1,1]<stdout>:x\n[1,0]<stdout>:{record[length:]}\n")
@@ -123,7 +121,7 @@ def test_a_piece_is_kept_for_its_rest_as_long_as_a_record_may_be() -> None:
         assert [problem.detail[-27:] for problem in log.problems] == ([] if steps else ["contains a torn JSON record"])
 
 
-def test_a_piece_without_a_tag_is_put_together_with_its_rest() -> None:
+def test_joins_an_untagged_piece_with_its_rest() -> None:
     log = parse('{"rank": 0, "st[1,1]<stdout>:x\nep": 41}\n')
     assert problems(log) == []
     assert [step.step for step in log.steps] == [41]

@@ -46,14 +46,14 @@ def test_first_steps_are_drawn_without_a_rate() -> None:
     assert [one["images_per_sec"] for one in fed(hasty[:2], warmup=9).points()] == [None, pytest.approx(9000.0)]
 
 
-def test_a_point_of_many_steps_has_no_rate_where_a_first_one_is_among_them() -> None:
+def test_a_point_that_includes_warmup_has_no_rate() -> None:
     steps = 4 * MOST_POINTS
     points = fed([record(step, rate=9000.0 if step < 4 else 20.0) for step in range(1, steps)], warmup=3).points()
     assert points[0]["images_per_sec"] is None
     assert [one["images_per_sec"] for one in points[1:]] == [pytest.approx(20.0)] * (len(points) - 1)
 
 
-def test_a_point_has_the_rate_of_all_ranks_and_the_mean_loss() -> None:
+def test_a_point_sums_rates_and_averages_losses() -> None:
     curve = fed([record(1, 0, None, 2.0), record(1, 1, None, 4.0), record(2, 0, 10.0, "nan"), record(2, 1, 30.0, None)])
     assert curve.points() == [
         {"step": 1, "seconds": 0.0, "images_per_sec": None, "loss": 3.0},
@@ -66,7 +66,7 @@ def test_the_last_point_ends_at_the_last_step() -> None:
     assert (points[0]["step"], points[1]["step"], points[-1]["step"]) == (3, 7, 400)
 
 
-def test_a_mark_is_not_a_step_but_starts_the_clock() -> None:
+def test_a_mark_starts_the_clock_without_a_step() -> None:
     curve = fed([record(0, mark="begin", seen=90.0), record(1)])
     assert [(one["step"], one["seconds"]) for one in curve.points()] == [(1, 11.0)]
 

@@ -30,7 +30,7 @@ def dump(*entries: dict[str, Any], ranks: str = "[0, 1, 2]") -> dict[str, Any]:
 WAITS = dump(entry(5), entry(6, "started"))
 
 
-def test_the_rank_that_is_behind_is_named_with_collective_and_number() -> None:
+def test_names_the_rank_behind_with_collective_and_number() -> None:
     found = hangs.sentences({0: WAITS, 1: WAITS, 2: dump(entry(5))}, [])
 
     assert found == [
@@ -41,7 +41,7 @@ def test_the_rank_that_is_behind_is_named_with_collective_and_number() -> None:
     ]
 
 
-def test_the_others_wait_for_a_stopped_rank_without_a_dump() -> None:
+def test_others_wait_for_a_stopped_rank_without_dump() -> None:
     (found,) = hangs.sentences({0: WAITS, 1: WAITS}, [])
 
     assert found.endswith("since 03:12:07 UTC for rank 2, which wrote no dump.")
@@ -58,13 +58,13 @@ def test_ranks_that_call_different_operations_are_named() -> None:
     )
 
 
-def test_a_collective_in_which_every_rank_waits_points_to_the_network() -> None:
+def test_suspects_the_network_if_every_rank_waits() -> None:
     (found,) = hangs.sentences({0: WAITS, 1: WAITS, 2: WAITS}, [])
 
     assert "no rank is behind: check the network between the nodes, and the GPUs" in found
 
 
-def test_a_group_of_some_ranks_has_its_own_numbers() -> None:
+def test_a_subgroup_of_ranks_has_its_own_numbers() -> None:
     inner = {"process_group": ["7", "tensor"], "collective_seq_id": 2}
     config = {"7": {"name": "7", "desc": "tensor", "ranks": "[0, 2]"}}
     dumps = {
@@ -189,5 +189,5 @@ Warnings
     ],
     ids=["mismatch", "behind", "incomplete", "dead", "running"],
 )
-def test_an_answer_of_ras_that_was_published_is_read(text: str, found: list[str]) -> None:
+def test_reads_published_answers_of_ras(text: str, found: list[str]) -> None:
     assert hangs.sentences({}, [text, text]) == found, "each node gives the same answer, which is reported once"

@@ -19,7 +19,7 @@ def steps(pace: LivePace, last: int) -> None:
         pace.feed([record(1, step, step * 2.0), record(0, step, step * 2.0 + 0.1)])
 
 
-def test_before_the_first_step() -> None:
+def test_reports_no_step_before_the_first() -> None:
     assert LivePace().line() == "no step yet"
 
 
@@ -33,7 +33,7 @@ def test_a_line_contains_every_value() -> None:
 
 
 @pytest.mark.parametrize("at_once", [1, 4, 10, 30])
-def test_the_rate_does_not_depend_on_how_many_records_are_read_at_once(at_once: int) -> None:
+def test_the_rate_does_not_depend_on_batched_reads(at_once: int) -> None:
     pace = LivePace()
     for step in range(1, 121):
         pace.feed([record(rank, step, float(-(-step // at_once) * at_once)) for rank in (0, 1)])
@@ -41,14 +41,14 @@ def test_the_rate_does_not_depend_on_how_many_records_are_read_at_once(at_once: 
     assert [one["steps_per_sec"] for one in pace.ranks()] == pytest.approx([1, 1])
 
 
-def test_a_job_beyond_the_given_steps_is_not_done_and_has_no_remaining_time() -> None:
+def test_a_job_beyond_the_expected_steps_continues() -> None:
     pace = LivePace(total_steps=40)
     steps(pace, 43)
     assert pace.line() == "step 43, 200.0 images/s, loss 0.5, slowest rank 0 on n1"
     assert (pace.is_done, pace.summary()["seconds_to_go"]) == (False, None)
 
 
-def test_a_rank_behind_is_the_slowest_and_holds_the_step_back() -> None:
+def test_a_rank_behind_holds_the_step_back() -> None:
     pace = LivePace(total_steps=11)
     steps(pace, 10)
     pace.feed([record(0, 11, 22.0)])
@@ -57,7 +57,7 @@ def test_a_rank_behind_is_the_slowest_and_holds_the_step_back() -> None:
     assert not pace.is_done
 
 
-def test_a_silent_rank_is_named_and_a_job_is_not_done_without_it() -> None:
+def test_names_a_silent_rank_and_waits_for_it() -> None:
     pace = LivePace(total_steps=1)
     pace.feed([record(0, 1, 1.0, loss="nan", images_per_sec=None)])
     assert pace.line() == "step 1 of 1, loss not finite since step 1 on rank 0, nothing yet from rank 1"
@@ -72,7 +72,7 @@ def test_a_silent_rank_is_named_and_a_job_is_not_done_without_it() -> None:
         ((60,), ""),
     ],
 )
-def test_the_rank_that_fell_silent_first_is_named(ends: tuple[int, ...], sentence: str) -> None:
+def test_names_the_rank_that_fell_silent_first(ends: tuple[int, ...], sentence: str) -> None:
     pace = LivePace()
     for step in range(1, 61):
         pace.feed([record(rank, step, float(step)) for rank, end in enumerate(ends) if step <= end])
@@ -89,7 +89,7 @@ def test_a_pause_is_named_until_it_ends() -> None:
     assert pace.last_seen == 6.0
 
 
-def test_the_loss_is_that_of_the_first_rank_with_one() -> None:
+def test_reports_the_loss_of_the_first_reporting_rank() -> None:
     pace = LivePace()
 
     pace.feed([record(1, 1, 1.0, loss=0.7), record(0, 1, 1.1, loss=0.5), record(2, 1, 1.2, loss=0.9)])
@@ -130,7 +130,7 @@ def in_domain(rank: int, step: int, seen: float, **more: Any) -> dict[str, Any]:
     return record(rank, step, seen, **{"host": f"w{rank}.lab", **more})
 
 
-def test_only_steps_since_then_count_and_the_slowest_rank_decides() -> None:
+def test_counts_later_steps_by_the_slowest_rank() -> None:
     counted = StepsSince(since=10.0)
     counted.feed(in_domain(0, step, 8.0 + step) for step in range(6))
     assert (counted.fewest(), counted.behind(1)) == (0, [1]), "a rank of the job has sent no record"
@@ -145,13 +145,13 @@ def test_phases_and_foreign_lines_are_not_steps() -> None:
     assert (counted.size, counted.steps, counted.fewest()) == (0, {}, 0)
 
 
-def test_ranks_are_found_by_the_name_of_their_node() -> None:
+def test_finds_ranks_by_the_name_of_their_node() -> None:
     counted = StepsSince(since=0.0)
     counted.feed([in_domain(0, 1, 1.0), in_domain(1, 1, 1.0), in_domain(2, 1, 1.0, host="w1")])
     assert (counted.ranks_on("w1"), counted.ranks_on("w0.other"), counted.ranks_on("w9")) == ([1, 2], [0], [])
 
 
-def test_steps_of_an_optimizer_have_their_rate_and_source() -> None:
+def test_optimizer_steps_have_a_rate_and_source() -> None:
     pace = LivePace()
     for step in range(1, 11):
         of = {"by": "optimizer SGD\n", "others": step // 5, "loss": None, "images_per_sec": None}

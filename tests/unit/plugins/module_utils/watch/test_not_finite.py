@@ -27,7 +27,7 @@ def step(rank: int, number: int, **more: Any) -> dict[str, Any]:
         ([step(0, 2, not_finite="x", checked_every=True)], ""),
     ],
 )
-def test_the_pace_reports_since_when_values_are_not_finite(records: list[dict[str, Any]], sentence: str) -> None:
+def test_reports_since_when_values_are_not_finite(records: list[dict[str, Any]], sentence: str) -> None:
     pace = LivePace()
 
     pace.feed(records)

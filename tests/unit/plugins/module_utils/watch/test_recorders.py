@@ -58,7 +58,7 @@ def test_empty_dump_reports_a_rank_in_no_operation(tmp_path: Path) -> None:
     assert second.endswith("for rank 15, which is in no operation and whose latest is number 20946.")
 
 
-def test_names_a_rank_that_has_not_completed_what_others_have(tmp_path: Path) -> None:
+def test_names_a_rank_missing_what_others_completed(tmp_path: Path) -> None:
     first, _second = hangs.sentences(dumps_of("gpu_error_1st", tmp_path), [])
 
     assert first == (
@@ -118,7 +118,7 @@ LAYOUT = st.lists(
 
 
 @given(LAYOUT, st.integers(0, 5), st.integers(0, 6), st.booleans())
-def test_names_only_the_rank_that_stopped_in_any_layout(
+def test_names_only_the_stopped_rank_in_any_layout(
     layout: list[tuple[int, ...]], stopped: int, before: int, has_dump: bool
 ) -> None:
     """All ranks call the same operations in one order, as programs do, and one of them stops."""
@@ -138,7 +138,7 @@ def _pending(dump: Mapping[str, Any]) -> bool:
     return any(entry["state"] != "completed" for entry in dump["entries"])
 
 
-def test_pairs_in_a_group_are_not_counted_as_collectives() -> None:
+def test_does_not_count_send_operations_as_collectives() -> None:
     """The status of a group counts its sends too, so that a rank seems to be ahead."""
     both, pair = (0, 2), {"is_p2p": True, "profiling_name": "nccl:send 0->1", "state": "completed"}
 
@@ -164,7 +164,7 @@ def test_names_ranks_that_wait_for_each_other() -> None:
     assert "wait for each other" in found and found.endswith("they call their operations in different orders.")
 
 
-def test_keeps_an_old_operation_of_a_dump_that_still_waits(tmp_path: Path) -> None:
+def test_keeps_an_old_operation_that_still_waits(tmp_path: Path) -> None:
     waits = {"process_group": ("1", "tp"), "collective_seq_id": 3, "state": "scheduled"}
     others = [
         {"process_group": ("0", "dp"), "collective_seq_id": number, "state": "completed"} for number in range(999)

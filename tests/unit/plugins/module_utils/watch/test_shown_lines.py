@@ -12,7 +12,7 @@ def test_the_last_lines_have_their_ranks() -> None:
     assert lines[-2:] == ["rank 1: step 49", "mpirun noticed"]
 
 
-def test_a_progress_bar_shows_its_last_state_and_colours_are_left_out() -> None:
+def test_shows_the_last_progress_bar_without_colours() -> None:
     assert last_lines("[1,0]<stderr>:\r 10%|#\r 20%|##\r\n[1,1]<stdout>:\x1b[32mdone\x1b[0m\n") == [
         "rank 0:  20%|##",
         "rank 1: done",

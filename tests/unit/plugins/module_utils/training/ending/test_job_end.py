@@ -186,9 +186,7 @@ def test_the_cause_is_reported(output: str, code: int | None, sentence: str, ran
         ("", 1, False),
     ],
 )
-def test_only_a_lost_node_and_a_kill_are_failures_of_a_machine(
-    output: str, code: int | None, is_of_machine: bool
-) -> None:
+def test_only_lost_nodes_and_kills_are_machine_failures(output: str, code: int | None, is_of_machine: bool) -> None:
     assert cause_of(output, code, RANKS).is_of_machine is is_of_machine
 
 
@@ -198,7 +196,7 @@ def test_the_last_lines_are_kept() -> None:
     )
 
 
-def test_a_command_names_the_nodes_it_uses_and_no_value_of_the_environment() -> None:
+def test_the_command_names_nodes_but_no_environment_values() -> None:
     hosts = [{"name": "n1", "slots": 2}, {"name": "n2", "slots": 2}, {"name": "n3"}]
     job = job_of(["train", "--fast"], hosts, 3, environment={"TOKEN": "secret"}, arguments=("--bind-to", "none"))
     assert job.nodes_of_ranks == ["n1", "n1", "n2"]

@@ -47,7 +47,7 @@ def test_another_run_unpacks_the_kept_archive(tmp_path: Path) -> None:
     assert (tmp_path / "run2" / "work" / "train.py").exists()
 
 
-def test_a_run_keeps_its_changed_files_and_the_library_is_repaired(tmp_path: Path) -> None:
+def test_keeps_a_runs_changes_but_repairs_the_library(tmp_path: Path) -> None:
     archive = tmp_path / "sent.tar"
     sha256 = packed(make(tmp_path / "one"), archive)
     converge(code(tmp_path, sha256, archive))
@@ -69,7 +69,7 @@ def test_a_run_with_other_code_is_refused(tmp_path: Path) -> None:
         other.plan(other.read())
 
 
-def test_nodes_that_share_a_disk_do_not_disturb_each_other(tmp_path: Path) -> None:
+def test_nodes_sharing_a_disk_do_not_conflict(tmp_path: Path) -> None:
     archive = tmp_path / "sent.tar"
     sha256 = packed(make(tmp_path / "one"), archive)
     slower = code(tmp_path, sha256, archive)
@@ -91,7 +91,7 @@ def test_a_folder_with_other_files_is_not_replaced(tmp_path: Path) -> None:
     assert [path.name for path in work.iterdir()] == ["precious"]
 
 
-def test_a_damaged_archive_is_sent_again_and_a_changed_one_refused(tmp_path: Path) -> None:
+def test_resends_damaged_archives_and_refuses_changed_ones(tmp_path: Path) -> None:
     archive = tmp_path / "sent.tar"
     sha256 = packed(make(tmp_path / "one"), archive)
     converge(code(tmp_path, sha256, archive, once=False))
@@ -122,7 +122,7 @@ def test_folders_are_made_once_for_all_users(tmp_path: Path) -> None:
         converge(MadeFolders([str(tmp_path / "file" / "below")]))
 
 
-def test_a_link_that_leads_back_to_itself_is_found(tmp_path: Path) -> None:
+def test_finds_symbolic_links_that_form_a_loop(tmp_path: Path) -> None:
     folder = make(tmp_path / "one")
     (folder / "me.py").symlink_to("you.py")
     (folder / "you.py").symlink_to("me.py")

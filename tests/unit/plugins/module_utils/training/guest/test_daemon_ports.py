@@ -17,7 +17,7 @@ def test_each_job_has_sixteen_ports() -> None:
     assert len(list(blocks("10000-10499"))) == 31
 
 
-def test_a_second_job_gets_the_ports_that_the_first_one_does_not_use() -> None:
+def test_a_second_job_gets_ports_that_are_free() -> None:
     with socket.socket() as first:
         first.bind(("", 0))
         port = first.getsockname()[1]
@@ -38,7 +38,7 @@ def test_refuses_a_malformed_range(ports: str) -> None:
         arguments(ports)
 
 
-def test_the_first_free_port_is_found_or_the_range_is_named() -> None:
+def test_finds_a_free_port_or_names_the_range() -> None:
     with socket.socket() as used:
         used.bind(("", 0))
         used.listen()

@@ -36,7 +36,7 @@ def environment(work: Path, text: str, **changes: Any) -> Environment:
     return Environment({**params, "code": "1", "store": str(work.parent / "store"), "timeout": 120, **changes})
 
 
-def test_a_requirement_is_installed_once_over_the_packages_of_the_stack(work: Path) -> None:
+def test_installs_requirements_once_on_top_of_the_stack(work: Path) -> None:
     subject = environment(work, "--no-index\n./extra-1.0-py3-none-any.whl\npytest\n")
     plan = subject.plan(subject.read())
     assert plan.due
@@ -50,7 +50,7 @@ def test_a_requirement_is_installed_once_over_the_packages_of_the_stack(work: Pa
     assert [str(work.parent / "store") in path for path in printed] == [True, False]
 
 
-def test_a_requirement_against_the_stack_is_refused_and_the_environment_is_not_used(work: Path) -> None:
+def test_refuses_requirements_that_conflict_with_the_stack(work: Path) -> None:
     subject = environment(work, "--no-index\npytest==0.1\n")
     with pytest.raises(
         Failed, match=r"could not install the requirements: ERROR: .*\(the stack has .*pytest \d.*; corre"
@@ -60,6 +60,6 @@ def test_a_requirement_against_the_stack_is_refused_and_the_environment_is_not_u
     assert not list((work.parent / "store").glob(f"*/{COMPLETE}"))
 
 
-def test_an_interpreter_that_is_missing_is_named(work: Path) -> None:
+def test_names_a_missing_interpreter(work: Path) -> None:
     with pytest.raises(Refused, match=r"requirements over /nowhere/python: could not read the packages of the stack"):
         environment(work, "", python="/nowhere/python")

@@ -30,7 +30,7 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_branch_a_subfolder_and_a_detached_head_have_the_commit_of_git(repository: Path) -> None:
+def test_finds_the_commit_of_branches_and_detached_heads(repository: Path) -> None:
     first = git(repository, "rev-parse", "HEAD")
     assert commit_of(str(repository)) == commit_of(str(repository / "deep" / "er")) == first
     git(repository, "commit", "-q", "--allow-empty", "-m", "second")
@@ -39,7 +39,7 @@ def test_a_branch_a_subfolder_and_a_detached_head_have_the_commit_of_git(reposit
     assert commit_of(str(repository)) == first
 
 
-def test_packed_refs_are_read_and_a_loose_one_has_precedence(repository: Path) -> None:
+def test_reads_packed_refs_but_prefers_a_loose_one(repository: Path) -> None:
     git(repository, "tag", "-a", "v1", "-m", "one")
     git(repository, "pack-refs", "--all")
     assert not (repository / ".git" / "refs" / "heads" / "work").exists()
@@ -48,7 +48,7 @@ def test_packed_refs_are_read_and_a_loose_one_has_precedence(repository: Path) -
     assert commit_of(str(repository)) == git(repository, "rev-parse", "HEAD")
 
 
-def test_a_worktree_and_a_submodule_have_their_own_commits(repository: Path, tmp_path: Path) -> None:
+def test_worktrees_and_submodules_have_their_own_commits(repository: Path, tmp_path: Path) -> None:
     git(repository, "worktree", "add", "-q", "-b", "other", str(tmp_path / "tree"))
     git(tmp_path / "tree", "commit", "-q", "--allow-empty", "-m", "second")
     assert commit_of(str(tmp_path / "tree")) == git(tmp_path / "tree", "rev-parse", "HEAD")
@@ -75,7 +75,7 @@ def test_a_malformed_head_has_no_commit(repository: Path, text: str) -> None:
     assert commit_of(str(repository)) == ""
 
 
-def test_references_that_refer_to_each_other_have_no_commit(repository: Path) -> None:
+def test_circular_references_have_no_commit(repository: Path) -> None:
     (repository / ".git" / "HEAD").write_text("ref: refs/heads/loop")
     (repository / ".git" / "refs" / "heads" / "loop").write_text("ref: refs/heads/loop")
     assert commit_of(str(repository)) == ""

@@ -130,11 +130,11 @@ def test_the_state_follows_from_files_and_processes(
     assert ("why" in state_of_job) == (state == "died")
 
 
-def test_a_job_that_was_claimed_and_never_ran_has_died(tmp_path: Path) -> None:
+def test_a_claimed_job_that_never_ran_has_died(tmp_path: Path) -> None:
     assert job_state(str(written(tmp_path, wish=REQUEST)))["state"] == "died"
 
 
-def test_a_job_that_died_names_its_rank_and_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dead_job_names_its_rank_and_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"run": run_of(gone(), gone()), "end": {**END, "exit_code": 1}, "output": "x" * job.LOG_BYTES + "\n" + LOST}
     run = written(tmp_path, wish=REQUEST, **files)
     state_of_job = job_state(str(run))
@@ -161,7 +161,7 @@ def test_a_job_that_died_names_its_rank_and_node(tmp_path: Path, monkeypatch: py
         ("stopped", "stopped", "stopped"),
     ],
 )
-def test_the_plan_of_a_job(tmp_path: Path, desired: str, before: str, after: str) -> None:
+def test_plans_the_action_for_each_job_state(tmp_path: Path, desired: str, before: str, after: str) -> None:
     same = params(tmp_path, state=desired)
     if before != "absent":
         written(tmp_path, wish={**REQUEST, **{key: same[key] for key in job.REQUESTED}})
@@ -196,7 +196,7 @@ def test_a_job_that_cannot_be_started_is_refused(
     assert str(tmp_path / "run") in str(refused.value)
 
 
-def test_a_job_is_started_read_and_stopped(left: Path) -> None:
+def test_starts_reads_and_stops_a_job(left: Path) -> None:
     mpirun = program(left, 'echo "seed $SEED, records $DML_RECORDS"; exec sleep 600')
     subject = TrainingJob(params(left, mpirun=mpirun))
     subject.apply(subject.plan(subject.read()))
@@ -215,7 +215,7 @@ def test_a_job_is_started_read_and_stopped(left: Path) -> None:
     assert list(supervisor.processes_of(state_of_job["run_id"], "")) == []
 
 
-def test_a_job_that_does_not_start_leaves_the_folder_free(tmp_path: Path) -> None:
+def test_a_failed_start_leaves_the_folder_free(tmp_path: Path) -> None:
     subject = TrainingJob(params(tmp_path, mpirun="/nowhere/mpirun"))
     with pytest.raises(Failed, match="could not start /nowhere/mpirun: /nowhere/mpirun: No such file"):
         subject._start()
@@ -229,14 +229,14 @@ def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
         subject._start()
 
 
-def test_a_script_that_the_launcher_lacks_is_named_and_the_folder_stays_free(tmp_path: Path) -> None:
+def test_a_missing_script_leaves_the_folder_free(tmp_path: Path) -> None:
     subject = TrainingJob(params(tmp_path, script="train.py"))
     with pytest.raises(Refused, match=r"could not read the script train\.py: No such file or directory"):
         subject._start()
     assert subject.read() == {"state": "absent"}
 
 
-def test_reports_a_job_that_does_not_end_in_time(tmp_path: Path) -> None:
+def test_reports_a_job_that_outlives_its_stop_timeout(tmp_path: Path) -> None:
     alive = {**supervisor.identity(os.getpid())}
     written(tmp_path, wish=REQUEST, run=run_of(alive, {**alive, "boot_id": "another"}))
     (tmp_path / "run" / job.PROGRAM).write_text("# It ends nothing.\n")
@@ -266,7 +266,7 @@ def test_ends_leftovers_of_a_rebooted_launcher(tmp_path: Path) -> None:
     assert (subject.read()["state"], subject.plan(subject.read()).changes) == ("stopped", ())
 
 
-def test_the_script_is_known_by_its_checksum_and_commit(tmp_path: Path) -> None:
+def test_identifies_the_script_by_checksum_and_commit(tmp_path: Path) -> None:
     assert job._script_facts(None) == {"script_sha256": None, "script_git": None}
     script = tmp_path / "train.py"
     script.write_text("pass\n")
@@ -274,7 +274,7 @@ def test_the_script_is_known_by_its_checksum_and_commit(tmp_path: Path) -> None:
     assert facts == {"script_sha256": hashlib.sha256(b"pass\n").hexdigest(), "script_git": None}
 
 
-def test_secret_values_reach_the_ranks_and_no_output(tmp_path: Path) -> None:
+def test_passes_secret_values_to_ranks_but_hides_them(tmp_path: Path) -> None:
     secret = "hush-hush-token"
     mpirun = program(tmp_path, 'echo "$TOKEN $SEED" >&2; echo "[1,0]<stderr>:ValueError: $TOKEN is wrong" >&2; exit 3')
     given = params(tmp_path, mpirun=mpirun, secret_environment={"TOKEN": secret, "SEED": 8})

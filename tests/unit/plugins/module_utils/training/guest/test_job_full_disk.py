@@ -16,9 +16,7 @@ from tests.unit.plugins.module_utils.training.guest.test_job import params
 
 
 @pytest.mark.parametrize("name", [supervisor.DESIRED, job.PROGRAM])
-def test_a_start_on_a_full_disk_is_one_sentence_and_leaves_the_folder_free(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_full_disk_leaves_the_folder_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     opening = os.open
 
     def full(path: str, *rest: Any) -> int:

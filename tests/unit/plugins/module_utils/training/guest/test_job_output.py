@@ -19,7 +19,7 @@ def run_dir(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_no_output_is_empty(run_dir: Path) -> None:
+def test_missing_output_is_empty(run_dir: Path) -> None:
     assert last_output(str(run_dir), 10) == shown_output(str(run_dir), 10) == ""
 
 

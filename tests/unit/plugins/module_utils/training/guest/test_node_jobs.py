@@ -35,7 +35,7 @@ def jobs_in(folder: Path) -> list[dict[str, Any]]:
     return [job for job in node_jobs.node_jobs() if job["run_dir"] == str(folder)]
 
 
-def test_a_process_with_the_marks_is_a_job_until_it_ends(rank: subprocess.Popen[bytes], tmp_path: Path) -> None:
+def test_a_marked_process_is_a_job_while_alive(rank: subprocess.Popen[bytes], tmp_path: Path) -> None:
     (job,) = jobs_in(tmp_path)
     assert job["processes"] == [{"pid": rank.pid, "start": supervisor.start_ticks(rank.pid)}]
     assert (job["run_id"], job["asked_by"], job["step"], job["launched_here"]) == ("7", "anna@desk", None, False)
@@ -47,7 +47,7 @@ def test_a_process_with_the_marks_is_a_job_until_it_ends(rank: subprocess.Popen[
 
 
 @pytest.mark.usefixtures("rank")
-def test_a_process_of_another_user_does_not_speak_for_the_person_of_a_run(tmp_path: Path) -> None:
+def test_another_users_process_cannot_claim_who_requested_runs(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root starts processes of other users")
     marks = {"DML_RECORDS": str(tmp_path), "DML_RUN_ID": "7", "DML_RUN_BY": "boss@desk", "PATH": os.environ["PATH"]}
@@ -64,7 +64,7 @@ def test_a_process_of_another_user_does_not_speak_for_the_person_of_a_run(tmp_pa
 
 
 @pytest.mark.usefixtures("rank")
-def test_the_run_directory_has_the_step_and_the_launcher(tmp_path: Path) -> None:
+def test_reads_step_and_launcher_from_the_run_directory(tmp_path: Path) -> None:
     (tmp_path / "rank0.jsonl").write_text("x" * 9999 + '\n{"step": 3}\n')
     (tmp_path / "rank1.jsonl").write_text('{"step": 5}\n')
     (tmp_path / "rank9.jsonl.old").write_text('{"step": 99}\n')
@@ -82,7 +82,7 @@ def test_a_shared_folder_of_runs_has_one_launcher(tmp_path: Path, host: str, is_
 
 
 @pytest.mark.usefixtures("rank")
-def test_links_pipes_and_folders_in_the_run_directory_are_not_read(tmp_path: Path) -> None:
+def test_does_not_read_links_pipes_and_folders(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text('{"step": 9}\n')
     (tmp_path / "rank0.jsonl").symlink_to(tmp_path / "secret")
     os.mkfifo(tmp_path / "rank1.jsonl")

@@ -44,7 +44,7 @@ def note(folder: Path, rank: int, **who: Any) -> None:
     (folder / f"rank{rank}.jsonl").write_text(f"no record\n{line}\n[1]\n")
 
 
-def test_a_job_runs_while_a_rank_runs_and_its_launcher_is_above(tmp_path: Path) -> None:
+def test_finds_a_running_job_and_its_launcher(tmp_path: Path) -> None:
     with launched(tmp_path) as (launcher, rank):
         note(tmp_path, 0, pid=rank, start=supervisor.start_ticks(rank), job="77")
         state = others_job.state_of(str(tmp_path))
@@ -75,7 +75,7 @@ def test_a_folder_without_records_has_no_job(tmp_path: Path) -> None:
     assert others_job.state_of(str(tmp_path / "none"))["state"] == "absent"
 
 
-def test_the_module_reads_the_processes_only_if_it_is_given_the_records(tmp_path: Path) -> None:
+def test_reads_the_processes_only_if_records_are_given(tmp_path: Path) -> None:
     note(tmp_path, 0, pid=os.getpid(), start=supervisor.start_ticks(os.getpid()))
     assert call(training_info, gather=["job"], run_dir=str(tmp_path))["job"] == {"state": "absent"}
     assert (

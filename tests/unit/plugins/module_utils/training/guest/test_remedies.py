@@ -30,12 +30,12 @@ def test_a_missing_module_is_found_in_the_folder(tmp_path: Path, path: str, reme
     assert remedies.of(MISSING, str(tmp_path)).startswith(remedy)
 
 
-def test_a_job_without_a_folder_and_other_causes_have_no_remedy(tmp_path: Path) -> None:
+def test_suggests_no_remedy_without_folder_or_known_cause(tmp_path: Path) -> None:
     assert remedies.of(MISSING, str(tmp_path)) == ""
     (tmp_path / "work").mkdir()
     assert remedies.of("rank 0 on n1 ended: ValueError: no data", str(tmp_path)) == ""
 
 
-def test_a_full_disk_has_its_file_system_and_size() -> None:
+def test_reports_file_system_and_size_of_full_disks() -> None:
     sentence = remedies.no_space("/dev/shm")
     assert ":/dev/shm, whose file system /dev/shm has " in sentence and sentence.endswith(" MB")

@@ -88,7 +88,7 @@ def test_a_url_is_downloaded_once(tmp_path: Path, server: str, folder: Path) -> 
     assert subject.path.endswith(f"/{SHA256}/train.csv")
 
 
-def test_a_url_with_other_content_is_refused_and_leaves_nothing(tmp_path: Path, server: str) -> None:
+def test_refuses_a_url_with_unexpected_content_without_leftovers(tmp_path: Path, server: str) -> None:
     subject = shared(tmp_path, "ab" * 32, url=f"{server}/train.csv")
     with pytest.raises(Refused, match=f"train.csv: .* its checksum is {SHA256}, and {'ab' * 32} is expected"):
         subject.apply(subject.plan(subject.read()))
@@ -96,7 +96,7 @@ def test_a_url_with_other_content_is_refused_and_leaves_nothing(tmp_path: Path, 
     assert [path.name for path in (tmp_path / "store").iterdir()] == [f".{'ab' * 32}.lock"]
 
 
-def test_half_a_copy_of_a_killed_run_is_replaced(tmp_path: Path, folder: Path) -> None:
+def test_replaces_a_partial_copy_left_by_killed_runs(tmp_path: Path, folder: Path) -> None:
     archive = tmp_path / "sent.tar"
     sha256 = packed(folder, archive)
     half = tmp_path / "store" / f".new-{sha256}-abc"
@@ -129,7 +129,7 @@ def test_a_url_without_a_valid_checksum_is_refused(given: str, sha256: str, mess
         data.sha256_of(given, sha256)
 
 
-def test_a_checksum_may_have_its_kind_and_a_path_needs_none() -> None:
+def test_accepts_checksums_with_kind_and_paths_without_one() -> None:
     assert data.sha256_of("https://host/a.tar", f"sha256:{SHA256.upper()}") == SHA256
     assert data.sha256_of("/home/me/data", "") == ""
 
@@ -143,7 +143,7 @@ def test_a_checksum_may_have_its_kind_and_a_path_needs_none() -> None:
         ([FolderFile("up", LINK, link="/etc/passwd", leads_out=True)], "the link up points outside, to /etc/passwd"),
     ],
 )
-def test_data_that_cannot_be_copied_is_refused_in_a_sentence(files: list[FolderFile], message: str) -> None:
+def test_refuses_data_that_cannot_be_copied(files: list[FolderFile], message: str) -> None:
     with pytest.raises(Refused, match=f"^training_data /d: could not copy it to the nodes: {message}"):
         data.check("/d", files, 2)
 

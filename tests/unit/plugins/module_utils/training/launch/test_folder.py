@@ -21,7 +21,7 @@ from plugins.module_utils.training.launch.folder import (
 TRAIN = FolderFile("train.py", FILE, 100)
 
 
-def test_an_ignore_file_has_one_pattern_on_each_line() -> None:
+def test_an_ignore_file_has_one_pattern_per_line() -> None:
     assert patterns_of("# data\n\n data/ \n*.csv\n") == ["data/", "*.csv"]
 
 
@@ -77,7 +77,7 @@ def test_a_folder_is_refused_with_its_files(files: list[FolderFile], cause: str)
         check("/f", files, 1)
 
 
-def test_the_secrets_of_a_folder_are_named_with_their_reasons() -> None:
+def test_names_the_secrets_of_a_folder_with_reasons() -> None:
     secrets = {f"{number}.pem": "its name" for number in range(11)}
     cause = r"keys or passwords: 0.pem \(its name\), .*, 9.pem \(its name\) and 1 more; add .* training_include if the"
 

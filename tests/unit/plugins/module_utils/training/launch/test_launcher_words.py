@@ -48,7 +48,7 @@ PYTHON, OURS = "/opt/dml/bin/python", "/lib/dml_torchrun.py"
         ),
     ],
 )
-def test_the_ranks_of_a_launcher_are_those_of_mpirun(given: str, command: str, dropped: str) -> None:
+def test_translates_launcher_commands_into_one_command_per_rank(given: str, command: str, dropped: str) -> None:
     translated = rank_command(given.split(), PYTHON, OURS)
     assert (" ".join(translated.command), "|".join(translated.dropped)) == (command, dropped)
     assert is_launcher(given.split()) == (given != command)
@@ -84,7 +84,7 @@ def test_refuses_an_untranslatable_option_by_name(given: str, words: str) -> Non
 
 
 @pytest.mark.parametrize("given", ["torchrun train.py", "python -m torch.distributed.run train.py", "horovodrun x"])
-def test_a_job_of_the_module_is_the_command_of_one_rank(given: str) -> None:
+def test_refuses_a_launcher_where_a_command_is_expected(given: str) -> None:
     with pytest.raises(LaunchError, match=r"begins with the launcher .*: specify the command of one rank"):
         job_of(given.split(), [{"name": "n1"}], None)
 
@@ -97,7 +97,7 @@ def test_a_shell_that_starts_a_launcher_is_detected() -> None:
 @pytest.mark.parametrize(
     "command", [["python", "train.py", "a b"], 'python train.py "a b"', '["python", "train.py", "a b"]']
 )
-def test_accepts_a_command_as_text_from_the_command_line(command: str | list[str]) -> None:
+def test_accepts_a_command_given_as_text(command: str | list[str]) -> None:
     assert words_of(command) == ["python", "train.py", "a b"]
 
 
@@ -115,7 +115,7 @@ def test_refuses_text_that_is_not_a_command(command: str) -> None:
         ("python3 -u -m mine.train -c 2", "python3 -u STEPS -m mine.train -c 2"),
     ],
 )
-def test_a_script_of_python_runs_with_its_steps_recorded(given: str, command: str) -> None:
+def test_runs_a_python_script_with_its_steps_recorded(given: str, command: str) -> None:
     assert with_steps(given.split(), "STEPS") == command.split()
 
 
@@ -200,5 +200,5 @@ def test_text_that_only_a_shell_understands_is_refused(command: str, word: str) 
         ('["python", "train.py", "&&", "$X"]', ["python", "train.py", "&&", "$X"]),
     ],
 )
-def test_quoted_text_and_lists_are_not_for_a_shell(command: str, words: list[str]) -> None:
+def test_accepts_quoted_text_and_lists_without_a_shell(command: str, words: list[str]) -> None:
     assert words_of(command) == words

@@ -35,24 +35,24 @@ PLAIN = (
 
 
 @pytest.mark.parametrize("text", PLAIN)
-def test_the_code_does_not_count_if_the_text_decides(text: str) -> None:
+def test_the_key_ignores_code_if_text_decides(text: str) -> None:
     assert key(text, STACK, "/p", "one", "/one") == key(text, STACK, "/p", "two", "/two")
 
 
 @pytest.mark.parametrize("text", REFERRING)
-def test_the_code_counts_if_the_requirements_refer_to_files(text: str) -> None:
+def test_the_key_includes_code_that_requirements_refer_to(text: str) -> None:
     assert key(text, STACK, "/p", "one", "/one") != key(text, STACK, "/p", "two", "/two")
 
 
 @pytest.mark.parametrize(
     "text", ["-e .", "rich\n  --editable=./lib  # mine\n", "--editable \\\n  .", "-e.", "-e git+https://x/y"]
 )
-def test_runs_do_not_share_an_installation_whose_files_are_those_of_one_run(text: str) -> None:
+def test_runs_with_editable_requirements_share_no_installation(text: str) -> None:
     """The second run would import the package from the folder of the first one, and write beside it."""
     assert key(text, STACK, "/p", "same", "/runs/one/work") != key(text, STACK, "/p", "same", "/runs/two/work")
 
 
-def test_runs_with_the_same_folder_share_what_is_copied_from_it() -> None:
+def test_runs_with_equal_folders_share_an_installation() -> None:
     assert key(".\nrich", STACK, "/p", "same", "/runs/one/work") == key(
         ".\nrich", STACK, "/p", "same", "/runs/two/work"
     )
@@ -74,5 +74,5 @@ def test_the_stack_becomes_constraints() -> None:
         ("ERROR: No pillow-simd==8", "ERROR: No pillow-simd==8 (the stack has Pillow_Simd 9)"),
     ],
 )
-def test_a_conflict_is_named_with_the_versions_of_the_stack(printed: str, expected: str) -> None:
+def test_explains_a_conflict_with_the_stacks_versions(printed: str, expected: str) -> None:
     assert cause(printed, STACK) == expected

@@ -42,27 +42,27 @@ HARMLESS = (
 
 
 @pytest.mark.parametrize("path", PRIVATE)
-def test_a_name_that_keys_and_passwords_have_is_private(path: str) -> None:
+def test_names_of_keys_and_passwords_are_private(path: str) -> None:
     assert is_private_name(path)
 
 
 @pytest.mark.parametrize("path", ORDINARY)
-def test_the_name_of_an_ordinary_file_is_not_private(path: str) -> None:
+def test_names_of_ordinary_files_are_not_private(path: str) -> None:
     assert not is_private_name(path)
 
 
 @pytest.mark.parametrize("secret", SECRETS)
-def test_a_key_or_token_is_recognized_in_any_file(secret: bytes) -> None:
+def test_recognizes_a_key_or_token_in_any_file(secret: bytes) -> None:
     assert secret_in([b"first = 1\n" + secret + b"\n"]) == SECRETS[secret]
 
 
 @pytest.mark.parametrize("text", HARMLESS)
-def test_text_that_only_resembles_a_secret_is_not_one(text: bytes) -> None:
+def test_ignores_text_that_only_resembles_a_secret(text: bytes) -> None:
     assert secret_in([text]) == ""
 
 
 @given(st.sampled_from(sorted(SECRETS)), st.integers(1, 400), st.integers(0, 300))
-def test_a_secret_is_found_wherever_the_blocks_are_cut(secret: bytes, size: int, before: int) -> None:
+def test_finds_a_secret_across_block_boundaries(secret: bytes, size: int, before: int) -> None:
     data = b"." * before + secret + b"." * LONGEST
 
     assert secret_in(data[at : at + size] for at in range(0, len(data), size)) == SECRETS[secret]

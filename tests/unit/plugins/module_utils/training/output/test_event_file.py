@@ -21,11 +21,11 @@ def test_numbers_of_tensorflow_2_are_tensors() -> None:
 
 
 @pytest.mark.parametrize("begin", [0, 1, 40, 500])
-def test_the_last_number_of_each_tag_is_found_from_anywhere(begin: int) -> None:
+def test_finds_the_last_number_from_any_offset(begin: int) -> None:
     assert numbers(PLAIN[begin:]) == LAST
 
 
-def test_a_record_that_is_not_complete_yet_is_left_out() -> None:
+def test_leaves_out_an_incomplete_record() -> None:
     assert numbers(PLAIN[:-1]) == {"train/loss": pytest.approx(1 / 3)}
 
 

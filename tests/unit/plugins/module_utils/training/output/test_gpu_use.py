@@ -35,7 +35,7 @@ ODD_NUMBERS = (
 
 
 @pytest.mark.parametrize("odd", ODD_NUMBERS)
-def test_a_value_that_is_not_a_number_is_unknown(odd: str) -> None:
+def test_a_value_that_is_not_numeric_is_unknown(odd: str) -> None:
     node = read(f"0, GRID A100D-16C, {odd}, 5, 16384")
     assert (node.gpus, node.why) == ((GpuUse(0, "GRID A100D-16C", None, 5 * MIB, 16384 * MIB),), "")
     assert mean_use([node]) is None
@@ -55,7 +55,7 @@ def test_a_value_that_is_not_a_number_is_unknown(odd: str) -> None:
         ("\x1b[31m" + "x" * 500, 0, "?[31mxxx"),
     ],
 )
-def test_a_program_that_fails_has_its_words_as_the_reason(text: str, code: int, why: str) -> None:
+def test_a_failing_program_gives_its_output_as_reason(text: str, code: int, why: str) -> None:
     node = read(text, code)
     assert node.gpus == ()
     assert node.why.startswith(why)

@@ -19,7 +19,7 @@ def state_of(pace: LivePace, name: str = "one", **more: Any) -> LiveState:
     return state._replace(**more)
 
 
-def test_each_rank_has_its_values_and_unknown_ones_are_left_out() -> None:
+def test_reports_known_values_of_each_rank() -> None:
     pace = LivePace()
     pace.feed([record(0, 1, 1.0, loss=None, host='n"1\\'), record(1, 1, 2.0), record(1, 2, 7.0, loss="nan")])
     lines = metrics(state_of(pace, "a\nb")).splitlines()
@@ -47,7 +47,7 @@ def test_an_infinite_loss_is_a_value(loss: str, text: str) -> None:
     assert f'dml_training_loss{{run="one",rank="0",node="n1"}} {text}\n' in metrics(state_of(pace))
 
 
-def test_the_age_is_that_of_the_most_silent_rank_and_a_job_ends() -> None:
+def test_the_age_is_that_of_the_silent_rank() -> None:
     pace = LivePace()
     assert state_of(pace).age is None
     pace.feed([record(0, 1, 90.0), record(1, 1, 95.0)])
@@ -56,7 +56,7 @@ def test_the_age_is_that_of_the_most_silent_rank_and_a_job_ends() -> None:
     assert running == {"running": True, "waiting": True, "finished": False, "died": False}
 
 
-def test_gpus_have_their_values_and_unknown_ones_are_left_out() -> None:
+def test_reports_known_values_of_each_gpu() -> None:
     nodes = [
         NodeGpus("n1", (GpuUse(0, "A", 93.0, 5, 9), GpuUse(1, "A", None, None, 9)), "lost"),
         NodeGpus("n2", (), ""),

@@ -29,7 +29,7 @@ def in_pieces(text: str, cuts: list[int]) -> Iterator[str]:
     yield from (text[begin:end] for begin, end in pairwise(edges))
 
 
-def test_the_real_log_of_four_ranks_is_parsed_completely() -> None:
+def test_parses_the_real_log_of_four_ranks() -> None:
     log = parse(REAL_LOG.read_text())
     assert problems(log) == []
     assert log.totals == {0: 13.98, 1: 13.98, 2: 13.96, 3: 13.97}
@@ -57,7 +57,7 @@ def test_phase_marks_are_kept_apart_from_the_steps() -> None:
     ]  # fmt: skip
 
 
-def test_a_record_without_a_rank_takes_the_one_of_its_tag() -> None:
+def test_a_record_without_rank_takes_its_tags_rank() -> None:
     assert facts(parse('[1,2]<stdout>:{"step": 7}\n')) == [(2, 7, None, None)]
 
 
@@ -73,7 +73,7 @@ def test_horovods_synthetic_benchmark_is_understood() -> None:
     assert "two jobs" in problems(log)[0]
 
 
-def test_tf_cnn_benchmarks_is_understood_without_tags_and_with_accuracies() -> None:
+def test_parses_tf_cnn_benchmarks_without_tags() -> None:
     log = parse(
         "Step\tImg/sec\ttotal_loss\ttop_1_accuracy\ttop_5_accuracy\n"
         "1\timages/sec: 340.1 +/- 0.0 (jitter = 0.0)\t7.921\t0.001\t0.005\n"
@@ -95,7 +95,7 @@ def test_the_tags_of_other_launchers_are_known(tag: str) -> None:
     assert facts(log) == [(3, 2, 251.3, None)]
 
 
-def test_lines_of_two_ranks_merged_without_their_line_ends_are_separated() -> None:
+def test_separates_merged_lines_of_two_ranks() -> None:
     zero, one = (TF_STEP.format(step=40, rate=3.1, loss=loss) for loss in (81.121, 81.122))
     after = TF_STEP.format(step=50, rate=3.2, loss=81.12)
     log = parse(f"[1,0]<stdout>:{zero}[1,1]<stdout>:{one}\n[1,0]<stdout>:{after}\n")
@@ -103,7 +103,7 @@ def test_lines_of_two_ranks_merged_without_their_line_ends_are_separated() -> No
     assert facts(log) == [(0, 40, 3.1, 81.121), (1, 40, 3.1, 81.122), (0, 50, 3.2, 81.12)]
 
 
-def test_a_line_written_in_two_pieces_with_another_rank_between_is_put_together() -> None:
+def test_joins_a_line_interrupted_by_another_rank() -> None:
     log = parse(
         "[1,0]<stdout>:40\timages/sec: 3.1 +/- 0[1,1]<stdout>:starting\n[1,0]<stdout>:.1 (jitter = 1.0)\t81.121\n"
         '[1,0]<stdout>:{"rank": 0, "st[1,1]<stderr>:warning\n[1,0]<stdout>:ep": 41}\n'
@@ -112,7 +112,7 @@ def test_a_line_written_in_two_pieces_with_another_rank_between_is_put_together(
     assert facts(log) == [(0, 40, 3.1, 81.121), (0, 41, None, None)]
 
 
-def test_two_records_on_one_untagged_line_are_both_read() -> None:
+def test_reads_two_records_on_one_untagged_line() -> None:
     log = parse(step_line(0, 1).rstrip("\n") + step_line(1, 1))
     assert problems(log) == []
     assert [(record.rank, record.step) for record in log.steps] == [(0, 1), (1, 1)]
@@ -123,13 +123,13 @@ def test_a_whole_last_line_needs_no_line_end() -> None:
     assert parse("total images/sec: 13.98").totals == {0: 13.98}
 
 
-def test_an_empty_log_has_no_steps_and_no_problems() -> None:
+def test_an_empty_log_has_no_steps_or_problems() -> None:
     for text in ("", "\n\n", "  \n"):
         assert parse(text) == Log([], {}, [], [])
 
 
 @pytest.mark.parametrize(("text", "steps", "expected"), BAD_LOGS.values(), ids=BAD_LOGS.keys())
-def test_a_bad_log_reports_its_problems_and_its_readable_records(
+def test_reports_problems_and_keeps_readable_records(
     text: str, steps: list[tuple[Any, ...]], expected: list[str]
 ) -> None:
     log = parse(text)
@@ -141,7 +141,7 @@ ALL_TEXTS = [REAL_LOG.read_text(), *(text for text, _steps, _problems in BAD_LOG
 
 
 @given(st.sampled_from(ALL_TEXTS), st.data())
-def test_a_log_in_pieces_parses_like_the_whole_log(text: str, data: st.DataObject) -> None:
+def test_parses_a_log_in_pieces_like_the_whole(text: str, data: st.DataObject) -> None:
     reader = LogReader()
     records = []
     for piece in in_pieces(text, data.draw(st.lists(st.integers(0, len(text)), max_size=20))):
@@ -169,7 +169,7 @@ def test_any_text_is_parsed_without_an_error(text: str) -> None:
     assert all(1 <= problem.line <= text.count("\n") + 1 for problem in log.problems)
 
 
-def test_deeply_nested_json_is_a_problem_and_not_a_crash() -> None:
+def test_reports_deeply_nested_json_as_a_problem() -> None:
     log = parse('{"step":' * 5000 + "\n")
     assert len(log.problems) == 1
 

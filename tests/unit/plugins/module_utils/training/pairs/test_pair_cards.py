@@ -31,7 +31,7 @@ def test_headers_take_a_share_of_the_link(mtu: int, rdma: bool, percent: float) 
         (device("15b3:101d", 10, 9000), "ConnectX-6 Dx", 9.9),
     ],
 )
-def test_a_physical_card_carries_the_payload_of_its_link(known: dict[str, Any], name: str, gbits: float) -> None:
+def test_a_physical_card_carries_its_payload_rate(known: dict[str, Any], name: str, gbits: float) -> None:
     expected = pair_cards.expected(known)
     assert pair_cards.name(known) == name
     assert expected.gbits is not None

@@ -86,7 +86,7 @@ def test_any_text_is_read(text: str) -> None:
     assert malformed >= 0
 
 
-def test_a_pair_without_a_measurement_is_named_with_the_cause() -> None:
+def test_names_unmeasured_pairs_with_the_cause() -> None:
     (found,) = result(output(("n1", "n2", 9.0)), {"why": "the launcher lost the node n3"})["findings"]
     assert found["text"] == "n1 and n3 and 1 more pairs were not measured: the launcher lost the node n3."
     assert found["nodes"] == NODES
@@ -115,7 +115,7 @@ SLOW = result(output(("n1", "n2", 9.0), ("n1", "n3", 1.0), ("n2", "n3", 1.0)))
         ([result("", {"ended": 100.0})], ["n1", "n2"], 150.0, 1),
     ],
 )
-def test_the_last_recent_check_of_the_nodes_stops_a_run(
+def test_the_latest_recent_check_blocks_a_run(
     checks: list[dict[str, Any]], nodes: list[str], now: float, count: int
 ) -> None:
     stopping = pair_result.stops(checks, nodes, now, 100.0)

@@ -25,7 +25,7 @@ def test_every_pair_is_measured_once_in_few_rounds(nodes: int) -> None:
 
 
 @given(NODES)
-def test_the_program_reads_the_rounds_from_its_command_line(nodes: int) -> None:
+def test_the_program_parses_rounds_from_its_command_line(nodes: int) -> None:
     partners = rounds_of(text(rounds(nodes)))
     assert [{(min(pair), max(pair)) for pair in each.items()} for each in partners] == [
         set(pairs) for pairs in rounds(nodes)

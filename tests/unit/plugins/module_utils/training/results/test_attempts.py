@@ -36,7 +36,7 @@ def test_manifests_link_attempts_and_branches_end_apart() -> None:
     assert attempts.chain_of("a", circle) == ["b", "a"]
 
 
-def test_automatic_attempts_without_a_folder_are_linked_by_number() -> None:
+def test_links_automatic_attempts_without_folders_by_number() -> None:
     made = [{"first_attempt": "a", "attempt": number} for number in (1, 2, 3)]
     runs = {name: manifest(name, **each) for name, each in zip(("a", "a-2", "a-3"), made)}
 
@@ -108,7 +108,7 @@ def test_a_file_removed_from_a_folder_is_named() -> None:
     assert found.fault == "checkpoint-4/optimizer.pt was removed after the end of one" and found.has_optimizer is False
 
 
-def test_a_later_complete_checkpoint_is_named_and_a_torn_one_is_not() -> None:
+def test_names_later_complete_checkpoints_apart_from_torn_ones() -> None:
     kept = outputs(**{"step2.pt": "aa", "step4.pt": "bb", "step8.pt": "cc", "best8.pt": "dd"})
     restart = {"path": "step2.pt", "step": 2, "torn": [["step8.pt", "it is empty"]]}
 
@@ -117,7 +117,7 @@ def test_a_later_complete_checkpoint_is_named_and_a_torn_one_is_not() -> None:
     assert (found.newer, found.torn) == (("step4.pt",), ("step8.pt (it is empty)",))
 
 
-def test_marks_give_the_step_of_the_only_checkpoint_of_a_time() -> None:
+def test_marks_identify_the_step_of_a_lone_checkpoint() -> None:
     restart, marks = {"path": "last.pt", "modified": 1009.0}, [Saved(10, 1000.0, 1002.0), Saved(20, 1008.5, 1009.4)]
 
     assert given(restart, {}, *marks).step == 20
@@ -141,7 +141,7 @@ def test_names_give_the_step_of_known_forms(path: str, step: int | None) -> None
     assert step_of(path) == step
 
 
-def test_formats_with_files_of_the_optimizer_lack_it_or_not() -> None:
+def test_detects_optimizer_files_where_the_format_has_them() -> None:
     trainer, dcp = FORMATS[0], FORMATS[2]
 
     assert has_optimizer(trainer, ["checkpoint-4/model.safetensors", "checkpoint-4/optimizer.pt"]) is True

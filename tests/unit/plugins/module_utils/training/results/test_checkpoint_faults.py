@@ -143,7 +143,7 @@ def newest(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", COMPLETE)
-def test_resumes_from_the_newest_complete_checkpoint_of_each_framework(tmp_path: Path, kind: str) -> None:
+def test_resumes_from_each_frameworks_newest_complete_checkpoint(tmp_path: Path, kind: str) -> None:
     files, path = COMPLETE[kind]
     for number in (10, 20):
         write(tmp_path, files(number), number)
@@ -154,7 +154,7 @@ def test_resumes_from_the_newest_complete_checkpoint_of_each_framework(tmp_path:
 
 
 @pytest.mark.parametrize(("kind", "left", "why"), TORN, ids=[f"{kind}: {why}" for kind, _left, why in TORN])
-def test_names_a_torn_checkpoint_and_uses_the_one_before(tmp_path: Path, kind: str, left: Files, why: str) -> None:
+def test_names_a_torn_checkpoint_and_uses_an_earlier(tmp_path: Path, kind: str, left: Files, why: str) -> None:
     files, path = COMPLETE[kind]
     write(tmp_path, files(10), 10)
     write(tmp_path, files(20), 20)
@@ -202,7 +202,7 @@ def test_refuses_a_checkpoint_that_was_being_overwritten(tmp_path: Path, kind: s
 @pytest.mark.parametrize(
     ("began", "path"), [(5, ""), (99, "ds/global_step10")], ids=["of_this_run", "of_an_earlier_run"]
 )
-def test_deepspeed_needs_the_parts_of_all_ranks_of_the_run(tmp_path: Path, began: int, path: str) -> None:
+def test_deepspeed_checkpoints_need_parts_of_all_ranks(tmp_path: Path, began: int, path: str) -> None:
     outputs = tmp_path / "one" / "outputs"
     write(outputs, COMPLETE["deepspeed"][0](10), 10)
     given = {**a_manifest(), "nodes": ["w1", "w2"], "ranks_per_node": 2, "started": began}

@@ -21,7 +21,7 @@ def archive(path: Path, files: dict[str, bytes]) -> Path:
     return path
 
 
-def test_files_that_differ_have_the_numbers_of_their_other_lines(tmp_path: Path) -> None:
+def test_counts_the_differing_lines_of_each_file(tmp_path: Path) -> None:
     one = archive(tmp_path / "one.tar", {"train.py": b"a\nb\nc\n", "same.py": b"x", "old.py": b"", "data.bin": b"\xff"})
     other = archive(tmp_path / "two.tar", {"train.py": b"a\nB\nB\nc\n", "same.py": b"x", "data.bin": b"\xfe"})
 
@@ -39,7 +39,7 @@ def test_a_different_program_is_not_listed_completely(tmp_path: Path) -> None:
     assert len(rows) == MOST_FILES + 1 and rows[-1] == ("code", "and 5 more files", "")
 
 
-def test_the_comparison_has_code_metrics_and_versions_once_for_all_nodes(tmp_path: Path) -> None:
+def test_compares_versions_once_for_all_nodes(tmp_path: Path) -> None:
     nodes = [f"w{number}" for number in range(50)]
     for name, loss, cuda in (("one", 0.5, "13.1"), ("two", 0.25, "13.2")):
         built = {node: {"dml_cuda": {"version": cuda, "time": f"{name} {node}"}} for node in nodes}
@@ -57,7 +57,7 @@ def test_the_comparison_has_code_metrics_and_versions_once_for_all_nodes(tmp_pat
     assert [cell.strip() for cell in rows[-1] if cell] == ["loss in outputs", "0.5", "0.25"]
 
 
-def test_a_link_whose_target_has_invalid_bytes_is_compared(tmp_path: Path) -> None:
+def test_compares_a_link_with_an_invalid_target_name(tmp_path: Path) -> None:
     for name, target in (("one", "data\udcff"), ("two", "data")):
         with tarfile.open(tmp_path / f"{name}.tar", "w") as made:
             link = tarfile.TarInfo("link")

@@ -67,7 +67,7 @@ def test_a_command_that_differs_is_one_line() -> None:
     assert len(lines) == 1 and lines[0].startswith("command ")
 
 
-def test_a_comparison_shows_a_long_value_to_its_end() -> None:
+def test_a_comparison_shows_long_values_completely() -> None:
     one, other = ({**a_manifest(), "command": ["python", "train.py", "x" * 150, end]} for end in ("--a", "--b"))
 
     lines = manifest.compared(one, other)
@@ -92,7 +92,7 @@ def test_comparison_of_programs_omits_benchmark_rows() -> None:
     assert rows.isdisjoint({"framework", "options", "gradient_bytes", "rate", "pace", "loss"})
 
 
-def test_a_table_has_no_control_characters_and_short_cells() -> None:
+def test_a_table_masks_control_characters_and_shortens_cells() -> None:
     first, second = manifest.table([("a\x1b[2J", "b"), ("x" * 200, "c")])
     assert first.split() == ["a?[2J", "b"]
     assert second == "x" * 77 + "...  c"
@@ -102,7 +102,7 @@ def test_lists_the_keys_that_differ() -> None:
     assert manifest.differing(a_manifest(), a_manifest("two"), ("name", "nodes", "missing")) == ["name"]
 
 
-def test_values_of_running_jobs_replace_those_of_their_manifests() -> None:
+def test_values_of_running_jobs_replace_the_manifests() -> None:
     on_nodes = {"name": "one", "asked_by": "", "user": "train", "started": BEGAN, "step": 7, "nodes": ["w1"]}
     manifests = [
         a_manifest(),
@@ -117,7 +117,7 @@ def test_values_of_running_jobs_replace_those_of_their_manifests() -> None:
     assert again["cause"] == "follow it with training_name=one"
 
 
-def test_the_list_is_a_table_with_a_row_for_each_run() -> None:
+def test_lists_each_run_in_a_table_row() -> None:
     end = {"state": "finished", "steps": 40, "images_per_sec": 99.44}
     lines = run_list.lines(run_list.listed([], [a_manifest(end=end), a_manifest("two", started=BEGAN - 9)], []))
     assert lines[0].split() == list(run_list.COLUMNS)
@@ -126,7 +126,7 @@ def test_the_list_is_a_table_with_a_row_for_each_run() -> None:
     assert run_list.lines([]) == [run_list.NOTHING]
 
 
-def test_a_run_without_images_has_its_rate_in_steps() -> None:
+def test_lists_steps_per_second_without_image_rates() -> None:
     ended = a_manifest(end={"state": "finished", "steps": 60, "steps_per_sec": 11.704})
 
     assert "11.70 steps/s" in run_list.lines(run_list.listed([], [ended], []))[1]
@@ -142,7 +142,7 @@ LIES = st.dictionaries(
 
 
 @given(LIES)
-def test_no_manifest_of_a_node_changes_that_of_the_controller(lie: dict[str, Any]) -> None:
+def test_a_nodes_manifest_cannot_change_the_controllers(lie: dict[str, Any]) -> None:
     own, today = a_manifest(), a_manifest(command=["today.py"])
     node = {**own, **lie}
 
@@ -156,7 +156,7 @@ def test_no_manifest_of_a_node_changes_that_of_the_controller(lie: dict[str, Any
 
 
 @given(LIES)
-def test_without_a_manifest_of_the_controller_that_of_a_node_is_marked_and_has_no_end(lie: dict[str, Any]) -> None:
+def test_marks_a_manifest_reported_only_by_a_node(lie: dict[str, Any]) -> None:
     node = {**a_manifest(), **lie}
 
     assert manifest.followed({}, node)["reported"] is True
@@ -165,7 +165,7 @@ def test_without_a_manifest_of_the_controller_that_of_a_node_is_marked_and_has_n
     assert manifest.contradicted({}, node) == []
 
 
-def test_a_malformed_manifest_of_a_node_counts_only_if_the_controller_has_none() -> None:
+def test_a_malformed_node_manifest_counts_only_alone() -> None:
     assert manifest.reported("{", "one", a_manifest()) == {}
     assert manifest.continued(a_manifest(), {}) == a_manifest()
     with pytest.raises(Refused, match="could not read its manifest"):
@@ -173,7 +173,7 @@ def test_a_malformed_manifest_of_a_node_counts_only_if_the_controller_has_none()
 
 
 @pytest.mark.parametrize("odd", [float("nan"), float("inf"), -float("inf"), 10**400, "yesterday", [1], True])
-def test_an_impossible_time_or_rate_is_listed_as_unknown(odd: Any) -> None:
+def test_lists_an_impossible_time_or_rate_as_unknown(odd: Any) -> None:
     strange = a_manifest("two", started=odd, end={"state": "finished", "ended": odd, "images_per_sec": odd})
 
     entries = run_list.listed([], [strange, a_manifest()], [])

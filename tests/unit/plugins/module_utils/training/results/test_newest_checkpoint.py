@@ -35,7 +35,7 @@ def found(folder: Path, *patterns: str) -> dict[str, Any]:
     return here("newest_checkpoint", name="one", folder=str(folder), patterns=list(patterns), required=True)
 
 
-def test_the_newest_complete_checkpoint_is_found_and_torn_ones_are_named(tmp_path: Path) -> None:
+def test_finds_newest_complete_checkpoint_and_names_torn_ones(tmp_path: Path) -> None:
     for number in (1, 2, 3):
         save(tmp_path, f"deep/epoch{number}.pt", number, cut=30 if number == 3 else 0)
     (tmp_path / "log.txt").write_text("newer")
@@ -77,13 +77,13 @@ def test_without_a_complete_checkpoint_the_run_is_refused(tmp_path: Path, name: 
         (("b.pt", "a.PT", "c.txt"), "a.PT"),
     ],
 )
-def test_the_highest_number_is_the_newest_checkpoint_of_one_second(paths: tuple[str, ...], newest: str) -> None:
+def test_the_highest_number_decides_between_simultaneous_checkpoints(paths: tuple[str, ...], newest: str) -> None:
     """Copies have whole seconds, and a quick program writes several within one."""
     files = [OutputFile(path, 1.0 + number / 10) for number, path in enumerate(paths)]
     assert candidates(files, [])[0].path == newest
 
 
-def test_a_checkpoint_in_the_format_before_pytorch_1_6_is_not_torn(tmp_path: Path) -> None:
+def test_a_checkpoint_in_the_legacy_format_is_complete(tmp_path: Path) -> None:
     """torch.save with _use_new_zipfile_serialization=False writes pickles, which have no directory."""
     legacy = tmp_path / "old.pth"
     legacy.write_bytes(bytes.fromhex("80028a0a6cfc9c46f9206aa850192e") + b"\x80\x02M\xe9\x03.")
@@ -139,13 +139,13 @@ def test_a_checkpoint_of_the_trainer_is_its_folder(tmp_path: Path) -> None:
     assert found(tmp_path, "optimizer.pt")["path"] == "run/checkpoint-2000/optimizer.pt"
 
 
-def test_a_folder_of_another_program_with_such_a_name_is_not_a_checkpoint(tmp_path: Path) -> None:
+def test_a_similarly_named_folder_is_not_a_checkpoint(tmp_path: Path) -> None:
     save(tmp_path, "checkpoint-5/model.pt", 5)
     assert found(tmp_path)["path"] == "checkpoint-5/model.pt"
 
 
 @pytest.mark.parametrize("cut", [3, 12, 100])
-def test_a_file_of_safetensors_that_was_cut_off_is_torn(tmp_path: Path, cut: int) -> None:
+def test_a_truncated_safetensors_file_is_torn(tmp_path: Path, cut: int) -> None:
     tensors(tmp_path / "step1.safetensors", 1)
     tensors(tmp_path / "step2.safetensors", 2, cut=cut)
     answer = found(tmp_path)
@@ -156,7 +156,7 @@ def test_a_file_of_safetensors_that_was_cut_off_is_torn(tmp_path: Path, cut: int
     "header",
     ["[]", "{", '{"w": 1}', '{"w": {"data_offsets": [0, Infinity]}}', '{"w": {"data_offsets": [0]}}', "[" * 9999],
 )
-def test_a_file_that_is_not_one_of_safetensors_is_torn(tmp_path: Path, header: str) -> None:
+def test_an_invalid_safetensors_file_is_torn(tmp_path: Path, header: str) -> None:
     (tmp_path / "a.safetensors").write_bytes(len(header).to_bytes(8, "little") + header.encode())
     assert "a.safetensors: its header cannot be read, so it was cut off" in found(tmp_path)["msg"]
 
@@ -173,7 +173,7 @@ def test_reader_limits_the_header_of_safetensors(tmp_path: Path) -> None:
     assert peak < 1 << 26
 
 
-def test_the_parts_that_ranks_wrote_below_a_checkpoint_of_the_trainer_are_part_of_it(tmp_path: Path) -> None:
+def test_parts_below_a_trainer_checkpoint_belong_to_it(tmp_path: Path) -> None:
     """With DeepSpeed and FSDP; the parts have the time of the folder, because copies have whole seconds."""
     for number in (500, 1000):
         trainer(tmp_path, number)
@@ -192,7 +192,7 @@ def test_the_parts_that_ranks_wrote_below_a_checkpoint_of_the_trainer_are_part_o
     )
 
 
-def test_a_checkpoint_of_torch_distributed_is_its_folder_and_needs_the_parts_of_all_ranks(tmp_path: Path) -> None:
+def test_a_distributed_checkpoint_needs_parts_of_all_ranks(tmp_path: Path) -> None:
     """The metadata, which rank 0 writes last, name all parts; those of other nodes are not among the outputs."""
     names = b"\x8c\x0c__0_0.distcp\x94\x8c\x0c__1_0.distcp\x94."
     for number in (9, 10, 11):
@@ -230,7 +230,7 @@ def test_folders_of_deepspeed_and_of_lightning_are_checkpoints(tmp_path: Path) -
     assert found(tmp_path)["path"] == "last.ckpt"
 
 
-def test_a_checkpoint_that_lacks_one_of_its_files_is_torn(tmp_path: Path) -> None:
+def test_a_checkpoint_with_missing_files_is_torn(tmp_path: Path) -> None:
     trainer(tmp_path, 500)
     for number in (1, 2, 3):
         tensors(tmp_path / "checkpoint-500" / f"model-0000{number}-of-00003.safetensors", 500)
@@ -240,7 +240,7 @@ def test_a_checkpoint_that_lacks_one_of_its_files_is_torn(tmp_path: Path) -> Non
     assert "it lacks model-00002-of-00003.safetensors" in found(tmp_path)["msg"]
 
 
-def test_checkpoints_that_the_program_had_removed_at_the_end_do_not_count(tmp_path: Path) -> None:
+def test_ignores_checkpoints_that_the_program_had_removed(tmp_path: Path) -> None:
     """Copies of the outputs while the job ran brought them here, and nothing removes them here."""
     outputs = tmp_path / "one" / "outputs"
     for number in (1, 2, 3):
@@ -259,7 +259,7 @@ def test_checkpoints_that_the_program_had_removed_at_the_end_do_not_count(tmp_pa
 
 
 @pytest.mark.parametrize("has_optimizer", [True, False])
-def test_the_facts_of_a_restart_have_step_files_and_optimizer(tmp_path: Path, has_optimizer: bool) -> None:
+def test_restart_facts_include_step_files_and_optimizer(tmp_path: Path, has_optimizer: bool) -> None:
     save(tmp_path, "deep/step7.pt", 1)
     folder = tmp_path / "checkpoint-40"
     folder.mkdir()
@@ -279,7 +279,7 @@ def test_the_facts_of_a_restart_have_step_files_and_optimizer(tmp_path: Path, ha
     assert (file["step"], file["optimizer"], [each["path"] for each in file["files"]]) == (7, None, ["deep/step7.pt"])
 
 
-def test_a_checkpoint_that_was_changed_after_the_run_is_named(tmp_path: Path) -> None:
+def test_names_a_checkpoint_changed_after_the_run(tmp_path: Path) -> None:
     outputs = tmp_path / "outputs"
     sums = sha256(save(outputs, "step7.pt", 1).read_bytes()).hexdigest()
     end = {"outputs": [{"path": "step7.pt", "bytes": 1, "sha256": sums}]}

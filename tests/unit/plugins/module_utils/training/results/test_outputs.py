@@ -49,7 +49,7 @@ def test_new_and_changed_files_are_copied_once(tmp_path: Path, there: Path) -> N
 
 
 @pytest.mark.usefixtures("there")
-def test_the_files_of_a_killed_copy_are_removed_and_those_of_a_copy_at_work_are_not(tmp_path: Path) -> None:
+def test_removes_files_of_killed_copies_only(tmp_path: Path) -> None:
     for name in (".dml-left", ".dml-busy"):
         (tmp_path / "here" / name / "deep").mkdir(parents=True)
         (tmp_path / "here" / name / "deep" / "model.pt").write_bytes(b"half")
@@ -61,18 +61,18 @@ def test_the_files_of_a_killed_copy_are_removed_and_those_of_a_copy_at_work_are_
 
 
 @pytest.mark.usefixtures("there")
-def test_outputs_are_copied_over_a_connection_that_changes_the_user(tmp_path: Path) -> None:
+def test_copies_outputs_over_a_connection_that_changes_users(tmp_path: Path) -> None:
     """As ssh runs ``sudo -u USER`` and the words after it: a program, not a word of the shell."""
     reach = ["sh", "-c", 'eval "env -u NOTHING $0"']
     assert converge(outputs(tmp_path, reach=reach)) == ["deep/two words\n", "model.pt"]
 
 
-def test_a_run_directory_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+def test_reports_a_run_directory_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(Failed, match=r"could not list the outputs: .*there"):
         outputs(tmp_path).read()
 
 
-def test_too_many_outputs_stay_on_the_node_and_are_named(tmp_path: Path, there: Path) -> None:
+def test_leaves_oversized_outputs_on_the_node(tmp_path: Path, there: Path) -> None:
     (there / "model.pt").write_bytes(b"0" * 1_000_001)
     with pytest.raises(
         Refused, match=r"w1:.*it's: could not copy the outputs: they have 1\.0 MB, more than 1 MB; they"
@@ -90,13 +90,13 @@ def test_too_many_outputs_stay_on_the_node_and_are_named(tmp_path: Path, there: 
         ("printf 'x 1 a\\0'", "could not list the outputs: the node sent"),
     ],
 )
-def test_a_node_that_does_not_list_files_is_named(tmp_path: Path, program: str, cause: str) -> None:
+def test_names_a_node_that_cannot_list_files(tmp_path: Path, program: str, cause: str) -> None:
     with pytest.raises(Failed, match=cause):
         outputs(tmp_path, reach=["sh", "-c", program]).read()
 
 
 @pytest.mark.usefixtures("there")
-def test_a_node_that_sends_other_files_cannot_write_them(tmp_path: Path) -> None:
+def test_refuses_files_that_the_node_did_not_list(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("x")
     sent = f'case $0 in *find*) exec sh -c "$0";; esac; cat > /dev/null; exec tar -C {tmp_path} -cf - out'
     with pytest.raises(CollectionError, match="the node sent out, which is not one of its outputs"):
@@ -111,7 +111,7 @@ def test_a_connection_that_ends_is_named(tmp_path: Path) -> None:
         converge(outputs(tmp_path, reach=["sh", "-c", sent]))
 
 
-def test_outputs_of_a_job_that_runs_are_copied_although_it_writes_them(tmp_path: Path, there: Path) -> None:
+def test_copies_outputs_while_the_running_job_writes_them(tmp_path: Path, there: Path) -> None:
     """tar reports a file that changes while it is read."""
     tools = tmp_path / "tools"
     tools.mkdir()

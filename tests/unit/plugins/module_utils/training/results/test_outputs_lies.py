@@ -91,7 +91,7 @@ def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_an_inconsistent_answer_is_named_ends_in_time_and_leaves_nothing(tmp_path: Path, lie: str) -> None:
+def test_names_inconsistent_answers_in_time_without_leaving_files(tmp_path: Path, lie: str) -> None:
     program, cause = LIES[lie]
     node = Node(tmp_path, b"1 1 model\0", program)
     node.dest.mkdir()
@@ -127,7 +127,7 @@ def test_an_endless_listing_is_refused_in_constant_memory(tmp_path: Path, progra
     assert peak < MOST_MEMORY and not node.dest.exists()
 
 
-def test_long_names_and_large_times_of_gnu_and_pax_archives_arrive(tmp_path: Path) -> None:
+def test_gnu_and_pax_archives_keep_long_names(tmp_path: Path) -> None:
     for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
         name, output = "deep/" * 60 + "ümodel", io.BytesIO()
         with tarfile.open(fileobj=output, mode="w", format=form) as archive:

@@ -49,7 +49,7 @@ def test_a_report_is_written_once_with_its_modes(
     assert (folder / "a.html").stat().st_mtime_ns == written
 
 
-def test_check_mode_reports_the_files_to_write_and_writes_nothing(tmp_path: Path) -> None:
+def test_check_mode_reports_files_without_writing_them(tmp_path: Path) -> None:
     result = write(tmp_path / "report", TEXTS, check=True)
     assert result["changed"] and list(tmp_path.iterdir()) == []
     assert set(result["diff"][0]["after"]) == {".", *TEXTS}
@@ -79,16 +79,14 @@ def test_another_kind_of_file_is_refused_and_stays(tmp_path: Path, taken: str) -
     assert reports_failure(folder) and not (folder / "a.html").exists()
 
 
-def test_a_folder_that_cannot_be_created_is_reported_in_a_sentence(tmp_path: Path) -> None:
+def test_reports_a_folder_that_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     files = ReportFiles(tmp_path / "file" / "report", TEXTS, PUBLIC)
     with pytest.raises(Failed, match=r"could not write the report: .*Not a directory.*; check the folder's owner"):
         files.apply(files.plan(files.read()))
 
 
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_keeps_only_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, {"a.json": "old"})
 
     def full(*_arguments: Any) -> None:

@@ -107,7 +107,7 @@ def test_the_rate_is_that_of_the_best_source(
         (10_000, 0.0, [], "unproven"),
     ],
 )
-def test_compares_rdma_counters_with_the_gradients_of_all_steps(
+def test_compares_rdma_counters_with_the_gradient_volume(
     sent: int, gradients: float, summaries: list[dict[str, Any]], transport: str
 ) -> None:
     counted = {"rdma_before": {"w1": device(5), "w2": device(5)}, "rdma_after": {"w1": device(5 + sent)}}
@@ -124,7 +124,7 @@ def test_compares_rdma_counters_with_the_gradients_of_all_steps(
     assert faults({**run_result, "nodes": 1}, summaries, "/runs/one", prove=True, fail_on_nan=False) == []
 
 
-def test_a_run_whose_gradients_are_not_finite_is_reported_and_fails_only_on_request() -> None:
+def test_nan_gradients_fail_a_run_only_on_request() -> None:
     sentence = "gradients not finite since step 40 (checked every 20 steps) on ranks 0, 1"
     run_result = result({**RUN, "pace": {**RUN["pace"], "not_finite": sentence}}, JOB, figures(SOCKET))
 
@@ -135,7 +135,7 @@ def test_a_run_whose_gradients_are_not_finite_is_reported_and_fails_only_on_requ
     ]
 
 
-def test_ranks_with_different_parameters_are_a_fault_in_any_case() -> None:
+def test_ranks_ending_with_different_parameters_always_fail() -> None:
     run_result = result(RUN, JOB, figures(SOCKET))
     same, other = {"parameters_sha256": "aa"}, {"parameters_sha256": "bb"}
     assert faults(run_result, [same, {}, same], "/runs/one", prove=False, fail_on_nan=False) == []
@@ -152,14 +152,12 @@ def test_ranks_with_different_parameters_are_a_fault_in_any_case() -> None:
         (None, [], "no step records"),
     ],
 )
-def test_a_program_without_images_has_its_steps_in_the_summary(
-    step: int | None, points: list[dict[str, Any]], pace: str
-) -> None:
+def test_the_summary_counts_steps_without_images(step: int | None, points: list[dict[str, Any]], pace: str) -> None:
     run = {**RUN, "pace": {"step": step}, "curve": {"images_per_sec": None, "points": points}}
     assert summary(result(run, JOB, figures(SOCKET))).startswith(f"{pace} on 4 ranks of 2 nodes by tcp: ")
 
 
-def test_the_sentence_names_the_source_of_the_steps_and_a_missing_loss() -> None:
+def test_the_summary_names_step_source_and_missing_loss() -> None:
     pace = {"step": 40, "loss": None, "steps_by": "optimizer SGD, the first of 2"}
     curve = {"images_per_sec": None, "points": [{"step": 0, "seconds": 0.0}, {"step": 40, "seconds": 20.0}]}
     run_result = result({**RUN, "pace": pace, "curve": curve}, JOB, figures(SOCKET))

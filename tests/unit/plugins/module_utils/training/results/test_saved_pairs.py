@@ -28,7 +28,7 @@ def findings(given: dict[str, Any], *nodes: str) -> dict[str, Any]:
     return here("network_findings", folder=given["folder"], nodes=nodes or NODES, recent=86400)
 
 
-def test_a_result_is_written_once_and_stops_a_later_run(given: dict[str, Any]) -> None:
+def test_a_result_is_written_once_and_blocks_runs(given: dict[str, Any]) -> None:
     first = here("write_pairs", **given)
     assert first["changed"] and not here("write_pairs", **given)["changed"]
     assert json.loads(Path(first["files"][0]).read_text()) == first["result"]

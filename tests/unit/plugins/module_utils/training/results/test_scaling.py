@@ -57,13 +57,13 @@ def test_a_row_holds_every_gain_unrounded() -> None:
     }
 
 
-def test_several_runs_of_one_point_give_their_median_and_spread() -> None:
+def test_repeated_runs_yield_median_and_spread() -> None:
     rows = table([run(2, 30), run(1, 10), run(2, 10), run(2, 14), run(1, 20)])
     assert [(row["gpus"], row["images_per_sec"], row["spread"]) for row in rows] == [(1, 15, 10), (2, 14, 20)]
     assert rows[1]["speedup"] == 14 / 15
 
 
-def test_rows_are_sorted_by_gpus_then_transport_and_the_same_gpus_on_fewer_nodes_are_another_row() -> None:
+def test_sorts_rows_by_gpus_transport_and_nodes() -> None:
     runs = [run(2, 9, "rdma"), run(2, 8, "tcp"), run(2, 7, "tcp", nodes=1), run(1, 5, "rdma"), run(1, 5, "tcp")]
     rows = table(runs)
     assert [(row["gpus"], row["transport"], row["nodes"]) for row in rows] == [
@@ -72,7 +72,7 @@ def test_rows_are_sorted_by_gpus_then_transport_and_the_same_gpus_on_fewer_nodes
     assert [row["ratio_to_tcp"] for row in rows] == [1, 1, 9 / 8, 1, 1]
 
 
-def test_a_measured_epoch_counts_before_one_that_follows_from_the_rate() -> None:
+def test_prefers_a_measured_epoch_to_a_computed_one() -> None:
     runs = [{**run(1, 100), "seconds_per_epoch": seconds} for seconds in (20.0, 30.0, 22.0)]
     runs += [{**run(2, 200), "seconds_per_epoch": None}]
     rows = table(runs, images_per_epoch=1000)
@@ -89,13 +89,13 @@ def test_runs_may_come_from_a_generator() -> None:
     assert len(table(run(gpus, 10 * gpus) for gpus in (1, 2, 4))) == 3
 
 
-def test_a_missing_single_gpu_run_is_an_error_naming_the_transport() -> None:
+def test_reports_the_transport_without_a_single_gpu_run() -> None:
     with pytest.raises(ScalingError, match="'rdma' has no run on 1 GPU"):
         table([run(1, 340), run(2, 364), run(2, 533, "rdma")])
 
 
 @pytest.mark.parametrize("rate", [0, -1, 0.0, float("nan"), float("inf"), None, "340", True])
-def test_an_invalid_rate_is_an_error_that_names_the_run(rate: object) -> None:
+def test_reports_the_run_with_an_invalid_rate(rate: object) -> None:
     with pytest.raises(ScalingError) as error:
         table([run(1, 340), run(2, rate)])
     assert f"images_per_sec={rate!r}" in str(error.value)
@@ -120,7 +120,7 @@ def test_an_impossible_run_is_an_error(wrong: dict[str, Any], words: str) -> Non
 
 
 @pytest.mark.parametrize("key", ["nodes", "gpus", "transport", "images_per_sec"])
-def test_a_run_that_lacks_a_key_is_an_error_naming_it(key: str) -> None:
+def test_reports_the_missing_key_of_a_run(key: str) -> None:
     with pytest.raises(ScalingError, match=f"lacks '{key}'"):
         table([{name: value for name, value in run(1, 340).items() if name != key}])
 
@@ -153,7 +153,7 @@ def test_refuses_numbers_beyond_floats(runs: list[dict[str, Any]], words: str) -
     assert words in str(refused.value) and len(str(refused.value)) < 300
 
 
-def test_refuses_an_epoch_with_more_images_than_a_float_can_represent() -> None:
+def test_refuses_an_epoch_beyond_exact_float_integers() -> None:
     with pytest.raises(ScalingError, match=r"images_per_epoch is a number beyond 2\^53"):
         table([run(1, 340)], images_per_epoch=10**400)
     assert table([{**run(1, 340), "seconds_per_epoch": 10**400}])[0]["epoch_measured"] is False

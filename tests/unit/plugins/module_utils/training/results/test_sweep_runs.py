@@ -27,7 +27,7 @@ def result(name: str, **more: Any) -> dict[str, Any]:
 
 
 @given(SIZES, TRANSPORTS, REPEATS)
-def test_each_point_is_measured_the_requested_number_of_times(
+def test_measures_each_point_the_requested_number_of_times(
     sizes: list[int], transports: list[str], repeats: int
 ) -> None:
     made = runs(sizes, transports, repeats)
@@ -109,7 +109,7 @@ def test_refuses_impossible_measurements(sizes: list[int], transports: list[str]
         runs(sizes, transports, repeats)
 
 
-def test_runs_are_placed_on_the_first_nodes_and_named_by_their_measurement() -> None:
+def test_places_runs_on_the_first_nodes() -> None:
     made = with_nodes(runs([1, 2], ["tcp"], 1, "week"), ["w1", "w2", "w3"])
     assert [(run["name"], run["on"]) for run in made] == [
         ("week-1-nodes-tcp-1", ["w1"]),

@@ -28,7 +28,7 @@ def rate_at(timeline: dict[str, Any], moment: float) -> float:
     return float(timeline["rates"][int(moment / timeline["bin_s"])])
 
 
-def test_throughput_is_that_of_all_ranks_and_falls_in_a_stun() -> None:
+def test_throughput_sums_all_ranks_and_falls_during_stuns() -> None:
     timeline = timeline_of(records(200, stall=(45, 12.0)), [move(40, 60)])
     assert timeline["unit"] == "images/s"
     assert rate_at(timeline, 20) == pytest.approx(4 * 340)
@@ -43,14 +43,14 @@ def test_without_images_steps_are_counted() -> None:
     assert rate_at(timeline, 50) == pytest.approx(1.0)
 
 
-def test_steps_before_the_watch_do_not_count_as_throughput() -> None:
+def test_steps_before_the_watch_do_not_raise_throughput() -> None:
     made = records(200)
     start = sorted(one["seen"] for one in made)[len(made) // 4] + 0.5
     timeline = timeline_of([{**one, "seen": max(one["seen"], start)} for one in made], [])
     assert timeline["rates"][0] == pytest.approx(4 * 340, rel=0.3)
 
 
-def test_a_worker_changes_its_host_when_a_move_has_succeeded() -> None:
+def test_a_worker_changes_hosts_after_a_successful_move() -> None:
     failed = move(90, 110, rank=2, ok=False)
     timeline = timeline_of(records(200), [move(40, 60), failed])
     stays = {one["worker"]: [stay["host"] for stay in one["stays"]] for one in timeline["hosts"]}
@@ -101,7 +101,7 @@ def test_one_worker_has_the_published_move_beside_it() -> None:
     assert "in 20.0 s (hot, encrypted), the whitepaper&#x27;s in 189 s" in page
 
 
-def test_a_move_is_shown_with_the_stun_expected_and_the_encryption_from_the_events() -> None:
+def test_a_move_shows_expected_stun_and_encryption() -> None:
     for is_encrypted, shown in ((True, "yes"), (False, "no"), (None, "-")):
         seen = {"hot_migration": True, "encrypted": is_encrypted, "encryption": "required", "stun_expected_s": 22.0}
         lines = move_timeline_page.markdown(
@@ -112,7 +112,7 @@ def test_a_move_is_shown_with_the_stun_expected_and_the_encryption_from_the_even
         assert (row["Encrypted"], row["Stun expected"]) == (shown, "22.0")
 
 
-def test_any_run_can_be_drawn_and_all_of_its_steps_count() -> None:
+def test_draws_any_run_with_all_of_its_steps() -> None:
     for number in range(150):
         run = fill(draw(random.Random(f"timeline {number}")))
         positional, named = run.arguments()

@@ -11,7 +11,7 @@ from tests.fakes.calling import here
 from ..test_manifest import a_manifest
 
 
-def test_a_manifest_is_written_completed_and_not_written_again(tmp_path: Path) -> None:
+def test_completes_a_manifest_and_does_not_rewrite_it(tmp_path: Path) -> None:
     folder = tmp_path / "one"
     assert here("write_manifest", folder=str(folder), manifest=a_manifest())["changed"]
     assert not here("write_manifest", folder=str(folder), manifest=a_manifest())["changed"]

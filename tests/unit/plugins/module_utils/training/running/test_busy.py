@@ -44,7 +44,7 @@ def test_the_environment_of_a_process_names_its_job(environ: bytes, marks: Any) 
     assert busy.marks(environ) == marks
 
 
-def test_processes_of_one_run_directory_are_one_job_that_began_with_the_first() -> None:
+def test_groups_processes_of_a_run_directory_into_jobs() -> None:
     processes = [process(7), process(5), process(6, "/runs/two/"), process(8, "/runs/one", run_id="other")]
     found = busy.jobs(processes)
     assert [(each["name"], [one["pid"] for one in each["processes"]]) for each in found] == [
@@ -59,7 +59,7 @@ def test_processes_of_one_run_directory_are_one_job_that_began_with_the_first() 
 @pytest.mark.parametrize(
     ("run_dir", "name"), [("/runs/a\x1b[2Jb\n", "a?[2Jb?"), ("/runs/" + "x" * 999, "x" * 200), (".", ".")]
 )
-def test_the_name_of_a_run_is_printable_and_short(run_dir: str, name: str) -> None:
+def test_run_names_are_short_and_printable(run_dir: str, name: str) -> None:
     assert busy.name_of(run_dir) == name
 
 
@@ -77,7 +77,7 @@ def test_the_last_whole_record_has_the_step(text: bytes, step: int | None) -> No
     assert busy.last_step(text) == step
 
 
-def test_a_title_names_the_user_the_start_and_the_step() -> None:
+def test_a_title_names_user_start_and_step() -> None:
     assert busy.title(job("one", step=None)) == "one of train since 2025-11-25 03:56 UTC"
     assert busy.title(job("one", asked_by="anna@desk", step=0)).endswith(
         "one of anna@desk since 2025-11-25 03:56 UTC (step 0)"
@@ -85,7 +85,7 @@ def test_a_title_names_the_user_the_start_and_the_step() -> None:
     assert "an unknown time" in busy.title(job("one", started=1e300, step=None))
 
 
-def test_the_jobs_of_nodes_are_runs_with_their_launcher_and_the_newest_step() -> None:
+def test_merges_jobs_of_nodes_into_runs() -> None:
     nodes = {
         "w1": {"jobs": [job("one", BEGAN + 1, step=5), job("two", step=None)]},
         "w2": {"jobs": [job("one", BEGAN, step=7, launched_here=True)]},
@@ -96,7 +96,7 @@ def test_the_jobs_of_nodes_are_runs_with_their_launcher_and_the_newest_step() ->
     assert (two["nodes"], two["launcher"], two["step"]) == (["w1"], "", None)
 
 
-def test_only_the_launcher_names_the_user_of_a_run() -> None:
+def test_only_the_launcher_names_the_user() -> None:
     lie = job("one", BEGAN - 9, user="eve", asked_by="eve@w1", run_id="other")
     nodes = {"w1": {"jobs": [lie]}, "w2": {"jobs": [job("one", asked_by="anna@desk", launched_here=True)]}}
 
@@ -133,7 +133,7 @@ def test_contradicting_reports_of_a_run_are_refused(nodes: dict[str, Any], cause
         busy.running(nodes)
 
 
-def test_other_jobs_have_the_way_to_their_records_unless_a_pattern_ignores_their_names() -> None:
+def test_lists_other_jobs_unless_a_pattern_ignores_them() -> None:
     answers = {
         "w1": {"jobs": [job("one"), job("two", step=None)], "reach": ["sh", "-c", "evil"]},
         "w2": {"jobs": [job("two", launched_here=True), job("three")]},

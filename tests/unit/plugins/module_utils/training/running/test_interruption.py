@@ -15,7 +15,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
 }
 
 
-def test_a_job_on_several_workers_is_named_once_with_the_ways_out() -> None:
+def test_names_a_job_on_several_workers_once() -> None:
     assert interruption.refusal(ANSWERS, ["under_training", "interrupt"]) == (
         "w1, w2: the training job long of anna since 2026-01-02 04:16 UTC (step 7) runs on this worker. Wait until it "
         "ends or stop it, or change the hosts around it with under_training=true, or run again with "
@@ -27,5 +27,5 @@ def test_idle_and_silent_workers_are_not_busy() -> None:
     assert interruption.refusal({name: ANSWERS[name] for name in ("w3", "w4")}, ["wait"]) == ""
 
 
-def test_a_worker_that_could_not_be_read_is_named_with_the_first_line_of_its_message() -> None:
+def test_names_a_worker_that_could_not_be_read() -> None:
     assert interruption.unread(ANSWERS) == ["The training jobs of w4 cannot be read: Connection refused"]

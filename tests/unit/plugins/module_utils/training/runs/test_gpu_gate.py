@@ -28,7 +28,7 @@ def test_healthy_nodes_are_kept() -> None:
     assert nodes.lines == []
 
 
-def test_a_sick_node_without_a_spare_is_refused_with_gpu_rank_host_and_remedy() -> None:
+def test_refuses_a_sick_node_without_a_spare() -> None:
     nodes = world("w2")
 
     with pytest.raises(Refused) as refused:
@@ -38,14 +38,14 @@ def test_a_sick_node_without_a_spare_is_refused_with_gpu_rank_host_and_remedy() 
     assert "training_gpu_health=warn" in str(refused.value)
 
 
-def test_a_healthy_spare_takes_the_place_of_a_sick_node() -> None:
+def test_a_healthy_spare_replaces_a_sick_node() -> None:
     nodes = world("w2")
 
     assert gpu_gate.replacements(nodes, nodes.run(), {"w3": SPARE}) == {"w2": "w3"}
     assert nodes.lines[-1].endswith(f"w3 takes the place of w2 (rank 1, on esx02.lab): {SICK}")
 
 
-def test_a_sick_spare_takes_no_place() -> None:
+def test_a_sick_spare_replaces_no_node() -> None:
     nodes = world("w1", "w3")
 
     assert gpu_gate.replacements(nodes, nodes.run(), {"w3": SPARE, "w4": SPARE}) == {"w1": "w4"}
@@ -54,7 +54,7 @@ def test_a_sick_spare_takes_no_place() -> None:
         gpu_gate.replacements(nodes, nodes.run(), {"w3": SPARE, "w4": SPARE})
 
 
-def test_with_warn_the_finding_is_shown_and_the_run_starts() -> None:
+def test_starts_the_run_despite_findings_if_only_warning() -> None:
     nodes = world("w2", gpu_health="warn")
 
     assert gpu_gate.replacements(nodes, nodes.run(), {"w3": SPARE}) == {}
@@ -88,13 +88,13 @@ def test_gpudirect_is_checked_only_for_nccl_over_rdma(options: dict[str, Any], g
     assert given == [gdr]
 
 
-def test_ranks_of_a_node_with_several_gpus_are_named() -> None:
+def test_names_the_ranks_of_a_multi_gpu_node() -> None:
     nodes = world(ranks_per_node=4)
 
     assert gpu_gate.where(nodes.run(), "w2") == "w2 (ranks 4 to 7, on esx02.lab)"
 
 
-def test_ranks_in_a_pod_or_an_image_have_another_nccl() -> None:
+def test_ranks_in_pods_or_images_use_another_nccl() -> None:
     requests = []
     for options in ({}, {"image": "ours"}, {"backend": "kubernetes"}, {"share_nodes": True}):
         nodes = world(**options)

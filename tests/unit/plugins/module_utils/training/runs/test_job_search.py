@@ -22,7 +22,7 @@ NODES: dict[str, Any] = {
 INVENTORY: dict[str, Any] = {name: {"reach": ["ssh", name], "user": f"user of {name}"} for name in NODES}
 
 
-def test_the_only_run_has_its_launcher_and_the_connections() -> None:
+def test_finds_the_only_run_its_launcher_and_connections() -> None:
     found = only_job({**ANY, "watched": ["w2", "w3", "w9"]}, NODES, INVENTORY)
     assert (found["launcher"], found["run_dir"], found["found"]) == ("w1", "/runs/one", True)
     assert found["user"] == "user of w1", "only the launcher of a job chooses the user who asks for its state"
@@ -30,7 +30,7 @@ def test_the_only_run_has_its_launcher_and_the_connections() -> None:
     assert [(run["name"], run["nodes"]) for run in found["runs"]] == [("one", ["w1", "w2"])]
 
 
-def test_a_launcher_other_than_that_of_the_manifest_is_refused() -> None:
+def test_refuses_a_launcher_that_contradicts_the_manifest() -> None:
     assert only_job(ANY, NODES, INVENTORY, {"launcher": "w1"})["launcher"] == "w1"
     with pytest.raises(Refused, match="w1 reports that it launched it, and the manifest of this controller names w2"):
         only_job(ANY, NODES, INVENTORY, {"launcher": "w2"})
@@ -41,7 +41,7 @@ def test_a_node_without_a_run_has_no_connections() -> None:
     assert (found["runs"], "run_dir" in found) == ([], False)
 
 
-def test_a_named_run_is_the_only_one_in_the_result_beside_others() -> None:
+def test_returns_only_the_named_run_among_several() -> None:
     """The user, the step and the pods of the run are read from the first of the returned runs."""
     two = {"w1": {"jobs": [job("one", launched_here=True)]}, "w2": {"jobs": [job("two", launched_here=True)]}}
     found = only_job({**ANY, "name": "two"}, two, INVENTORY)
@@ -51,7 +51,7 @@ def test_a_named_run_is_the_only_one_in_the_result_beside_others() -> None:
     assert (lost["runs"], lost["why"]) == ([], f"{reason}; unreadable workers: w3 (no route)")
 
 
-def test_several_runs_and_a_run_without_its_launcher_are_refused() -> None:
+def test_refuses_several_runs_or_one_without_its_launcher() -> None:
     two = {"w1": {"jobs": [job("one"), job("two")]}}
     with pytest.raises(Refused, match="one, two run there; choose one by its name"):
         only_job(ANY, two, INVENTORY)
@@ -60,7 +60,7 @@ def test_several_runs_and_a_run_without_its_launcher_are_refused() -> None:
         only_job(ANY, lost, INVENTORY)
 
 
-def test_the_launcher_of_a_run_on_kubernetes_is_not_a_node() -> None:
+def test_a_run_on_kubernetes_has_no_launcher_node() -> None:
     nodes = {
         "w1": {"jobs": [job("one")], "node": "n1"},
         "w2": {"jobs": [job("one")], "node": "n2"},

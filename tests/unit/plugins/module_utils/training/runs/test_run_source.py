@@ -26,7 +26,7 @@ MANIFEST: dict[str, Any] = {
 }
 
 
-def test_a_followed_run_has_all_settings_of_its_manifest() -> None:
+def test_a_followed_run_uses_its_manifests_settings() -> None:
     o = run_source.with_followed(OPTIONS, MANIFEST)
     assert (o["nodes"], o["command"], o["transport"], o["stack"]) == (["w2"], ["python", "other.py"], "rdma", "former")
     assert o["silence"] == OPTIONS["silence"], "the limits are those of the command"
@@ -43,7 +43,7 @@ def test_a_repeated_program_runs_on_the_current_stack() -> None:
     assert (o["command"], o["stack"], o["nccl"]) == (["python", "other.py"], "lab", "")
 
 
-def test_options_of_the_command_line_outweigh_those_of_the_earlier_run() -> None:
+def test_command_line_options_override_the_earlier_run() -> None:
     """A run is resumed on more nodes, or without one that has failed."""
     o = {**OPTIONS, "nodes": ["w1", "w3"], "launcher": "w1", "steps_by": "none"}
     source = {**MANIFEST, "steps_by": "script", "steps": 7}
@@ -80,7 +80,7 @@ def test_an_unfit_source_is_refused(options: dict[str, Any], source: dict[str, A
         run_source.require_source({**OPTIONS, **options}, source, takes_program=True)
 
 
-def test_the_command_of_a_node_runs_if_the_user_accepts_it() -> None:
+def test_runs_the_command_of_a_node_if_accepted() -> None:
     reported = {**MANIFEST, "reported": True}
     run_source.require_source({**OPTIONS, "accept": ["manifest"]}, reported, takes_program=True)
     run_source.require_source(OPTIONS, reported, takes_program=False)
@@ -129,17 +129,17 @@ def test_an_unknown_name_starts_a_new_run() -> None:
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", "."])
-def test_a_name_that_would_leave_the_folder_of_runs_is_refused(name: str) -> None:
+def test_refuses_a_name_outside_the_folder_of_runs(name: str) -> None:
     with pytest.raises(CollectionError, match="is not a file name"):
         training_run.name_of_run({**OPTIONS, "name": name}, "")
 
 
-def test_nodes_outside_the_play_are_refused_with_the_way_to_name_them() -> None:
+def test_refuses_nodes_outside_the_play_with_a_remedy() -> None:
     with pytest.raises(CollectionError, match=r"the hosts of this play are w1, w2; name at least one .*\"w1\""):
         training_run.require_nodes({"nodes": ["w9"]}, ["w1", "w2"])
 
 
-def test_variables_with_other_values_and_accepted_ones_are_not_refused() -> None:
+def test_allows_variables_given_again_or_accepted() -> None:
     source = {**MANIFEST, "asked": {"environment": {"TOKEN": "9f3e"}}}
 
     run_source.require_variables({**OPTIONS, "environment": {"TOKEN": "new"}}, source)
@@ -147,7 +147,7 @@ def test_variables_with_other_values_and_accepted_ones_are_not_refused() -> None
 
 
 @pytest.mark.parametrize(("known", "folder"), [({manifest.REPORTED: True}, ""), ({}, "/home/me/mine")])
-def test_the_folder_of_a_reported_run_is_not_packed(known: dict[str, Any], folder: str) -> None:
+def test_does_not_pack_the_folder_of_reported_runs(known: dict[str, Any], folder: str) -> None:
     world = TrainingWorld(folder="/home/me/mine")
     archive = {"code": {"sha256": world.folder_sha256}}
 

@@ -13,7 +13,7 @@ COMMAND = ["python", "train.py", "--lr={lr}", "--from", "{resume}"]
 NODES = ["w1", "w2", "w3", "w4"]
 
 
-def test_each_combination_is_a_run_on_one_of_the_groups() -> None:
+def test_each_combination_runs_on_a_group_of_nodes() -> None:
     first, second = variations("s", {"lr": [0.1, 0.01, 1]}, COMMAND, NODES, 2)
 
     assert [(each.name, each.values, each.nodes) for each in first] == [
@@ -50,7 +50,7 @@ def test_the_table_has_steps_per_second_without_images() -> None:
     assert (made["images/s"], made["steps/s"]) == (None, 11.7)
 
 
-def test_the_table_has_the_values_the_ends_and_the_metrics() -> None:
+def test_the_table_shows_values_ends_and_metrics() -> None:
     ((first, second),) = variations("s", {"lr": [0.1, 0.01]}, COMMAND, NODES, 0)
     end = {"state": "finished", "ended": 70.2, "steps": 40, "loss": None, "images_per_sec": 159.26}
 

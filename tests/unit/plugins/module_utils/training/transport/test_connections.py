@@ -55,7 +55,7 @@ def test_unobserved_transports_are_unproven(second: dict[str, Any], expected: st
     assert expected in why
 
 
-def test_a_counter_that_grows_with_the_steps_is_rdma() -> None:
+def test_a_counter_that_grows_with_steps_proves_rdma() -> None:
     judged = transport_seen.judge(look(10, 0, rdma=True), look(30, 200 * MEGABYTE, rdma=True))
     assert judged["transports"] == {"w1": "rdma"}
     assert judged["bytes_per_step"] == {"w1": 10 * MEGABYTE}
@@ -112,6 +112,6 @@ def test_a_shared_device_confirms_nothing(rdma: dict[str, str], users: list[Any]
     )
 
 
-def test_host_counters_are_read_only_for_open_rdma_devices() -> None:
+def test_reads_host_counters_only_for_open_rdma_devices() -> None:
     assert transport_seen.uses_rdma(look(10, 0, rdma=True))
     assert not transport_seen.uses_rdma({**look(10, 0), "w2": {"error": "silent"}})

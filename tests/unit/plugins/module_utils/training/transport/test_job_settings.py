@@ -73,7 +73,7 @@ def test_tcp_settings_match_the_whitepaper_and_the_lab() -> None:
     assert lab["mpirun_arguments"][-6:] == network
 
 
-def test_without_nccl_rdma_is_that_of_mpi_and_has_no_way_back_to_tcp() -> None:
+def test_without_nccl_rdma_uses_mpi_without_tcp_fallback() -> None:
     found = settings("rdma", NODES, None, stun_seconds=100, network="10.216.0.0/16")
     assert found["environment"] == {
         "HOROVOD_MPI_THREADS_DISABLE": "1",
@@ -90,12 +90,12 @@ def test_without_nccl_rdma_is_that_of_mpi_and_has_no_way_back_to_tcp() -> None:
     ]
 
 
-def test_the_check_of_addresses_is_left_on_for_devices_of_hardware() -> None:
+def test_keeps_the_address_check_for_hardware_devices() -> None:
     nodes = [{"name": "w1", "hcas": [{"name": "mlx5_0", "driver": "mlx5_core", "gid_index": 3}]}]
     assert "UCX_UD_VERBS_ETH_DGID_CHECK" not in settings("rdma", nodes, None)["environment"]
 
 
-def test_the_networks_of_the_nodes_are_named_so_that_no_bridge_is_taken() -> None:
+def test_names_the_nodes_networks_to_avoid_bridges() -> None:
     nodes = [{"name": name, "network": network} for name, network in (("n1", "10.1.0.0/16"), ("n2", "10.2.0.0/16"))]
     both = "10.1.0.0/16,10.2.0.0/16"
     arguments = settings("tcp", [*nodes, nodes[0]])["mpirun_arguments"]
@@ -133,7 +133,7 @@ MELLANOX = [{"name": "w1", "hcas": [{"name": "mlx5_0", "driver": "mlx5_core", "g
         ("PHB", MELLANOX, "2.25.1", "PHB"),
     ],
 )
-def test_gpudirect_is_left_to_nccl_only_for_cards_that_support_it(
+def test_enables_gpudirect_only_for_cards_that_support_it(
     gdr: str, nodes: list[dict[str, Any]], nccl: str, level: str | None
 ) -> None:
     assert gpudirect_environment("rdma", nodes, nccl, gdr).get("NCCL_NET_GDR_LEVEL") == level

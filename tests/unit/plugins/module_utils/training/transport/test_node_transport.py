@@ -27,7 +27,7 @@ def node(**proofs: Any) -> dict[str, Any]:
     return {**CARDS, "ansible_local": {f"dml_{name}": proof for name, proof in kept.items() if proof}}
 
 
-def test_rdma_runs_on_nodes_with_rdma_and_tcp_uses_the_same_card() -> None:
+def test_chooses_rdma_and_its_card_for_both_transports() -> None:
     stack = {"proven": True, "name": "a100-2021"}
     settings = node_transport.default_settings({"w1": node(stack=stack), "w2": node(stack=stack)})
     assert settings == {
@@ -46,12 +46,12 @@ def test_rdma_runs_on_nodes_with_rdma_and_tcp_uses_the_same_card() -> None:
     "lacking",
     [{"rdma": None}, {"rdma": {**RDMA, "proven": False}}, {"cuda": None}, {"horovod": {**HOROVOD, "uses_nccl": False}}],
 )
-def test_one_node_without_rdma_makes_all_nodes_use_tcp(lacking: dict[str, Any]) -> None:
+def test_all_nodes_use_tcp_if_one_lacks_rdma(lacking: dict[str, Any]) -> None:
     settings = node_transport.default_settings({"w1": node(), "w2": node(**lacking)})
     assert (settings["transport"], settings["transports"]) == ("tcp", ["tcp"])
 
 
-def test_a_node_without_a_device_lets_all_use_the_card_of_the_default_route() -> None:
+def test_falls_back_to_the_default_routes_card() -> None:
     settings = node_transport.default_settings({"w1": node(), "w2": node(rdma=None)})
     assert settings["interfaces"] == {"w1": "ens192", "w2": "ens192"}
 
@@ -69,7 +69,7 @@ def test_a_node_without_facts_uses_the_defaults() -> None:
     }
 
 
-def test_pytorch_without_horovod_uses_its_interpreter_and_its_own_nccl() -> None:
+def test_pytorch_without_horovod_uses_its_python_and_nccl() -> None:
     """An earlier stack may have left Horovod on the node."""
     own = {"proven": True, "framework": "pytorch_ddp", "uses_nccl": True, "nccl": "2.29.7", "venv": "/opt/dml/pytorch"}
     stack = {"name": "passthrough-ubuntu24", "trains_by": "pytorch"}
@@ -100,7 +100,7 @@ def test_each_gpu_has_a_rank(counts: tuple[int, int], ranks: int) -> None:
     assert node_transport.default_settings(nodes)["ranks_per_node"] == ranks
 
 
-def test_gpus_are_counted_by_the_driver_where_cuda_came_with_the_framework() -> None:
+def test_counts_gpus_by_driver_without_a_cuda_toolkit() -> None:
     assert (
         node_transport.default_settings({"w1": node(cuda=None, gpu_driver={"gpus": [{}, {}]})})["ranks_per_node"] == 2
     )

@@ -72,7 +72,7 @@ def test_all_cards_of_a_node_count_together() -> None:
     assert proof(rows)[0] == "rdma"
 
 
-def test_only_the_tagged_device_of_the_host_counts_for_pvrdma() -> None:
+def test_pvrdma_counts_only_the_hosts_tagged_device() -> None:
     rows = both(900)
     assert [one["device"] for one in rows] == ["vmrdma0 of esx1", "vmrdma0 of esx2"]
     assert proof(rows)[0] == "rdma"
@@ -94,7 +94,7 @@ def test_a_device_with_other_users_confirms_nothing(more: dict[str, Any], words:
     assert words in why
 
 
-def test_a_worker_of_another_job_on_the_host_leaves_rdma_unproven() -> None:
+def test_another_jobs_worker_on_the_host_proves_nothing() -> None:
     rows = counters(
         {"w1": [pvrdma()]},
         {"w1": [pvrdma()]},
@@ -128,7 +128,7 @@ def test_computes_the_least_that_a_node_sent(size: float, steps: int, nodes: int
     assert least_sent(size, steps, nodes) == sent
 
 
-def test_a_node_without_counters_is_not_confirmed_through_others() -> None:
+def test_other_nodes_do_not_confirm_one_without_counters() -> None:
     for before in ({"w1": [device(5)], "w2": []}, {"w1": [device(5)]}):
         rows = counters(before, {"w1": [device(9005)], "w2": []})
         assert proof(rows) == (
@@ -161,7 +161,7 @@ NODES = st.dictionaries(st.sampled_from(["w1", "w2", "w3"]), DEVICES, max_size=3
 
 
 @given(NODES, NODES, st.none() | st.floats() | st.integers(0, 10**12))
-def test_rdma_is_confirmed_only_if_each_node_counted_enough(before: Any, after: Any, sent: float | None) -> None:
+def test_confirms_rdma_only_if_every_node_counted_enough(before: Any, after: Any, sent: float | None) -> None:
     """The oracle: each node has valid counters, which do not decrease, and in total grow by half of the work."""
     judged = judge("rdma", figures(IB), esxi_hosts=APART, counters=counters(before, after), sent_bytes=sent)
     is_proven = bool(before) and sent is not None and sent > 0
