@@ -57,7 +57,7 @@ def converge(*hosts: FakeHost, check: bool = False, desired: Any = None) -> dict
     return runner.converge(FakeModule(check_mode=check), runner.Work(subjects=subjects, refresh=refresh))
 
 
-def test_each_value_is_sent_with_the_type_that_the_host_defines() -> None:
+def test_sends_each_value_with_the_hosts_type() -> None:
     esx = host()
     converge(esx, desired={FAILURES: 3, MOB: "yes", LOGHOST: 514})
     sent = dict(esx.writes[0][1:])
@@ -66,14 +66,14 @@ def test_each_value_is_sent_with_the_type_that_the_host_defines() -> None:
     assert [sent[key].__class__ for key in (FAILURES, MOB)] == [VmomiSupport.long, bool]
 
 
-def test_a_host_may_omit_an_option_with_its_default_and_the_types_in_its_properties() -> None:
+def test_accepts_hosts_that_omit_defaults_and_types() -> None:
     esx = host(lists_types=False)
     del esx.sources[f'config.option["{FAILURES}"].value']
     assert not converge(esx, desired={FAILURES: 5})["changed"]
     assert esx.writes == []
 
 
-def test_a_key_with_brackets_is_found_among_all_options() -> None:
+def test_finds_a_key_with_brackets() -> None:
     esx = host()
     assert facts_of(esx, LEVEL) == {LEVEL: "verbose"} and paths_of({LEVEL: ""})[-1] == "config.option"
     assert not converge(esx, desired={LEVEL: "verbose"}, check=True)["changed"]
@@ -96,19 +96,19 @@ def test_a_key_with_brackets_is_found_among_all_options() -> None:
         ({'x"]': 3}, 'x"]: the host has no such option; similar options: none'),
     ],
 )  # fmt: skip
-def test_a_value_that_a_host_does_not_allow_is_refused_before_any_write(desired: dict[str, Any], message: str) -> None:
+def test_refuses_a_forbidden_value_before_any_write(desired: dict[str, Any], message: str) -> None:
     hosts = host("esx01.lab"), host("esx02.lab")
     result = converge(*hosts, desired={LOGHOST: "udp://log.lab", **desired})
     assert result["failed"] and "could not set them: " in result["msg"] and message in result["msg"]
     assert hosts[0].writes == hosts[1].writes == []
 
 
-def test_all_reasons_are_reported_together_and_a_read_only_option_may_keep_its_value() -> None:
+def test_reports_all_reasons_except_unchanged_read_only_options() -> None:
     result = converge(host(), desired={FAILURES: 101, THREADS: 2, "Misc.Made": "2026"})
     assert FAILURES in result["msg"] and THREADS in result["msg"] and "Misc.Made" not in result["msg"]
 
 
-def test_a_boot_option_needs_a_reboot_until_the_host_has_booted() -> None:
+def test_boot_option_needs_a_reboot_until_it_happens() -> None:
     esx, desired = host(), {THREADS: 0}
     assert converge(esx, desired=desired)["needs"] == ["reboot"]
     again = converge(esx, desired=desired)
@@ -118,7 +118,7 @@ def test_a_boot_option_needs_a_reboot_until_the_host_has_booted() -> None:
     assert converge(esx, desired=desired)["needs"] == []
 
 
-def test_only_the_named_options_are_read_and_their_evidence_restores_the_host() -> None:
+def test_reads_only_named_options_and_restores_them() -> None:
     assert f'config.option["{FAILURES}"].value' in paths_of(DESIRED) and not any(
         MOB in path for path in paths_of(DESIRED)
     )

@@ -64,7 +64,7 @@ def test_four_runs_draft_validate_and_commit_once() -> None:
 
 
 @pytest.mark.parametrize(("status", "left"), [("COMPLIANT", 0), ("NON_COMPLIANT", 1), ("", 1)])
-def test_remediation_is_left_until_vlcm_finds_the_hosts_compliant(status: str, left: int) -> None:
+def test_reports_remediation_until_vlcm_finds_hosts_compliant(status: str, left: int) -> None:
     rest = FakeRest(**{NAME: NEW})
     rest.compliance = status
     assert len(converge(rest)["hosts"][0]["why"]) == left
@@ -85,7 +85,7 @@ def test_removal_deletes_only_the_component() -> None:
     assert rest.components == {"tool": "1"}
 
 
-def test_an_invalid_image_is_not_committed_and_its_draft_is_deleted() -> None:
+def test_deletes_the_draft_of_an_invalid_image() -> None:
     rest = FakeRest()
     rest.errors = ["component NVD-AIE-800(550.90.05) is not in the depot"]
     failed = converge(rest)
@@ -109,7 +109,7 @@ def test_the_draft_of_another_user_is_not_changed() -> None:
     assert rest.draft == {"theirs": "1"}
 
 
-def test_a_deaf_vcenter_is_detected() -> None:
+def test_detects_a_vcenter_that_ignores_changes() -> None:
     rest = FakeRest()
     rest.deaf = True
     assert "the server accepted the change, yet components is {}" in converge(rest)["msg"]
@@ -125,7 +125,7 @@ def test_managed_clusters_are_found_with_one_read(monkeypatch: pytest.MonkeyPatc
     assert cluster_image.managed_clusters(None) == {"domain-c1": "gpu"}  # type: ignore[arg-type]
 
 
-def test_base_image_add_on_and_components_are_one_commit() -> None:
+def test_commits_base_image_add_on_and_components_together() -> None:
     rest = FakeRest(tool="1")
     add_on = {"name": "DEL-ESXi", "version": "803.1"}
     done = converge(rest, ImageSpec({NAME: NEW}, ["tool"], "9.0.0-0.0", add_on))

@@ -55,7 +55,7 @@ def evidence(part: Part, case: Case, host: FakeHost) -> dict[str, Any]:
 
 
 @each_part
-def test_a_check_writes_nothing_and_a_second_run_changes_nothing(part: Part, case: Case) -> None:
+def test_check_mode_and_second_runs_write_nothing(part: Part, case: Case) -> None:
     host = case.host("esx01.lab")
 
     planned = converge({part.key: case.requested}, host, check=True)
@@ -72,7 +72,7 @@ def test_a_check_writes_nothing_and_a_second_run_changes_nothing(part: Part, cas
 
 
 @each_part
-def test_a_deaf_host_fails_and_its_neighbour_does_not(part: Part, case: Case) -> None:
+def test_reports_only_the_host_that_ignores_changes(part: Part, case: Case) -> None:
     deaf, good = case.host("esx01.lab"), case.host("esx02.lab")
     deaf.deaf = True
 
@@ -103,9 +103,7 @@ def test_refuses_an_unknown_name_before_any_write(part: Part, case: Case) -> Non
     ids=lambda value: type(value).__name__,
 )
 @pytest.mark.parametrize("part", WITH_FAULTS, ids=lambda part: part.key)
-def test_a_fault_becomes_one_sentence_and_ends_the_changes_of_the_host(
-    part: Part, case: Case, fault: Exception, message: str
-) -> None:
+def test_reports_a_fault_and_stops_changing_the_host(part: Part, case: Case, fault: Exception, message: str) -> None:
     host = case.host("esx01.lab")
     host.faults[case.writes[0]] = fault
 
@@ -116,7 +114,7 @@ def test_a_fault_becomes_one_sentence_and_ends_the_changes_of_the_host(
 
 
 @each_part
-def test_a_host_that_vcenter_cannot_reach_fails_without_a_write(part: Part, case: Case) -> None:
+def test_unreachable_host_fails_without_a_write(part: Part, case: Case) -> None:
     host = case.host("esx01.lab")
     host.has(runtime__connectionState="notResponding")
 

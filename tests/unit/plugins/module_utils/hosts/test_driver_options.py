@@ -48,7 +48,7 @@ def test_white_space_around_options_does_not_matter() -> None:
         ("a=1,b=2", "'a=1,b=2'"),
     ],
 )
-def test_a_malformed_string_is_shown_with_the_word_that_is_wrong(text: str, shown: str) -> None:
+def test_names_the_wrong_word_of_a_malformed_string(text: str, shown: str) -> None:
     with pytest.raises(OptionError) as error:
         parse(text)
     assert repr(text) in str(error.value)
@@ -63,20 +63,20 @@ def test_a_value_may_contain_options() -> None:
 
 
 @pytest.mark.parametrize("text", ["a=1 b=2 a=3", "a=1 a=1", "a=0x08 a=8"])
-def test_a_repeated_key_is_an_error_even_with_an_equal_value(text: str) -> None:
+def test_refuses_a_repeated_key_with_an_equal_value(text: str) -> None:
     with pytest.raises(OptionError) as error:
         merge(text, {"b": 1})
     assert repr(text) in str(error.value)
     assert "'a' twice" in str(error.value)
 
 
-def test_merging_keeps_foreign_options_their_order_and_equal_spellings() -> None:
+def test_merge_keeps_foreign_options_order_and_equal_spellings() -> None:
     current = "max_vfs=8,8 pfctx=0x08 RSS=4 pfcrx=0x00"
     merged = merge(current, {"pfctx": 8, "pfcrx": "0x08", "trust_state": 2})
     assert merged == "max_vfs=8,8 pfctx=0x08 RSS=4 pfcrx=0x08 trust_state=2"
 
 
-def test_exact_drops_other_options_and_keeps_the_order_of_the_rest() -> None:
+def test_exact_removes_other_options_and_keeps_the_order() -> None:
     assert merge("c=1 b=0x2 a=3", {"a": 3, "b": 2, "d": 4}, exact=True) == "b=0x2 a=3 d=4"
     assert merge("a=1 b=2", {}, exact=True) == ""
 
@@ -119,14 +119,14 @@ def test_numbers_are_compared_as_numbers(one: str, other: str, equal: bool) -> N
         ("8,8", "8,8"),
     ],
 )
-def test_values_from_yaml_are_written_as_the_driver_reads_them(value: object, written: str) -> None:
+def test_writes_yaml_values_as_the_driver_reads_them(value: object, written: str) -> None:
     assert render({"key": value}) == f"key={written}"
 
 
 @pytest.mark.parametrize(
     "value", ["", " ", "1 2", "1=b", "x\t", None, 1.5, {}, {"a": 1}, [], [8, ""], [None], [8, "1 2"]]
 )
-def test_values_that_are_invalid_in_an_option_string_are_refused_and_shown(value: object) -> None:
+def test_refuses_and_shows_values_invalid_in_option_strings(value: object) -> None:
     with pytest.raises(OptionError) as error:
         merge("a=1", {"pfctx": value})
     assert "'pfctx'" in str(error.value)
@@ -134,7 +134,7 @@ def test_values_that_are_invalid_in_an_option_string_are_refused_and_shown(value
 
 
 @pytest.mark.parametrize("key", ["", "a b", "a=b", "ä", 'a"'])
-def test_names_that_are_invalid_in_an_option_string_are_refused_and_shown(key: str) -> None:
+def test_refuses_and_shows_names_invalid_in_option_strings(key: str) -> None:
     with pytest.raises(OptionError) as error:
         merge("", {key: 1})
     assert repr(key) in str(error.value)
@@ -148,12 +148,12 @@ def test_the_difference_names_only_what_changes() -> None:
 
 
 @given(OPTIONS)
-def test_a_rendered_string_is_parsed_to_the_same_options(options: dict[str, str]) -> None:
+def test_parses_a_rendered_string_to_the_same_options(options: dict[str, str]) -> None:
     assert parse(render(options)) == options
 
 
 @given(OPTIONS, OPTIONS, st.booleans())
-def test_a_merge_sets_the_requested_options_and_a_second_one_changes_nothing(
+def test_second_merge_of_the_same_options_changes_nothing(
     current: dict[str, str], desired: dict[str, str], exact: bool
 ) -> None:
     once = merge(render(current), desired, exact)
@@ -167,13 +167,13 @@ def test_a_merge_sets_the_requested_options_and_a_second_one_changes_nothing(
 
 
 @given(st.sets(st.integers(0, 7)))
-def test_a_mask_holds_exactly_the_given_priorities(priorities: set[int]) -> None:
+def test_mask_contains_exactly_the_given_priorities(priorities: set[int]) -> None:
     mask = pfc_mask(priorities)
     assert len(mask) == 4
     assert {bit for bit in range(8) if int(mask, 16) >> bit & 1} == priorities
 
 
-def test_the_usual_mask() -> None:
+def test_renders_the_usual_mask() -> None:
     assert pfc_mask([3]) == "0x08"
     assert pfc_mask([3, 3]) == "0x08"
     assert pfc_mask([]) == "0x00"

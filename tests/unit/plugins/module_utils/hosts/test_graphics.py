@@ -39,7 +39,7 @@ def converge(subject: Graphics, check: bool = False) -> dict[str, Any]:
     return runner.converge(FakeModule(check_mode=check), work)
 
 
-def test_host_default_and_every_gpu_are_set_and_wait_for_the_boot() -> None:
+def test_sets_host_default_and_gpus_until_a_boot() -> None:
     plan = plan_graphics(state(Gpu(T4), Gpu(OTHER, configured="shared")), DIRECT)
     assert {change.key: change.after for change in plan.changes} == {
         "default_type": "shared_direct",
@@ -72,7 +72,7 @@ def test_only_the_given_settings_change(gpu: Gpu, desired: GraphicsSpec, keys: s
     assert ({change.key for change in plan.changes}, plan.reboots) == (keys, reboots)
 
 
-def test_the_impossible_is_refused() -> None:
+def test_refuses_impossible_settings() -> None:
     with pytest.raises(Refused, match="no NVIDIA GPU"):
         plan_graphics({**state(), "gpus": {}}, DIRECT)
     with pytest.raises(Refused, match="does not report its graphics configuration"):
@@ -84,7 +84,7 @@ def test_the_impossible_is_refused() -> None:
     assert plan_graphics(state(Gpu(active_mode="multiInstanceGpu")), DIRECT).changes
 
 
-def test_a_gpu_in_passthrough_is_left_alone_and_named() -> None:
+def test_leaves_a_passthrough_gpu_and_names_it() -> None:
     current = state(Gpu(T4, active="direct", enabled=True, passed=True), Gpu(OTHER))
     plan = plan_graphics(current, DIRECT)
     assert plan.after["types"] == {T4: None, OTHER: "shared_direct"}
@@ -92,7 +92,7 @@ def test_a_gpu_in_passthrough_is_left_alone_and_named() -> None:
     assert not any(T4 in text for text in plan.why)
 
 
-def test_gpus_whose_passthrough_ends_are_planned_for_a_later_boot() -> None:
+def test_plans_gpus_after_passthrough_for_a_later_boot() -> None:
     current = state(Gpu(T4, active="direct", enabled=True, passed=True))
     plan = plan_graphics(current, DIRECT, passthrough_ends=True)
     assert plan.after["types"] == {T4: "shared_direct"}
@@ -108,7 +108,7 @@ def test_a_gpu_without_driver_is_named() -> None:
     assert plan.needs == {"reboot"}
 
 
-def test_a_gpu_that_lost_its_driver_waits_for_nothing_when_shared() -> None:
+def test_shared_gpu_without_driver_needs_nothing() -> None:
     plan = plan_graphics(state(Gpu(active="basic")), GraphicsSpec(type="shared"))
     assert (plan.needs, plan.why, plan.warnings) == (frozenset(), (), ())
 
@@ -121,7 +121,7 @@ def test_gpus_in_use_are_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_foreign_devices_are_kept_and_a_boot_makes_the_type_active() -> None:
+def test_keeps_foreign_devices_and_activates_at_boot() -> None:
     host, gpus = host_with()
     subject = Graphics(host, DIRECT)
     assert converge(subject)["needs"] == ["reboot"]
@@ -143,7 +143,7 @@ def test_the_active_policy_is_recorded_until_the_boot() -> None:
     assert converge(subject)["needs"] == []
 
 
-def test_xorg_is_restarted_only_in_maintenance_and_only_if_needed() -> None:
+def test_restarts_xorg_only_in_maintenance_mode_if_needed() -> None:
     host, _gpus = host_with()
     subject = Graphics(host, XORG)
     refused = converge(subject)
@@ -159,7 +159,7 @@ def test_xorg_is_restarted_only_in_maintenance_and_only_if_needed() -> None:
     assert len(host.writes) == 2
 
 
-def test_only_xorg_is_restarted_if_the_settings_are_correct() -> None:
+def test_only_restarts_xorg_if_settings_are_correct() -> None:
     host, gpus = host_with(Gpu(configured="sharedDirect"))
     gpus.default = "sharedDirect"
     host.has(runtime__inMaintenanceMode=True)
@@ -167,7 +167,7 @@ def test_only_xorg_is_restarted_if_the_settings_are_correct() -> None:
     assert host.writes == [("Restart", "xorg")]
 
 
-def test_a_restart_does_not_replace_the_boot_that_a_mode_or_a_driver_needs() -> None:
+def test_restart_does_not_replace_a_needed_boot() -> None:
     mixed = plan_graphics(
         state(in_maintenance=True), GraphicsSpec(type="shared_direct", vgpu_mode="mixed_size", restart_xorg=True)
     )
@@ -178,7 +178,7 @@ def test_a_restart_does_not_replace_the_boot_that_a_mode_or_a_driver_needs() -> 
 
 
 @pytest.mark.parametrize("others_boot", [True, False])
-def test_a_host_that_boots_anyway_gets_no_restart_of_xorg(others_boot: bool) -> None:
+def test_does_not_restart_xorg_before_a_boot(others_boot: bool) -> None:
     host, _gpus = host_with()
     host.has(runtime__inMaintenanceMode=True)
     other = FakeSubject("esx01.lab", {"on": not others_boot})

@@ -64,7 +64,7 @@ def test_a_host_in_service_is_refused_and_planned() -> None:
     assert rest.writes == []
 
 
-def test_an_image_that_is_to_change_makes_each_host_differ() -> None:
+def test_planned_image_change_makes_each_host_differ() -> None:
     rest = Rest()
     rest.hosts = {"host-1": {"status": "COMPLIANT", "impact": "NO_IMPACT"}}
     assert not rest.converge(check=True)["changed"]
@@ -86,7 +86,7 @@ def test_the_needs_follow_the_impact_that_vlcm_reports(impact: str, needs: set[s
     assert plan.why == (f"the image of its cluster is applied by vLCM ({words}, with Quick Boot)",)
 
 
-def test_an_incompatible_host_and_a_missing_agreement_are_refused() -> None:
+def test_refuses_incompatible_hosts_and_a_missing_agreement() -> None:
     with pytest.raises(Refused, match="vLCM finds the host incompatible with it; read the reasons"):
         plan_host({"compliance": "incompatible", "impact": "unknown", "in_maintenance": True})
     with pytest.raises(Refused, match=r"End User License Agreement is accepted; read .* accept_eula=true"):
@@ -105,7 +105,7 @@ def test_a_check_that_fails_keeps_the_image_away(form: str) -> None:
     assert rest.writes == []
 
 
-def test_a_remediation_that_fails_names_the_reason_of_the_host() -> None:
+def test_failed_remediation_names_the_hosts_reason() -> None:
     rest = Rest()
     errors = {"errors": [{"message": {"default_message": "the driver has no signature"}}]}
     status = {"host-1": {"status": "ERROR", "notifications": errors}}
@@ -113,7 +113,7 @@ def test_a_remediation_that_fails_names_the_reason_of_the_host() -> None:
     assert "vLCM said the driver has no signature" in rest.converge(accept_eula=True)["msg"]
 
 
-def test_a_host_that_does_not_comply_after_the_remediation_fails() -> None:
+def test_host_that_stays_noncompliant_after_remediation_fails() -> None:
     rest = Rest()
     rest.deaf = True
     assert "the server accepted the change, yet compliance is 'non_compliant'" in rest.converge()["msg"]
@@ -144,7 +144,7 @@ def test_the_plan_names_quick_boot_and_live_patches() -> None:
     assert "with Quick Boot where the host supports it" in text and "live patch where the image supports it" in text
 
 
-def test_remediations_of_this_cluster_that_run_are_listed_with_their_hosts() -> None:
+def test_lists_running_remediations_with_their_hosts() -> None:
     rest = FakeRest()
     here = {"operation": "apply$task", "status": "RUNNING", "user": "anna", "target": {"id": "domain-c1"}}
     rest.tasks = {
@@ -158,7 +158,7 @@ def test_remediations_of_this_cluster_that_run_are_listed_with_their_hosts() -> 
 
 
 @pytest.mark.parametrize("depot", ["https://me:s3cret@depot.lab/b.zip", "HTTP://s3cret@depot.lab/b.zip"])
-def test_refuses_a_depot_with_an_account_without_showing_it(depot: str) -> None:
+def test_refuses_a_depot_with_account_without_showing_it(depot: str) -> None:
     unused: Any = None
     work = image_work.ImageWork(unused, unused, unused, {"depot": depot}, lambda _target, _what: None)
     with pytest.raises(Refused, match="depot: could not import it: its URL contains an account") as refused:

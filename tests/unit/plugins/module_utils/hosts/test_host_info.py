@@ -69,7 +69,7 @@ def gather(*hosts: FakeHost, names: Any = NO_MANAGERS) -> list[dict[str, Any]]:
     return host_info.gather(FakeFleet(hosts), names)
 
 
-def test_one_host_in_full() -> None:
+def test_reads_one_host_in_full() -> None:
     (entry,) = gather(host())
     assert {key: entry[key] for key in ("host", "connection", "version", "build", "vendor", "in_maintenance")} == {
         "host": "esx01.lab", "connection": "connected", "version": "8.0.3", "build": "24022510",
@@ -97,7 +97,7 @@ def test_one_host_in_full() -> None:
     assert [vib["name"] for vib in entry["vibs"]["running"]] == ["nmlx5-core"]
 
 
-def test_the_documentation_of_esxi_info_has_each_key_of_a_host() -> None:
+def test_documentation_contains_each_key_of_a_host() -> None:
     (entry,) = gather(host())
     documented = set(yaml.safe_load(esxi_info.RETURN)["hosts"]["contains"])
     returned = {*entry, *HostManagers.__annotations__, "failed", "msg"}
@@ -106,7 +106,7 @@ def test_the_documentation_of_esxi_info_has_each_key_of_a_host() -> None:
     assert sorted(documented - returned) == []
 
 
-def test_a_card_whose_driver_lacks_dcb_leaves_the_host_readable() -> None:
+def test_reads_a_host_whose_driver_lacks_dcb() -> None:
     esx = host()
     esx.esxcli_.answers["network nic dcb status get"] = lambda nicname: no_dcb(esx, nicname)
     (entry,) = gather(esx)
@@ -121,7 +121,7 @@ def _broken(esx: FakeHost) -> list[dict[str, str]]:
     raise Unreachable(esx.name, "run esxcli", "the connection broke")
 
 
-def test_kernel_modules_are_the_drivers_and_all_modules_with_options() -> None:
+def test_reads_driver_modules_and_modules_with_options() -> None:
     modules = gather(host(), names=["driver"])[0]["kernel_modules"]
     assert set(modules) == {"nmlx5_core", "nmlx5_rdma", "i40en", "lpfc"}
     assert modules["nmlx5_core"] == {
@@ -129,14 +129,14 @@ def test_kernel_modules_are_the_drivers_and_all_modules_with_options() -> None:
     }  # fmt: skip
 
 
-def test_an_unreadable_option_string_is_shown_and_stops_nothing() -> None:
+def test_shows_an_unreadable_option_string_and_continues() -> None:
     esx = host()
     esx.modules.strings["lpfc"] = "debug debug"
     modules = gather(esx, names=["driver"])[0]["kernel_modules"]
     assert modules["lpfc"] == {"options": None, "active": None, "text": "debug debug", "loaded": True}
 
 
-def test_a_healthy_host_needs_a_reboot_only_for_its_graphics_type() -> None:
+def test_healthy_host_needs_reboots_only_for_graphics_type() -> None:
     (entry,) = gather(host())
     assert entry["reboot_owed"] and entry["reboot_why"] == [f"the graphics type of Tesla T4 at {GPU} waits for it"]
 
@@ -182,7 +182,7 @@ def test_only_the_requested_groups_are_read_and_shown(names: list[str], keys: se
     assert set(esx.esxcli_.requests) == requested
 
 
-def test_a_full_read_asks_esxcli_twice_for_vibs_and_thrice_for_each_rdma_device() -> None:
+def test_limits_the_esxcli_calls_of_a_full_read() -> None:
     esx = host()
     gather(esx)
     assert sorted(esx.esxcli_.requests) == [
@@ -191,7 +191,7 @@ def test_a_full_read_asks_esxcli_twice_for_vibs_and_thrice_for_each_rdma_device(
     ]  # fmt: skip
 
 
-def test_a_host_that_cannot_be_reached_or_read_does_not_hide_the_others() -> None:
+def test_failing_host_does_not_hide_the_others() -> None:
     good, lost, sick = host("esx01.lab"), host("esx02.lab"), host("esx03.lab")
     lost.has(runtime__connectionState="notResponding")
     sick.esxcli_.answers["software vib list"] = _sick

@@ -44,7 +44,7 @@ def converge(*hosts: FakeHost, check: bool = False, module: str = "nmlx5_core", 
         ({"RSS": "4", **BOTH}, BOTH, True, BOTH, False),
     ],
 )  # fmt: skip
-def test_plan(configured: Any, active: Any, exact: bool, after: Any, reboot: bool) -> None:
+def test_plans_options_and_the_reboot(configured: Any, active: Any, exact: bool, after: Any, reboot: bool) -> None:
     plan = plan_options({"options": configured, "active": active}, DESIRED, exact=exact)
     assert plan.after["options"] == after
     assert (REBOOT in plan.needs) is reboot
@@ -52,12 +52,12 @@ def test_plan(configured: Any, active: Any, exact: bool, after: Any, reboot: boo
     assert bool(plan.why) is reboot
 
 
-def test_an_option_that_is_invalid_in_an_option_string_is_refused() -> None:
+def test_refuses_an_option_invalid_in_an_option_string() -> None:
     with pytest.raises(Refused, match="two words"):
         plan_options({"options": {}, "active": {}}, {"pfctx": "two words"})
 
 
-def test_after_a_boot_the_configured_options_are_the_active_ones() -> None:
+def test_boot_activates_the_configured_options() -> None:
     esx = host()
     converge(esx)
     esx.has(runtime__bootTime=BOOTED + timedelta(minutes=10))
@@ -75,7 +75,7 @@ def test_a_corrected_clock_is_not_a_boot(seconds: int) -> None:
     assert not waiting["changed"] and waiting["needs"] == ["reboot"]
 
 
-def test_two_modules_changed_between_two_reads_are_both_recorded() -> None:
+def test_records_both_modules_changed_between_reads() -> None:
     esx = host()
     esx.refresh()
     for module, desired in (("nmlx5_core", DESIRED), ("nmlx5_rdma", {"dscp_force": 26})):
@@ -86,7 +86,7 @@ def test_two_modules_changed_between_two_reads_are_both_recorded() -> None:
     assert KernelModule(esx, "nmlx5_rdma").read() == {"options": {"dscp_force": "26"}, "active": {}}
 
 
-def test_two_parts_of_a_profile_with_the_same_module_keep_each_others_options() -> None:
+def test_parts_sharing_a_module_keep_each_others_options() -> None:
     esx = host(text="RSS=4")
     esx.refresh()
     subject = KernelModule(esx, "nmlx5_core")
@@ -98,14 +98,14 @@ def test_two_parts_of_a_profile_with_the_same_module_keep_each_others_options() 
     assert esx.modules.strings["nmlx5_core"] == "pfctx=0x08 pfcrx=8 ecn=1"
 
 
-def test_a_second_change_before_the_boot_keeps_the_active_options() -> None:
+def test_second_change_before_the_boot_keeps_active_options() -> None:
     esx = host()
     converge(esx)
     converge(esx, desired={"pfctx": "0x10"})
     assert converge(esx, check=True)["hosts"][0]["state"]["active"] == {"max_vfs": "8,8"}
 
 
-def test_a_broken_option_string_is_shown_and_not_changed() -> None:
+def test_shows_a_broken_option_string_without_changing_it() -> None:
     esx = host(text="pfctx=8 pfctx=9")
     result = converge(esx)
     assert "pfctx=8 pfctx=9" in result["msg"] and esx.writes == []
@@ -123,14 +123,14 @@ def planned_with(requested: dict[str, Any], answer: Any, text: str = "max_vfs=8,
     return plan_known(subject, {"options": requested, "exact": False}, subject.read()), esxcli
 
 
-def test_an_option_that_the_module_does_not_have_is_refused_with_a_similar_name() -> None:
+def test_refuses_an_unknown_option_with_a_suggestion() -> None:
     with pytest.raises(
         Refused, match=r"nmlx5_core has no parameter max_vsf \(did you mean max_vfs\?\); its parameters"
     ):
         planned_with({"max_vsf": 4}, NAMES)
 
 
-def test_the_parameters_are_read_only_for_options_that_are_not_configured_yet() -> None:
+def test_reads_parameters_only_for_unconfigured_options() -> None:
     plan, esxcli = planned_with({"max_vfs": 4}, NAMES)
     assert plan.changes and esxcli.requests == []
     plan, esxcli = planned_with({"pfctx": 8}, NAMES)
@@ -142,7 +142,7 @@ def refuse(**_options: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(("answer", "message"), [(refuse, "esxcli said no"), ([], "lists no parameters")])
-def test_options_whose_names_cannot_be_compared_are_set_with_a_warning(answer: Any, message: str) -> None:
+def test_warns_when_option_names_cannot_be_compared(answer: Any, message: str) -> None:
     plan, _esxcli = planned_with({"max_vsf": 4}, answer)
     assert plan.after["options"]["max_vsf"] == "4"
     (warning,) = plan.warnings

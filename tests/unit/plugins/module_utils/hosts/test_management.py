@@ -47,7 +47,7 @@ WORLD: dict[str, dict[str, Any]] = {
 }
 
 
-def test_the_features_that_manage_a_host(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_the_features_that_manage_a_host(monkeypatch: pytest.MonkeyPatch) -> None:
     managers = managed(Objects(WORLD), monkeypatch)
     assert managers["esx01.lab"] == {
         "cluster": "gpu", "image_managed": True, "configuration_profile": False, "host_profile": None,
@@ -61,7 +61,7 @@ def test_a_vcenter_without_configuration_profiles_returns_none(monkeypatch: pyte
     assert managers["esx01.lab"]["configuration_profile"] is None and managers["esx01.lab"]["image_managed"] is True
 
 
-def test_a_cluster_profile_counts_for_its_hosts_and_other_faults_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_applies_cluster_profiles_to_hosts_and_reports_faults(monkeypatch: pytest.MonkeyPatch) -> None:
     attached = {**WORLD, "hp-1": {"name": "golden", "entity": [vim.ClusterComputeResource("domain-c1")]}}
     assert managed(Objects(attached), monkeypatch)["esx01.lab"]["host_profile"] == "golden"
 

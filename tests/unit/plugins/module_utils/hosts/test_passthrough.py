@@ -38,12 +38,12 @@ def state(enabled: bool, active: bool, **more: Any) -> dict[str, Any]:
         (state(False, True, without_reboot=True), False, False, 1),
     ],
 )
-def test_changes_and_boots(current: dict[str, Any], desired: bool, changed: bool, reboots: int) -> None:
+def test_plans_changes_and_reboots(current: dict[str, Any], desired: bool, changed: bool, reboots: int) -> None:
     plan = plan_passthrough(current, enabled=desired)
     assert (bool(plan.changes), plan.reboots, len(plan.why)) == (changed, reboots, reboots)
 
 
-def test_a_device_that_cannot_be_passed_through_is_refused() -> None:
+def test_refuses_a_device_incapable_of_passthrough() -> None:
     with pytest.raises(Refused, match=f"Tesla T4 at {T4} cannot be passed through"):
         plan_passthrough(state(False, False, device={"capable": False}), enabled=True)
     with pytest.raises(Refused, match="no NVIDIA GPU"):
@@ -51,7 +51,7 @@ def test_a_device_that_cannot_be_passed_through_is_refused() -> None:
     assert not plan_passthrough(state(False, False, device={"capable": False}), enabled=False).changes
 
 
-def test_a_gpu_in_use_is_not_taken_from_its_virtual_machines() -> None:
+def test_does_not_take_a_gpu_in_use() -> None:
     used = state(False, False, device={"vms": ["worker01"]})
     assert "is in use by worker01" in plan_passthrough(used, enabled=True).unmet[0]
     assert plan_passthrough(state(True, True, device={"vms": ["worker01"]}), enabled=False).unmet == ()
@@ -85,7 +85,7 @@ def test_devices_are_chosen_by_address_too() -> None:
         Passthrough(host, ["vmnic2"])
 
 
-def test_virtual_functions_and_other_displays_are_not_gpus_and_ids_are_unsigned() -> None:
+def test_ignores_virtual_functions_and_other_displays() -> None:
     host = FakeHost()
     FakeGpus(host, Gpu())
     host.refresh()
@@ -100,7 +100,7 @@ def test_the_paths_cover_all_properties_that_are_read() -> None:
     assert set(pci_devices.PATHS) < set(passthrough.PATHS)
 
 
-def test_the_mode_of_a_device_is_that_of_the_host_where_it_reports_one() -> None:
+def test_prefers_the_device_mode_reported_by_the_host() -> None:
     host = FakeHost()
     FakeGpus(host, Gpu())
     host.refresh()

@@ -23,7 +23,7 @@ def set_later(current: Mapping[str, Any]) -> Plan:
     return Plan(current, {**current, "on": True}, needs=frozenset({REBOOT}), later=frozenset({"on"}))
 
 
-def test_parts_are_planned_as_one_and_each_key_names_its_part() -> None:
+def test_plans_parts_together_with_keys_naming_them() -> None:
     parts = [
         PlannedSubject("a", FakeSubject("esx1", {"on": False}), set_on),
         PlannedSubject("b", FakeSubject("esx1", {"on": True}), set_on),

@@ -47,7 +47,7 @@ def test_profile_rollback_and_documentation_have_the_same_parts() -> None:
 
 
 @each_part
-def test_the_module_of_a_part_takes_the_options_of_the_profile(part: Part) -> None:
+def test_module_of_a_part_accepts_the_profile_options(part: Part) -> None:
     module = importlib.import_module(f"plugins.modules.{part.module}")
     documented = yaml.safe_load(module.DOCUMENTATION)["options"]
     assert list(DOCUMENTED[part.key].get("suboptions", part.spec.get("options", ()))) == list(
@@ -58,7 +58,7 @@ def test_the_module_of_a_part_takes_the_options_of_the_profile(part: Part) -> No
 
 
 @each_part
-def test_evidence_contains_the_keys_that_the_rollback_of_a_part_needs(part: Part) -> None:
+def test_evidence_contains_keys_that_each_rollback_needs(part: Part) -> None:
     """esxi_info returns the evidence of a host, which lacks every key that no group of the part reads."""
     assert part.kept and part.restores
     (entry,) = gather(host(), names=[group.name for group in part.groups])
@@ -69,7 +69,7 @@ def test_evidence_contains_the_keys_that_the_rollback_of_a_part_needs(part: Part
 
 
 @each_part
-def test_the_privileges_of_a_part_are_those_of_its_module_and_of_the_profile(part: Part) -> None:
+def test_part_calls_equal_those_of_its_module(part: Part) -> None:
     assert part.calls and TABLE.calls_of(part.module) == part.calls
     assert set(part.calls) <= set(TABLE.calls_of("esxi_profile"))
     shown = {call for group in part.groups for call in group.calls}
@@ -77,13 +77,13 @@ def test_the_privileges_of_a_part_are_those_of_its_module_and_of_the_profile(par
     assert [f"add {call} to CALLS of privilege_table.py" for call in sorted(shown) if not TABLE.is_known(call)] == []
 
 
-def test_every_group_is_a_choice_of_esxi_info_that_its_documentation_explains() -> None:
+def test_esxi_info_documents_every_group_as_a_choice() -> None:
     option = yaml.safe_load(ModuleDocFragment.GATHER)["options"]["gather"]
     assert option["choices"] == ["all", *host_info.GROUPS, "management"]
     assert all(any(text.startswith(f"V({name}) ") for text in option["description"]) for name in option["choices"][1:])
 
 
-def test_parts_are_applied_after_those_that_they_name_and_otherwise_by_key() -> None:
+def test_applies_parts_by_dependency_then_by_key() -> None:
     assert KEYS.index("passthrough") < KEYS.index("vibs") < KEYS.index("graphics")
     assert KEYS.index("vibs") < KEYS.index("kernel_modules") < KEYS.index("roce") < KEYS.index("pvrdma")
     first, second, third = (_part(key, after) for key, after in (("a", ("c",)), ("b", ()), ("c", ())))

@@ -34,7 +34,7 @@ def converge(*hosts: FakeHost, desired: PvrdmaSpec = VMK1, check: bool = False) 
     return runner.converge(FakeModule(check_mode=check), work)
 
 
-def test_the_ruleset_is_opened_before_the_adapter_is_tagged() -> None:
+def test_opens_the_ruleset_before_tagging_the_adapter() -> None:
     esx = host()
     applied = converge(esx)
     assert esx.writes == [("EnableRuleset", "pvrdma"), TAGGED]
@@ -45,7 +45,7 @@ def test_the_ruleset_is_opened_before_the_adapter_is_tagged() -> None:
     assert applied["needs"] == [] and applied["warnings"] == []
 
 
-def test_an_adapter_that_does_not_exist_yet_is_planned_and_not_tagged() -> None:
+def test_plans_a_missing_adapter_without_tagging_it() -> None:
     esx, coming = host(), PvrdmaSpec("vmk7", to_come=frozenset({"vmk7"}))
     planned = converge(esx, desired=coming, check=True)
     message = "there is no vmkernel adapter vmk7 yet; it comes with the RDMA fabric"
@@ -66,7 +66,7 @@ def test_only_what_differs_is_written() -> None:
     assert tagged.writes == [("EnableRuleset", "pvrdma")]
 
 
-def test_allowed_hosts_of_the_ruleset_stay_and_cause_a_warning() -> None:
+def test_keeps_allowed_ruleset_hosts_and_warns() -> None:
     esx = host()
     esx.firewall.allowed["pvrdma"] = ["10.216.0.9"]
     result = converge(esx)
@@ -128,7 +128,7 @@ def _foreign_switch(net: FakeNetwork) -> None:
         ("vmk2", _foreign_switch, "switch nsx has no uplink of this host"),
     ],
 )  # fmt: skip
-def test_an_impossible_setting_is_refused_with_its_name_before_any_write(
+def test_refuses_an_impossible_setting_before_any_write(
     vmk: str, harm: Callable[[FakeNetwork], Any], message: str
 ) -> None:
     good, bad = host("esx01.lab"), host("esx02.lab")
@@ -215,7 +215,7 @@ def test_absent_can_keep_the_firewall_open() -> None:
     assert esx.writes == [UNTAGGED] and esx.firewall.open == {"pvrdma": True}
 
 
-def test_absent_changes_nothing_on_a_host_without_the_option() -> None:
+def test_absent_leaves_hosts_without_the_option_unchanged() -> None:
     esx = host()
     esx.properties_of({pvrdma.TAG: None, pvrdma.SETTLED[1]: None})
     esx.network.cards = [Card("vmnic0")]
@@ -240,7 +240,7 @@ def _with_machines(esx: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("desired", [PvrdmaSpec(None), PvrdmaSpec("vmk2")])
-def test_a_tag_in_use_waits_for_the_machines_that_use_it(desired: PvrdmaSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keeps_a_tag_that_running_machines_use(desired: PvrdmaSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     esx = host(tag="vmk1", is_open=True)
     esx.network.vmks.append(Vmk("vmk2", "rdma"))
     _with_machines(esx, monkeypatch)

@@ -45,7 +45,7 @@ def strings_written(esx: FakeHost) -> list[tuple[Any, ...]]:
     return [write[1:] for write in esx.writes if write[0] == "UpdateModuleOptionString"]
 
 
-def test_both_modules_of_the_driver_are_written_and_wait_for_the_boot() -> None:
+def test_writes_both_driver_modules_until_the_boot() -> None:
     esx = host()
     planned = converge(esx, check=True)
     converge(esx)
@@ -64,7 +64,7 @@ def test_only_the_module_that_differs_is_written() -> None:
     assert strings_written(esx) == [("nmlx5_rdma", "dscp_force=26")]
 
 
-def test_after_the_boot_nothing_changes_and_the_cards_agree() -> None:
+def test_changes_nothing_after_the_boot() -> None:
     esx = host()
     converge(esx)
     esx.has(runtime__bootTime=BOOTED + timedelta(minutes=10))
@@ -74,7 +74,7 @@ def test_after_the_boot_nothing_changes_and_the_cards_agree() -> None:
     assert rested["hosts"][0]["state"]["pfc"] == {"vmnic2": [3]}
 
 
-def test_a_card_without_flow_control_although_the_options_are_set_is_named() -> None:
+def test_names_a_configured_card_without_flow_control() -> None:
     esx = host(core=CORE, rdma="dscp_force=26", pfc=5)
     result = converge(esx)
     assert not result["changed"] and result["needs"] == []
@@ -113,7 +113,7 @@ def _dcbx(esx: FakeHost, willing: int, priorities: str = "0 0 0 0 0 0 0 0") -> N
         ),
     ],
 )
-def test_settings_that_dcbx_may_have_overruled_cause_a_warning(willing: int, priorities: str, message: str) -> None:
+def test_warns_about_settings_that_dcbx_may_overrule(willing: int, priorities: str, message: str) -> None:
     esx = host(core=CORE, rdma="dscp_force=26")
     _dcbx(esx, willing, priorities)
     result = converge(esx)
@@ -121,7 +121,7 @@ def test_settings_that_dcbx_may_have_overruled_cause_a_warning(willing: int, pri
     assert result["hosts"][0]["state"]["dcbx"] == {"vmnic2": {"mode": "ieee", "willing": bool(willing)}}
 
 
-def test_a_card_whose_driver_lacks_dcb_is_reported_as_unknown() -> None:
+def test_reports_cards_without_dcb_as_unknown() -> None:
     esx = host(core=CORE, rdma="dscp_force=26")
     esx.esxcli_.answers["network nic dcb status get"] = lambda nicname: no_dcb(esx, nicname)
     result = converge(esx)
@@ -137,7 +137,7 @@ def test_changing_the_trust_removes_the_other_mark() -> None:
     assert esx.modules.strings == {"nmlx5_core": CORE.replace("=2", "=1"), "nmlx5_rdma": "pcp_force=3"}
 
 
-def test_absent_removes_only_the_options_of_this_subject_and_waits_for_a_boot() -> None:
+def test_absent_removes_only_its_options_until_a_boot() -> None:
     esx = host(core=f"max_vfs=8 {CORE}", rdma="dscp_force=26")
     result = converge(esx, desired=ABSENT)
     assert esx.modules.strings == {"nmlx5_core": "max_vfs=8", "nmlx5_rdma": ""}
@@ -169,7 +169,7 @@ def test_absent_changes_nothing_on_a_host_without_rdma() -> None:
         ),
     ],
 )
-def test_cards_that_cannot_be_configured_are_refused_with_their_names(cards: list[Card], message: str) -> None:
+def test_refuses_unconfigurable_cards_by_name(cards: list[Card], message: str) -> None:
     good, bad = host("esx01.lab"), host("esx02.lab")
     bad.network.cards = cards
     result = converge(good, bad)
@@ -198,7 +198,7 @@ def _share(esx: FakeHost, user: str) -> None:
         ("iSER", "iSER (vmhba64 over an unknown card)"),
     ],
 )
-def test_a_shared_card_is_refused_until_it_is_acknowledged(user: str, message: str) -> None:
+def test_refuses_a_shared_card_until_acknowledged(user: str, message: str) -> None:
     esx = host()
     _share(esx, user)
     refused = converge(esx)
@@ -247,6 +247,6 @@ def test_options_that_contradict_each_other_are_refused(params: dict[str, Any], 
         roce.spec_of({**params, "state": "present", "acknowledge_shared_nic": False})
 
 
-def test_flow_control_of_others_on_the_same_ports_causes_a_warning() -> None:
+def test_warns_about_foreign_flow_control_on_its_ports() -> None:
     result = converge(host(core="pfctx=0x18 pfcrx=0x18"))
     assert any("flow control on priority 4 is switched off" in text for text in result["warnings"])

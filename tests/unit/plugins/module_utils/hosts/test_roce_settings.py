@@ -38,7 +38,9 @@ PCP_CORE = {**DSCP_CORE, "trust_state": "1"}
         (4, "pcp", None, LosslessRoce(4, "pcp", None)),
     ],
 )
-def test_the_options_of_the_user(priority: int, trust: str, dscp: int | None, expected: LosslessRoce) -> None:
+def test_chooses_the_dscp_value_by_trust_and_priority(
+    priority: int, trust: str, dscp: int | None, expected: LosslessRoce
+) -> None:
     assert lossless_roce(priority, trust, dscp) == expected
 
 
@@ -90,7 +92,7 @@ def test_an_old_card_cannot_trust_dscp() -> None:
         ({}, {"dscp_force": "-1"}, None, {}, {}),
     ],
 )  # fmt: skip
-def test_foreign_options_stay_and_stale_options_of_this_subject_are_removed(
+def test_keeps_foreign_options_and_removes_stale_ones(
     core: Any, rdma: Any, desired: LosslessRoce | None, after_core: Any, after_rdma: Any
 ) -> None:
     after = merged("nmlx5_core", {"nmlx5_core": core, "nmlx5_rdma": rdma}, desired)
@@ -136,7 +138,7 @@ def test_priorities_that_lose_flow_control(desired: LosslessRoce | None, expecte
 
 
 @pytest.mark.parametrize(("mask", "expected"), [("0x08", [3]), ("8", [3]), ("0x81", [0, 7]), ("0", []), ("odd", [])])
-def test_masks(mask: str, expected: list[int]) -> None:
+def test_reads_priorities_from_a_mask(mask: str, expected: list[int]) -> None:
     assert priorities_of(mask) == expected
 
 
@@ -158,7 +160,7 @@ def test_flow_control_as_the_host_reports_it(status: dict[str, Any], expected: l
     assert pfc_of(status) == expected
 
 
-def test_the_settings_of_the_switch_contain_priority_and_trust() -> None:
+def test_switch_settings_contain_priority_and_trust() -> None:
     by_dscp, by_pcp = switch_settings(DSCP), switch_settings(lossless_roce(5, "pcp"))
     assert "dcb priority-flow-control priority 3 enable" in by_dscp["onyx"].splitlines()
     assert "interface ethernet PORTS qos trust L3" in by_dscp["onyx"].splitlines()

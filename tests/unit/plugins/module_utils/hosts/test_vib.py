@@ -76,7 +76,7 @@ def test_other_sources_are_refused_before_any_login(source: str) -> None:
         )
 
 
-def test_a_source_with_an_account_is_refused_and_not_shown() -> None:
+def test_refuses_a_source_with_account_without_showing_it() -> None:
     with pytest.raises(Refused) as refusal:
         option_of("https://me:a-secret@depot.example.com/driver.zip")
     assert "its URL contains an account" in str(refusal.value)
@@ -99,7 +99,9 @@ def test_a_source_with_an_account_is_refused_and_not_shown() -> None:
         (state(rehearsal={**state()["rehearsal"], "reboot": False}), PRESENT, True, {"maintenance", "reboot"}),
     ],
 )
-def test_changes_and_needs(current: dict[str, Any], desired: VibSpec, changed: bool, needs: set[str] | None) -> None:
+def test_plans_changes_and_needs(
+    current: dict[str, Any], desired: VibSpec, changed: bool, needs: set[str] | None
+) -> None:
     if needs is None:
         with pytest.raises(Refused, match="would install NVIDIA_bootbank_"):
             plan_vib(current, desired)
@@ -126,7 +128,7 @@ def test_passthrough_comes_first() -> None:
         plan_vib(held, other)
 
 
-def test_a_vib_on_an_image_managed_cluster_is_refused() -> None:
+def test_refuses_a_vib_on_an_image_managed_cluster() -> None:
     with pytest.raises(Refused, match=r"cluster gpu is managed by an image.*esxi_image"):
         plan_vib(state(image_of="gpu", rehearsal=None), PRESENT)
     assert not plan_vib(state(image_of="gpu", next_boot=NEW, running=NEW, rehearsal=None), PRESENT).changes
@@ -142,7 +144,7 @@ def test_side_effects_cause_a_warning() -> None:
     )
 
 
-def test_an_installed_vib_needs_the_boot_until_it_happens() -> None:
+def test_installed_vib_needs_a_boot_until_it_happens() -> None:
     host, vibs = host_with({DRIVER: OLD, "tool": "1.0"})
     subject = Vib(host, PRESENT, {})
     result = converge(subject)
@@ -162,7 +164,7 @@ def test_a_live_install_needs_no_boot() -> None:
 
 
 @pytest.mark.parametrize("desired", [PRESENT, ABSENT], ids=["updated", "removed"])
-def test_a_manager_needs_a_boot_although_the_host_reports_that_none_is_required(desired: VibSpec) -> None:
+def test_manager_needs_a_boot_even_if_unreported(desired: VibSpec) -> None:
     # NVIDIA's bundles answer "Reboot Required: false", and the host lists the new version at once.
     host, vibs = host_with({DRIVER: OLD}, live=True)
     subject = Vib(host, desired, {})
@@ -177,7 +179,7 @@ def test_a_manager_needs_a_boot_although_the_host_reports_that_none_is_required(
     assert converge(subject)["needs"] == []
 
 
-def test_removal() -> None:
+def test_removes_a_vib_once() -> None:
     host, vibs = host_with({DRIVER: OLD, "tool": "1.0"})
     subject = Vib(host, ABSENT, {})
     assert converge(subject)["changed"]
@@ -187,7 +189,7 @@ def test_removal() -> None:
     assert vibs.running == {"tool": "1.0"}
 
 
-def test_the_host_rehearses_and_its_refusal_comes_before_any_write() -> None:
+def test_refuses_a_failed_rehearsal_before_any_write() -> None:
     host, vibs = host_with()
     vibs.refusal = "[AcceptanceConfigError] VIB's acceptance level is community, which is not compliant"
     for check in (True, False):
@@ -204,7 +206,7 @@ def test_the_host_rehearses_and_its_refusal_comes_before_any_write() -> None:
 
 
 @pytest.mark.parametrize("text", ["[AcceptanceConfigError] Die Akzeptanzstufe des VIB ist community", "受け入れレベル"])
-def test_a_refusal_in_another_language_gets_the_same_advice(text: str) -> None:
+def test_advises_alike_on_refusals_in_other_languages(text: str) -> None:
     host, vibs = host_with()
     vibs.refusal = text
     refused = converge(Vib(host, PRESENT, {}))
@@ -223,7 +225,7 @@ def test_a_lost_connection_is_not_a_refusal() -> None:
         Vib(host, PRESENT, {}).read()
 
 
-def test_the_cluster_and_the_gpus_of_a_host_are_read() -> None:
+def test_reads_the_cluster_and_gpus_of_a_host() -> None:
     host, _vibs = host_with({DRIVER: NEW, "NVD-VGPU_X": "1.0"}, Gpu(active="basic"), Gpu("0000:d8:00.0", enabled=True))
     host.refresh()
     current = Vib(host, PRESENT, {"domain-c1": "gpu"}).read()
@@ -232,14 +234,14 @@ def test_the_cluster_and_the_gpus_of_a_host_are_read() -> None:
     assert current["rehearsal"] is None
 
 
-def test_nothing_is_rehearsed_while_a_gpu_is_in_passthrough() -> None:
+def test_does_not_rehearse_with_a_gpu_in_passthrough() -> None:
     host, vibs = host_with({}, Gpu(enabled=True, passed=True))
     host.refresh()
     assert Vib(host, PRESENT, {}).read()["rehearsal"] is None
     assert vibs.requests == []
 
 
-def test_many_subjects_of_a_host_read_its_vibs_once_between_refreshes() -> None:
+def test_subjects_share_one_vib_read_between_refreshes() -> None:
     host, vibs = host_with({DRIVER: NEW, "tool": "1.0"})
     images, requested = InstalledVibs(host), []
     listed = vibs.rows

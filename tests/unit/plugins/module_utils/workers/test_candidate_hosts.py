@@ -41,7 +41,7 @@ def test_linked_vgpus_of_other_machines_use_slots() -> None:
 @pytest.mark.parametrize(
     "device", [hardware.passed(T4.upper()), hardware.passed_any(assigned=T4), hardware.passed_any(assigned=T4.upper())]
 )
-def test_a_gpu_in_passthrough_has_its_holder_with_any_backing(device: Any) -> None:
+def test_finds_passthrough_gpu_holders_with_any_backing(device: Any) -> None:
     values = hardware.host(
         config__graphicsInfo=[],
         hardware__pciDevice=[hardware.pci_device()],
@@ -51,20 +51,20 @@ def test_a_gpu_in_passthrough_has_its_holder_with_any_backing(device: Any) -> No
     assert candidate_hosts.host_for_planner(values, OtherMachines()).devices[0].holder == ""
 
 
-def test_the_numa_nodes_of_shared_gpus_and_of_the_rdma_nic_are_read() -> None:
+def test_reads_numa_nodes_of_gpus_and_rdma_nic() -> None:
     values = hardware.host(hardware__numaInfo=hardware.numa([NIC], [T4]), **hardware.rdma_nic())
     found = candidate_hosts.host_for_planner(values, OtherMachines())
     assert (found.nodes, found.nic_nodes) == (((T4, 1),), (0,))
 
 
-def test_a_host_to_be_prepared_offers_the_profiles_of_its_gpus() -> None:
+def test_host_to_be_prepared_offers_its_gpus_profiles() -> None:
     later = candidate_hosts.prepared_host(hardware.host(**BARE), ["grid_t4-16c", "grid_a100-40c", "no profile"])
     found = candidate_hosts.host_for_planner(later, OtherMachines())
     assert (found.slots.offered, found.slots.free("grid_t4-16c")) == (("grid_t4-16c",), 1)
     assert candidate_hosts.host_for_planner(hardware.host(**BARE), OtherMachines()).slots.free("grid_t4-16c") == 0
 
 
-def test_gpus_that_are_to_be_given_away_count_once_the_host_is_prepared() -> None:
+def test_counts_gpus_for_passthrough_after_the_preparation() -> None:
     values = gpus_passed(0x20F1, active=False)
     assert candidate_hosts.host_for_planner(values, OtherMachines()).devices == ()
     assert (
@@ -87,7 +87,7 @@ def test_a_host_lacks_gpus_until_they_are_prepared(values: Any, demand: Demand, 
     assert candidate_hosts.lacks_gpus(values, demand) == lacks
 
 
-def test_the_memory_of_a_requested_gpu() -> None:
+def test_reads_the_memory_of_a_requested_gpu() -> None:
     there = [gpus_passed(), gpus_passed(0x20F1)]
     assert candidate_hosts.gpu_memory_gb(there, DeviceRequest("10de:20f1")) == 40
     assert candidate_hosts.gpu_memory_gb([], DeviceRequest("10de:1eb8")) == 16
@@ -96,12 +96,12 @@ def test_the_memory_of_a_requested_gpu() -> None:
     assert candidate_hosts.gpu_memory_gb(waiting, DeviceRequest(address="0000:00:00.0")) == 40
 
 
-def test_a_label_selects_the_kinds_that_have_it() -> None:
+def test_label_selects_the_kinds_that_have_it() -> None:
     labelled = gpus_passed(0x20F1, 0x20F1, 0x1EB8, label="gold")
     assert candidate_hosts.kinds_of([labelled, gpus_passed(0x2330)], "gold") == ["10de:20f1", "10de:1eb8"]
 
 
-def test_reserved_slots_are_not_free_and_slots_of_placed_machines_are() -> None:
+def test_reserves_slots_and_frees_those_of_placed_machines() -> None:
     placed = [machine("w1", hardware.vgpu("grid_t4-8c"))]
     counted = {"grid_t4-8c": Capacity(1, 0, 2, 1), "grid_t4-16c": Capacity(0, 0, 1, 0)}
     found = candidate_hosts.host_for_planner(hardware.host(), OtherMachines(placed=placed, counted=counted))

@@ -62,7 +62,7 @@ def tree(name: str, ref: str, *children: Any) -> Any:
     return SimpleNamespace(name=name, snapshot=vim.vm.Snapshot(ref), childSnapshotList=list(children))
 
 
-def test_without_options_a_clone_is_next_to_its_template(reads: list[Any]) -> None:
+def test_places_a_clone_next_to_its_template(reads: list[Any]) -> None:
     location = location_of()
     assert (location.folder._moId, location.pool._moId, location.datastore, location.snapshot) == (
         "folder-1",
@@ -73,7 +73,7 @@ def test_without_options_a_clone_is_next_to_its_template(reads: list[Any]) -> No
     assert reads == []
 
 
-def test_folders_accept_machines_and_pools_are_of_this_cluster() -> None:
+def test_finds_folder_pool_and_datastore_of_a_clone() -> None:
     location = location_of(folder="training", resource_pool="gpus", datastore="vsan")
     assert (location.folder._moId, location.pool._moId, location.datastore) == ("folder-5", "pool-5", STORE)
 
@@ -87,12 +87,12 @@ def test_folders_accept_machines_and_pools_are_of_this_cluster() -> None:
         ({"datastore": "nfs"}, "find one datastore named 'nfs': there is none"),
     ],
 )
-def test_a_name_that_is_missing_double_or_of_another_cluster_is_refused(given: dict[str, str], expected: str) -> None:
+def test_refuses_missing_ambiguous_and_foreign_names(given: dict[str, str], expected: str) -> None:
     with pytest.raises(NotFound, match=expected):
         location_of(**given)
 
 
-def test_a_template_on_a_datastore_of_another_cluster_needs_one_by_name() -> None:
+def test_requires_a_datastore_if_the_templates_is_foreign() -> None:
     far = with_values(machine("golden"), {"datastore": [ELSEWHERE]})
     with pytest.raises(
         Refused, match="w1: could not choose its datastore: the datastore of its template is not one of"
@@ -108,7 +108,7 @@ def test_many_workers_list_each_kind_once(reads: list[Any]) -> None:
     assert reads == [vim.Folder, vim.Datastore]
 
 
-def test_a_linked_clone_uses_the_current_snapshot_or_the_named_one_at_any_depth() -> None:
+def test_linked_clone_uses_the_current_or_named_snapshot() -> None:
     info = SimpleNamespace(
         currentSnapshot=vim.vm.Snapshot("snapshot-2"),
         rootSnapshotList=[tree("base", "snapshot-1", tree("drivers", "snapshot-2", tree("cuda", "snapshot-3")))],
@@ -125,7 +125,7 @@ def test_a_linked_clone_without_its_snapshot_is_refused() -> None:
         location_of(template_with(none), clone="linked", snapshot="cuda")
 
 
-def test_a_clone_has_marker_and_record_and_stays_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clone_has_marker_and_record_and_stays_off(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, requested = FakeWorkerCluster(), dict[str, Any]()
 
     def clone_task(**given: Any) -> str:

@@ -53,7 +53,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
 SESSION: Any = SimpleNamespace(server="vcenter.lab", api_version=(8, 0, 3))
 
 
-def test_a_worker_is_shown_with_its_mark_its_gpus_and_its_addresses(reads: dict[str, dict[str, Any]]) -> None:
+def test_reads_mark_gpus_and_addresses_of_a_worker(reads: dict[str, dict[str, Any]]) -> None:
     net = [vim.vm.GuestInfo.NicInfo(deviceConfigId=4001, connected=True, ipAddress=["fe80::1", "10.1.0.1"])]
     confirmed = {
         "config__instanceUuid": "50",
@@ -79,7 +79,7 @@ def test_a_worker_is_shown_with_its_mark_its_gpus_and_its_addresses(reads: dict[
     ]
 
 
-def test_workers_of_other_clusters_are_left_out_and_all_are_sorted(reads: dict[str, dict[str, Any]]) -> None:
+def test_sorts_workers_and_omits_those_of_other_clusters(reads: dict[str, dict[str, Any]]) -> None:
     reads["vm-1"], reads["vm-2"] = marked(machine("w2")), marked(machine("w1"))
     reads["vm-3"] = marked(machine("w0"), cluster="other")
     assert [one["name"] for one in existing_workers.read_workers(SESSION, ["gpu"])] == ["w1", "w2"]
@@ -91,7 +91,7 @@ def test_ignores_a_mark_copied_into_a_clone(reads: dict[str, dict[str, Any]]) ->
     assert existing_workers.read_workers(SESSION) == []
 
 
-def test_a_guest_without_a_report_has_the_address_in_its_cloud_init_data(reads: dict[str, dict[str, Any]]) -> None:
+def test_silent_guest_has_the_address_from_cloud_init(reads: dict[str, dict[str, Any]]) -> None:
     given = {"guest": {"address": "10.0.0.7/24"}, "management_nic": {"portgroup": "a"}}
     data = customise.desired_data(WorkerSpec("w1", given), {"management_nic": {"mac": "00:50:56:01:02:03"}})
     assert data

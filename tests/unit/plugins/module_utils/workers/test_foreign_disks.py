@@ -50,7 +50,7 @@ def own(there: Machine) -> list[str]:
     ],
 )
 @pytest.mark.parametrize("has_record", [True, False])
-def test_absent_keeps_a_disk_that_it_did_not_create(attached: Any, is_kept: bool, has_record: bool) -> None:
+def test_absent_keeps_a_disk_it_did_not_create(attached: Any, is_kept: bool, has_record: bool) -> None:
     cluster = FakeWorkerCluster(built(attached) if has_record else unrecorded(attached))
     cluster.marks["w1"] = {"built": True, "name": "w1", "cluster": "gpu"}
     context = Context(cluster, WorkerSetOptions("gpu", power_cycle=True), CloneLocations(cluster))
@@ -116,7 +116,7 @@ def created(there: Machine) -> str:
     return foreign_disks.record(there, [change])
 
 
-def test_a_disk_is_own_from_the_call_that_creates_it() -> None:
+def test_owns_a_disk_from_its_creation_on() -> None:
     record = vim.option.OptionValue(key=foreign_disks.RECORD, value=created(built()))
     there = built(MADE, record=record)
 

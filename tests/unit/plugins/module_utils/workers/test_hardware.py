@@ -44,14 +44,14 @@ def sized(there: Machine, **given: Any) -> Any:
     return made
 
 
-def test_the_size_of_a_machine() -> None:
+def test_reads_the_size_of_a_machine() -> None:
     found = sizing.facts(machine("w1", config__extraConfig=hardware.settings(numa__vcpu__maxPerVirtualNode="4")))
     assert (found["cpus"], found["memory_mb"], found["memory_reserved"], found["disks_gb"]) == (4, 8192, True, [10])
     assert (found["numa"], found["latency_sensitivity"]) == ({"vcpu.maxPerVirtualNode": "4"}, "normal")
 
 
 @pytest.mark.parametrize(("locked", "reserved"), [(False, 8192), (True, 4096), (False, 0)])
-def test_memory_is_reserved_only_if_all_of_it_is_and_follows_the_size(locked: bool, reserved: int) -> None:
+def test_reports_reserved_memory_only_if_complete_and_locked(locked: bool, reserved: int) -> None:
     values = {"config__memoryReservationLockedToMax": locked, "config__memoryAllocation__reservation": reserved}
     assert sizing.facts(machine("w1", **values))["memory_reserved"] is False
 
@@ -69,7 +69,7 @@ def test_memory_and_its_reservation_change_together() -> None:
     assert sized(loose, memory_mb=16384).memoryReservationLockedToMax is None
 
 
-def test_a_latency_sensitive_machine_reserves_its_cpus_and_keeps_a_larger_reservation() -> None:
+def test_latency_sensitive_machine_reserves_at_least_its_cpus() -> None:
     assert sized(machine(), latency_sensitivity="high").cpuAllocation.reservation == 8000
     assert sized(machine(), latency_sensitivity="high", cpus=8).cpuAllocation.reservation == 16000
     assert (
@@ -77,7 +77,7 @@ def test_a_latency_sensitive_machine_reserves_its_cpus_and_keeps_a_larger_reserv
     )
 
 
-def test_numa_settings_are_added_to_those_that_are_there() -> None:
+def test_adds_numa_settings_to_the_existing_ones() -> None:
     there = machine("w1", config__extraConfig=hardware.settings(numa__a="1", numa__b="2"))
     made = sized(there, numa={"b": 3})
     assert {one.key: one.value for one in made.extraConfig} == {"numa.b": "3"}
@@ -97,7 +97,7 @@ def test_the_unit_of_the_controller_is_left_free() -> None:
     assert [one.device.unitNumber for one in made.deviceChange] == [1, 2, 3, 4, 5, 6, 8, 9]
 
 
-def test_virtual_gpus_passed_devices_and_groups_are_the_gpus_of_a_machine() -> None:
+def test_counts_vgpus_passthrough_devices_and_groups_as_gpus() -> None:
     devices = [
         hardware.vgpu("grid_t4-8c", 1),
         hardware.vgpu("grid_t4-8c", 1),
@@ -122,7 +122,7 @@ def test_virtual_gpus_passed_devices_and_groups_are_the_gpus_of_a_machine() -> N
         ({"pciPassthru.use64bitMMIO": "TRUE"}, None),
     ],
 )
-def test_the_memory_window_that_is_set(settings: dict[str, str], window: int | None) -> None:
+def test_reads_the_configured_memory_window(settings: dict[str, str], window: int | None) -> None:
     assert worker_gpus.window_gb(settings) == window
     assert worker_gpus.window_gb(worker_gpus.window_options(32)) == 32
 
@@ -162,7 +162,7 @@ def test_devices_are_added_by_address_kind_or_label() -> None:
     assert allowed == [(0x1EB8, None), (0x20F1, "gold")]
 
 
-def test_a_group_comes_with_all_of_its_devices_and_leaves_the_others_named() -> None:
+def test_adds_a_group_with_all_devices_besides_others() -> None:
     there = groups_of(machine("w1", hardware.vgpu("grid_t4-8c", 1)), **{"Nvidia:1@grid_t4-8c": 1})
     made = changed(there, Gpu(group="Nvidia:1@grid_t4-8c"), Gpu(group=PAIR))
     named = [one.deviceGroupName for one in made.deviceGroups.deviceGroup]
@@ -185,7 +185,7 @@ def carded(there: Machine, **given: Any) -> Any:
     return made
 
 
-def test_the_cards_of_a_machine() -> None:
+def test_reads_the_cards_of_a_machine() -> None:
     found = nics.facts(machine("w1", rdma_card(), plain_card(mac="00:50:56:AA:00:01")), KNOWN)
     assert found["management_nic"] == {"portgroup": MANAGEMENT, "mac": "00:50:56:aa:00:01", "connected": True}
     (rdma,) = found["rdma_nics"]
@@ -194,7 +194,7 @@ def test_the_cards_of_a_machine() -> None:
     assert bare == {"management_nic": None, "rdma_nics": []}
 
 
-def test_a_pvrdma_card_is_added_with_its_protocol_and_address() -> None:
+def test_adds_a_pvrdma_card_with_protocol_and_address() -> None:
     (change,) = carded(machine(), rdma_nics=[{"portgroup": RDMA_GROUP}]).deviceChange
     card = change.device
     assert (change.operation, card.deviceProtocol, card.macAddress) == ("add", "rocev2", "00:50:56:00:00:09")
@@ -217,7 +217,7 @@ def test_pvrdma_needs_a_distributed_port_group() -> None:
         carded(machine(), rdma_nics=[{"portgroup": MANAGEMENT}])
 
 
-def test_a_network_is_found_by_name_or_the_error_lists_the_names() -> None:
+def test_finds_a_network_or_lists_the_names() -> None:
     with pytest.raises(NotFound, match="there is none; it has VM Network, rdma-vm"):
         KNOWN.named("storage")
     twice = networks.Networks("gpu", [*KNOWN.all, *KNOWN.all])
@@ -225,7 +225,7 @@ def test_a_network_is_found_by_name_or_the_error_lists_the_names() -> None:
         twice.named(MANAGEMENT)
 
 
-def test_port_groups_that_are_yet_to_come_are_added_once() -> None:
+def test_adds_planned_port_groups_once() -> None:
     coming = networks.to_come(KNOWN, [RDMA_GROUP, "storage"])
     assert [(one.name, one.to_come) for one in coming.all] == [
         (RDMA_GROUP, False),

@@ -17,11 +17,11 @@ def test_a_network_has_one_name_in_two_spellings(requested: str) -> None:
     assert to_come(THERE, [requested]).all == THERE.all
 
 
-def test_a_network_that_will_come_is_found_in_either_spelling_too() -> None:
+def test_finds_a_planned_network_in_either_spelling() -> None:
     both = to_come(THERE, ["new%2f1"])
     assert both.named("new/1").to_come and both.named("new%2f1").name == "new/1"
 
 
-def test_a_network_that_is_not_there_is_refused_in_the_words_of_the_user() -> None:
+def test_refuses_a_missing_network_as_the_user_spelled() -> None:
     with pytest.raises(NotFound, match=r"'other%2f1'.*it has VM Network, rack/1"):
         THERE.named("other%2f1")

@@ -46,7 +46,7 @@ def changed(there: Machine, *requested: Mapping[str, Any]) -> list[tuple[str, An
     return [(one.operation, one.device) for one in spec.deviceChange]
 
 
-def test_a_worker_gets_one_card_for_each_entry_with_its_address() -> None:
+def test_adds_one_card_with_address_per_entry() -> None:
     made = changed(machine(), nic(), nic(portgroup=MANAGEMENT))
 
     assert [(operation, card.macAddress, card.dvxBackingInfo.deviceClass) for operation, card in made] == [
@@ -55,13 +55,13 @@ def test_a_worker_gets_one_card_for_each_entry_with_its_address() -> None:
     ]
 
 
-def test_changes_nothing_if_the_cards_are_in_another_order_than_the_entries() -> None:
+def test_changes_nothing_if_only_the_card_order_differs() -> None:
     there = machine("w1", rail(4001, THIRD, "cx7-b"), rail(4002, FIRST, "cx7-a"))
 
     assert changed(there, nic("cx7-a"), nic("cx7-b")) == []
 
 
-def test_an_added_card_leaves_the_others_and_their_addresses() -> None:
+def test_adding_a_card_keeps_other_cards_and_addresses() -> None:
     ((operation, card),) = changed(machine("w1", rail(4001, SECOND)), nic(), nic())
 
     assert (operation, card.macAddress) == ("add", FIRST), "the card of the second entry stays that of the second"
@@ -97,7 +97,7 @@ def addressed(
     return list(nics.desired_cards(spec, current, KNOWN, macs)["rdma_nics"])
 
 
-def test_an_address_requested_for_another_card_is_given_up() -> None:
+def test_card_gives_up_an_address_requested_elsewhere() -> None:
     there = nics.facts(machine("w1", rail(4001, FIRST)), KNOWN)
 
     got = addressed([nic(), {**nic("cx6"), "mac": FIRST}], there, MACS)
@@ -117,7 +117,7 @@ def test_a_card_without_an_entry_is_removed() -> None:
     assert [(operation, card.key) for operation, card in changed(there)] == [("remove", 4001), ("remove", 4002)]
 
 
-def test_a_card_of_another_class_replaces_its_predecessor_and_takes_its_address() -> None:
+def test_card_of_another_class_inherits_the_address() -> None:
     there = machine("w1", rail(4001, THIRD, "cx6"), rail(4002, SECOND))
 
     made = changed(there, nic(), nic())
@@ -125,7 +125,7 @@ def test_a_card_of_another_class_replaces_its_predecessor_and_takes_its_address(
     assert [(operation, card.macAddress) for operation, card in made] == [("add", THIRD), ("remove", THIRD)]
 
 
-def test_the_card_of_a_removed_entry_is_removed_and_not_that_of_another_class_or_network() -> None:
+def test_removes_the_card_that_matches_the_removed_entry() -> None:
     there = machine("w1", rail(4001, FIRST, "cx6"), rail(4002, SECOND))
     assert [(operation, card.key) for operation, card in changed(there, nic())] == [("remove", 4001)]
 
@@ -133,7 +133,7 @@ def test_the_card_of_a_removed_entry_is_removed_and_not_that_of_another_class_or
     assert [(operation, card.key) for operation, card in changed(networks, nic())] == [("remove", 4001)]
 
 
-def test_a_requested_address_is_that_of_the_card_that_has_it() -> None:
+def test_matches_a_requested_address_to_its_card() -> None:
     there = machine("w1", rail(4001, THIRD, portgroup=MANAGEMENT), rail(4002, SECOND))
 
     made = changed(there, {**nic(portgroup=MANAGEMENT), "mac": SECOND}, nic())
@@ -151,7 +151,7 @@ def test_pvrdma_gives_way_to_cards_of_a_class() -> None:
     assert isinstance(made[2][1], vim.vm.device.VirtualVmxnet3Vrdma)
 
 
-def test_the_order_of_the_entries_decides_which_card_gets_which_address_in_the_guest() -> None:
+def test_assigns_guest_addresses_in_the_order_of_entries() -> None:
     there = nics.facts(machine("w1", rail(4001, SECOND), rail(4002, FIRST)), KNOWN)
 
     cards = nics.desired_cards(WorkerSpec("w1", {"rdma_nics": [nic(), nic()]}), there, KNOWN, MACS)
@@ -164,9 +164,7 @@ def test_the_order_of_the_entries_decides_which_card_gets_which_address_in_the_g
     ("version", "protocol", "refused"),
     [("9.0.0", "rocev1", True), ("9.1.0", "rocev2", False), ("8.0.3", "rocev1", False), (None, "rocev1", False)],
 )
-def test_roce_version_1_is_refused_where_the_host_no_longer_has_it(
-    version: str | None, protocol: str, *, refused: bool
-) -> None:
+def test_refuses_roce_v1_on_hosts_without_it(version: str | None, protocol: str, *, refused: bool) -> None:
     after = {"rdma_nics": [{"portgroup": "rdma-vm", "protocol": protocol}]}
     desired, host = WorkerSpec("w1", after, ()), {"name": "esx1", "config.product.version": version}
     if not refused:

@@ -29,7 +29,7 @@ def guest_data(**guest: Any) -> dict[str, Any]:
     return found
 
 
-def test_options_of_a_worker_override_the_defaults_and_in_the_management_nic_key_by_key() -> None:
+def test_worker_options_override_defaults_key_by_key() -> None:
     (desired,) = worker_specs_of(
         {
             "defaults": {
@@ -47,7 +47,7 @@ def test_options_of_a_worker_override_the_defaults_and_in_the_management_nic_key
     assert desired.gpus is None
 
 
-def test_an_rdma_card_of_a_class_has_no_protocol_of_pvrdma() -> None:
+def test_class_rdma_card_has_no_pvrdma_protocol() -> None:
     nic = {"portgroup": "a", "device_class": "cx7"}
     (desired,) = worker_specs_of({"workers": [{"name": "w1", "rdma_nics": [nic]}]})
     assert desired["rdma_nics"] == [nic]
@@ -82,7 +82,7 @@ def test_equal_vgpus_are_counted_not_only_found() -> None:
         (DeviceRequest(address="0000:3b:00.0"), DeviceRequest("10de:20f1"), False),
     ],
 )
-def test_a_device_is_kept_if_it_matches_the_request(desired: DeviceRequest, there: DeviceRequest, same: bool) -> None:
+def test_keeps_a_device_that_matches_the_request(desired: DeviceRequest, there: DeviceRequest, same: bool) -> None:
     _kept, missing, _many = worker_gpus.compare([Gpu(device=desired)], assigned(Gpu(device=there)))
     assert bool(missing) != same
 
@@ -98,7 +98,7 @@ def test_the_window_follows_from_profiles_groups_and_devices() -> None:
 
 
 @given(st.lists(st.text(min_size=1), unique=True, max_size=30))
-def test_addresses_of_new_cards_are_stable_unique_and_in_vmwares_range(names: list[str]) -> None:
+def test_new_addresses_are_stable_unique_and_in_range(names: list[str]) -> None:
     taken: set[str] = set()
     for name in names:
         chosen = nics.choose_macs("gpu", name, nics.keys(2), taken)
@@ -108,7 +108,7 @@ def test_addresses_of_new_cards_are_stable_unique_and_in_vmwares_range(names: li
         taken |= set(chosen.values())
 
 
-def test_cloud_init_data_is_read_as_it_was_written() -> None:
+def test_reads_cloud_init_data_as_written() -> None:
     data = guest_data(
         address="10.0.0.1/24", gateway="10.0.0.254", dns=["1.1.1.1"], rdma_addresses=["10.1.0.1/16"], user="me"
     )
@@ -149,13 +149,13 @@ def test_each_rdma_card_has_its_address() -> None:
         customise.desired_data(WorkerSpec("w1", {**spec, "guest": {"rdma_addresses": ["10.1.0.1/24"]}}), there)
 
 
-def test_the_peers_in_the_file_of_hosts_outlive_a_boot() -> None:
+def test_peers_in_etc_hosts_survive_a_boot() -> None:
     # With true, cloud-init writes /etc/hosts again at each boot; localhost only adds the name of the guest:
     # https://cloudinit.readthedocs.io/en/latest/reference/modules.html#update-etc-hosts
     assert guest_data()["userdata"]["manage_etc_hosts"] == "localhost"
 
 
-def test_the_instance_id_changes_only_with_the_data() -> None:
+def test_instance_id_changes_only_with_the_data() -> None:
     first, same, other = guest_data(user="a"), guest_data(user="a"), guest_data(user="b")
     assert first == same
     assert first["metadata"]["instance-id"] != other["metadata"]["instance-id"]

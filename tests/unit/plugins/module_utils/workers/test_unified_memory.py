@@ -27,7 +27,7 @@ def written(cluster: FakeWorkerCluster, gpus: Any, **given: Any) -> dict[str, st
     return {option.key: option.value for option in spec.extraConfig if "uvm" in option.key} if spec else {}
 
 
-def test_each_vgpu_gets_the_setting_and_the_plan_warns_that_the_worker_no_longer_moves() -> None:
+def test_enables_the_setting_and_warns_about_lost_vmotion() -> None:
     cluster = ours(hardware.vgpu(), hardware.vgpu(), **settings())
 
     plan = planned(cluster, None, TWO, vgpu_unified_memory=True, mmio_gb=32)
@@ -38,14 +38,14 @@ def test_each_vgpu_gets_the_setting_and_the_plan_warns_that_the_worker_no_longer
     assert written(cluster, TWO, vgpu_unified_memory=True) == {FIRST: "1", SECOND: "1"}
 
 
-def test_a_worker_that_has_it_is_not_changed_but_still_warned_of() -> None:
+def test_warns_about_an_unchanged_worker_with_the_setting() -> None:
     plan = planned(ours(**settings(**FLAG)), vgpu_unified_memory=True)
 
     assert keys(plan) == set()
     assert CONSEQUENCE in plan.warnings
 
 
-def test_the_setting_of_another_vgpu_that_is_missing_is_a_difference() -> None:
+def test_detects_a_vgpu_that_lacks_the_setting() -> None:
     cluster = ours(hardware.vgpu(), hardware.vgpu(), **settings(**FLAG))
 
     plan = planned(cluster, None, TWO, vgpu_unified_memory=True, mmio_gb=32)
@@ -53,11 +53,11 @@ def test_the_setting_of_another_vgpu_that_is_missing_is_a_difference() -> None:
     assert keys(plan) == {"vgpu_unified_memory"}
 
 
-def test_a_vgpu_that_is_added_gets_the_setting_too() -> None:
+def test_added_vgpu_gets_the_setting() -> None:
     assert written(ours(**settings(**FLAG)), TWO, vgpu_unified_memory=True)[SECOND] == "1"
 
 
-def test_it_is_removed_when_the_option_is_false() -> None:
+def test_removes_the_setting_when_the_option_is_false() -> None:
     cluster = ours(**settings(**FLAG))
 
     plan = planned(cluster, vgpu_unified_memory=False)
@@ -67,12 +67,12 @@ def test_it_is_removed_when_the_option_is_false() -> None:
     assert written(cluster, T4, vgpu_unified_memory=False) == {FIRST: ""}
 
 
-def test_a_worker_without_the_option_keeps_what_it_has() -> None:
+def test_keeps_the_setting_without_the_option() -> None:
     assert keys(planned(ours(**settings(**FLAG)))) == set()
     assert written(ours(**settings(**FLAG)), T4) == {}
 
 
-def test_a_new_worker_has_none_unless_the_option_is_true() -> None:
+def test_new_worker_has_the_setting_only_if_requested() -> None:
     cluster = FakeWorkerCluster(machine("golden", on=False))
 
     assert planned(cluster).after["vgpu_unified_memory"] is None

@@ -31,7 +31,7 @@ def reasons(answers: dict[str, Any], addresses: dict[str, Any], names: tuple[str
     ("name", "address"),
     [("worker01", None), ("Renamed", None), ("a", "10.0.1.11"), ("a", "FE80::1"), ("node-a.example.com", "gate")],
 )
-def test_a_guest_is_the_node_with_its_name_or_its_address(name: str, address: str | None) -> None:
+def test_matches_guests_to_nodes_by_name_or_address(name: str, address: str | None) -> None:
     assert reasons({name: IDLE}, {name: address}) == {}
     assert reasons({name: LOST}, {name: address}) == {
         "worker01": "Task failed: Failed to connect to the host via ssh: Permission denied"
@@ -42,16 +42,16 @@ def test_a_worker_that_no_node_matches_is_unread() -> None:
     assert reasons({}, {}) == reasons({"a": IDLE}, {"a": "10.0.1.1"}) == {"worker01": NOT_IN_INVENTORY}
 
 
-def test_one_answer_is_sufficient_for_a_guest_with_two_nodes() -> None:
+def test_accepts_one_answer_from_a_guests_two_nodes() -> None:
     assert reasons({"worker01": LOST, "a": IDLE}, {"a": "10.0.1.11"}) == {}
 
 
 @pytest.mark.parametrize("answer", [{"skipped": True}, {}, {"msg": ""}])
-def test_a_node_without_a_message_has_a_reason_too(answer: dict[str, Any]) -> None:
+def test_gives_a_reason_for_nodes_without_a_message(answer: dict[str, Any]) -> None:
     assert reasons({"worker01": answer}, {}) == {"worker01": "this run did not ask for them"}
 
 
-def test_a_guest_without_a_mark_counts_only_if_it_is_named_or_is_a_node() -> None:
+def test_counts_unmarked_guests_only_as_named_or_nodes() -> None:
     assert reasons({"worker01": IDLE}, {}, ("other", "missing")) == {"other": NOT_IN_INVENTORY}
     assert list(reasons({"worker01": IDLE, "other": LOST}, {})) == ["other"]
 
@@ -75,7 +75,7 @@ def vcenter(monkeypatch: pytest.MonkeyPatch, machines: list[Any], values: dict[s
     return SimpleNamespace()
 
 
-def test_a_worker_of_another_cluster_on_these_hosts_is_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_foreign_workers_on_these_hosts_as_unread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its job is not asked, because its mark names the other cluster: it moved here, or the cluster was renamed."""
     elsewhere = vim.HostSystem("host-9")
     machines = [
@@ -122,7 +122,7 @@ def test_a_guest_that_was_powered_on_recently_boots(
     assert found.boots == boots
 
 
-def test_the_refusal_names_the_guests_of_each_reason_and_the_option() -> None:
+def test_refusal_names_guests_per_reason_and_the_option() -> None:
     third = WORKER._replace(name="worker03", known_as=frozenset({"worker03"}))
     found = unread([WORKER, OTHER, third], nodes_of({"other": {"msg": "no route"}}, {}), ())
     assert refusal("gpu", found) == (

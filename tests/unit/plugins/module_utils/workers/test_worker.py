@@ -63,7 +63,7 @@ def renamed(*, shown: str = "gpu-7", **call: Any) -> Worker:
     return subject
 
 
-def test_a_renamed_or_moved_worker_is_a_warning_and_not_changed() -> None:
+def test_warns_about_renamed_or_moved_workers_without_changes() -> None:
     subject = renamed()
     current = subject.read()
     assert (current["name"], current["folder"]) == ("gpu-7", "archive")
@@ -75,7 +75,7 @@ def test_a_renamed_or_moved_worker_is_a_warning_and_not_changed() -> None:
     )
 
 
-def test_a_renamed_worker_is_put_back_with_put_back() -> None:
+def test_put_back_restores_a_renamed_worker() -> None:
     subject = renamed(put_back=True)
     plan = subject.plan(subject.read())
     assert {one.key: (one.before, one.after) for one in plan.changes} == {
@@ -88,14 +88,14 @@ def test_a_renamed_worker_is_put_back_with_put_back() -> None:
         subject.plan(subject.read())
 
 
-def test_the_machine_of_another_worker_is_not_taken_for_a_new_one() -> None:
+def test_refuses_a_machine_of_another_renamed_worker() -> None:
     cluster = ours()
     cluster.marks["w1"] = {**OURS, "name": "w2"}
     with pytest.raises(Refused, match="is the worker w2, renamed in vCenter; name it w2 again"):
         planned(cluster)
 
 
-def test_a_mark_of_an_older_version_gets_the_uuid() -> None:
+def test_adds_the_uuid_to_an_older_mark() -> None:
     cluster = ours(config__instanceUuid="50-1")
     plan = planned(cluster)
     assert keys(plan) == {"mark"} and plan.after["mark"] == {**OURS, "uuid": "50-1"}
@@ -105,11 +105,11 @@ def keys(plan: Plan) -> set[str]:
     return {change.key for change in plan.changes}
 
 
-def test_one_that_does_not_exist_has_every_key() -> None:
+def test_missing_worker_has_every_key() -> None:
     assert worker(FakeWorkerCluster()).read() == {**dict.fromkeys(KEYS), "exists": False}
 
 
-def test_a_new_worker_is_cloned_to_its_host_with_its_options() -> None:
+def test_clones_a_new_worker_with_its_options() -> None:
     plan = planned(FakeWorkerCluster(machine("golden", on=False)), Assignment("esx2"), cpus=8, memory_mb=16384)
     assert plan.after["host"] == "esx2"
     assert (plan.after["cpus"], plan.after["memory_mb"], plan.after["memory_reserved"]) == (8, 16384, True)
@@ -119,16 +119,16 @@ def test_a_new_worker_is_cloned_to_its_host_with_its_options() -> None:
     assert plan.needs == frozenset()
 
 
-def test_does_not_change_a_correct_worker_for_the_spelling_of_its_window() -> None:
+def test_ignores_another_spelling_of_the_memory_window() -> None:
     assert keys(planned(ours())) == set()
 
 
-def test_without_a_place_it_is_refused_with_the_reason() -> None:
+def test_refuses_a_worker_without_a_place() -> None:
     with pytest.raises(Refused, match="find a host for it: all are full; free a slot"):
         planned(FakeWorkerCluster(machine("golden")), Assignment(refusal="all are full"))
 
 
-def test_without_a_template_it_cannot_be_made() -> None:
+def test_refuses_a_new_worker_without_a_template() -> None:
     with pytest.raises(Refused, match="it does not exist, and no template is set"):
         planned(FakeWorkerCluster(), template=None)
     with pytest.raises(Refused, match="find the template 'golden'"):
@@ -143,12 +143,12 @@ def test_a_foreign_machine_is_adopted_only_with_adopt() -> None:
     assert planned(cluster, Assignment("esx1", cloned=True)).after["mark"]["built"] is True
 
 
-def test_a_guest_without_an_address_is_an_error_not_a_plan() -> None:
+def test_reports_a_guest_that_gets_no_address() -> None:
     with pytest.raises(TimedOut, match="within 600 s"):
         planned(ours(), Assignment("esx1", silent=True))
 
 
-def test_hardware_of_a_running_worker_changes_only_with_a_power_cycle() -> None:
+def test_running_worker_changes_hardware_only_with_power_cycle() -> None:
     plan = planned(ours(), cpus=8)
     assert (plan.needs, keys(plan)) == ({POWER_OFF}, {"cpus"})
     assert plan.unmet == ("it runs, and cpus can change only while it is off: set power_cycle: true",)
@@ -173,7 +173,7 @@ def test_hardware_of_a_running_worker_changes_only_with_a_power_cycle() -> None:
         ((), {}, False, ""),
     ],
 )
-def test_a_running_worker_moves_hot_unless_a_device_prevents_it(
+def test_running_worker_moves_hot_unless_devices_prevent_it(
     devices: tuple[Any, ...], more: dict[str, Any], hot: bool, why: str
 ) -> None:
     cluster = FakeWorkerCluster(machine("w1", *devices, **{**settings(), **more}))
@@ -239,7 +239,7 @@ def test_worker_with_its_devices_asks_for_no_limits() -> None:
     assert keys(planned(cluster, rdma_nics=[CARD])) == set()
 
 
-def test_new_cards_have_the_addresses_in_the_cloud_init_data() -> None:
+def test_puts_assigned_addresses_into_cards_and_cloud_init() -> None:
     macs = {"rdma_nics 0": "00:50:56:3f:00:01", "management_nic": "00:50:56:3f:00:02"}
     cluster, guest = FakeWorkerCluster(machine("golden", on=False)), {"guest": {"user": "me"}}
     given = {"rdma_nics": [{"portgroup": RDMA_GROUP}], "management_nic": {"portgroup": "VM Network"}}
@@ -250,7 +250,7 @@ def test_new_cards_have_the_addresses_in_the_cloud_init_data() -> None:
     assert (untold.after["rdma_nics"][0]["mac"], untold.after["guest"]) == (None, None)
 
 
-def test_a_clone_of_a_killed_run_gets_the_addresses_in_its_cloud_init_data() -> None:
+def test_interrupted_clone_gets_the_assigned_addresses() -> None:
     macs = {"rdma_nics 0": "00:50:56:3f:00:01", "management_nic": "00:50:56:3f:00:02"}
     left = hardware.settings(**{worker_mark.BUILDING: "w1"})
     cluster = FakeWorkerCluster(
@@ -279,7 +279,7 @@ def absent(cluster: FakeWorkerCluster, **call: Any) -> Plan:
     return one.plan(one.read())
 
 
-def test_a_running_worker_is_deleted_only_with_power_cycle() -> None:
+def test_deletes_a_running_worker_only_with_power_cycle() -> None:
     plan = absent(ours())
     assert (plan.after["exists"], plan.needs) == (False, {POWER_OFF})
     assert plan.unmet == ("it runs: set power_cycle: true to shut it down first",)
@@ -287,13 +287,13 @@ def test_a_running_worker_is_deleted_only_with_power_cycle() -> None:
     assert absent(ours(on=False)).needs == frozenset()
 
 
-def test_one_that_was_taken_over_only_loses_its_mark() -> None:
+def test_absent_only_removes_an_adopted_workers_mark() -> None:
     cluster = ours()
     cluster.marks["w1"] = {**OURS, "built": False}
     assert keys(absent(cluster)) == {"mark", "confirmed"}
 
 
-def test_an_unconfirmed_mark_makes_no_worker_and_deletes_nothing() -> None:
+def test_refuses_to_change_or_delete_an_unconfirmed_worker() -> None:
     cluster = ours()
     cluster.unconfirmed.add("w1")
 

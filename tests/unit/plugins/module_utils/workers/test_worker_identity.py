@@ -54,7 +54,7 @@ def shown(identities: WorkerIdentities) -> str | None:
         ([vm("w1"), vm("w1", worker="w1 of others")], "w1", []),
     ],
 )
-def test_the_machine_that_is_the_worker(machines: list[Any], worker: str | None, copies: list[str]) -> None:
+def test_finds_the_machine_of_a_worker(machines: list[Any], worker: str | None, copies: list[str]) -> None:
     found = known(*machines)
     assert shown(found) == worker
     assert [one.shown for one in found.copies("gpu", "w1")] == copies
@@ -64,7 +64,7 @@ def test_the_machine_that_is_the_worker(machines: list[Any], worker: str | None,
 
 
 @pytest.mark.parametrize("machines", [[vm("other"), vm("w1", own="50-2")], [vm("w1", old=True), vm("other")]])
-def test_one_by_uuid_and_one_by_name_are_refused_by_name(machines: list[Any]) -> None:
+def test_refuses_machines_matching_by_uuid_and_by_name(machines: list[Any]) -> None:
     with pytest.raises(NotFound) as refused:
         known(*machines).worker("gpu", "w1")
     assert all(f"{ref._moId[3:]} ({ref._moId})" in str(refused.value) for ref, _values in machines)
@@ -104,7 +104,7 @@ def test_workers_of_two_clusters_may_share_a_name() -> None:
         (vm("golden", old=True, template=True), False),
     ],
 )
-def test_no_worker_is_built_if_another_machine_may_be_it(machine: Any, refused: bool) -> None:
+def test_refuses_to_build_beside_a_doubtful_machine(machine: Any, refused: bool) -> None:
     identities = known(machine)
     if not refused:
         identities.refuse_doubtful("gpu", "w1")

@@ -11,13 +11,13 @@ from plugins.module_utils.workers import worker_power
 from tests.fakes.guests import FakeGuest
 
 
-def test_a_guest_with_tools_is_shut_down_and_its_task_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shuts_down_a_guest_and_awaits_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
     guest = FakeGuest(monkeypatch, "poweredOn", "poweredOff")
     worker_power.stop(guest, 60)  # type: ignore[arg-type]
     assert guest.calls == ["shut down", "end task-7"]
 
 
-def test_a_guest_that_does_not_end_in_time_is_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_powers_off_a_guest_after_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     guest = FakeGuest(monkeypatch, "poweredOn", "poweredOn")
     worker_power.stop(guest, 60)  # type: ignore[arg-type]
     assert guest.calls == ["shut down", "power off", "wait power it off"]

@@ -38,7 +38,7 @@ def hosts_of(workers: WorkerSet) -> list[str]:
     return [one.host for one in workers.assignments.values()]
 
 
-def test_every_worker_gets_a_separate_host_and_separate_addresses() -> None:
+def test_assigns_separate_hosts_and_addresses_to_workers() -> None:
     cluster = FakeWorkerCluster(machine("golden"))
     there = assigned(cluster, desired("w1", rdma_nics=NICS), desired("w2", rdma_nics=NICS))
     assert sorted(hosts_of(there)) == ["esx1", "esx2"]
@@ -47,7 +47,7 @@ def test_every_worker_gets_a_separate_host_and_separate_addresses() -> None:
     assert cluster.refreshed == [{"w1", "w2", "golden"}]
 
 
-def test_a_refusal_of_one_worker_too_many_has_a_reason() -> None:
+def test_gives_a_reason_for_a_surplus_worker() -> None:
     there = assigned(FakeWorkerCluster(machine("golden"), hosts=1), desired("w1"), desired("w2"))
     assert hosts_of(there) == ["esx1", ""]
     assert there.assignments["w2"].refusal
@@ -66,7 +66,7 @@ def test_workers_go_to_the_allowed_hosts() -> None:
         assigned(cluster, desired(host="esx9"))
 
 
-def test_a_mac_address_in_use_is_not_assigned_again() -> None:
+def test_does_not_reassign_a_used_mac_address() -> None:
     def mac(cluster: FakeWorkerCluster) -> str:
         return assigned(cluster, desired(rdma_nics=NICS)).assignments["w1"].macs["rdma_nics 0"]
 
@@ -78,7 +78,7 @@ def test_a_mac_address_in_use_is_not_assigned_again() -> None:
     assert mac(own) == first, "the card of this place in the options keeps its address"
 
 
-def test_workers_of_one_name_in_two_clusters_or_vcenters_have_different_addresses() -> None:
+def test_equal_names_in_other_clusters_get_different_addresses() -> None:
     places = [("52 1", "gpu"), ("52 1", "staging"), ("52 2", "gpu")]
     chosen = []
     for uuid, name in places:
@@ -96,7 +96,7 @@ def test_does_not_place_workers_that_are_removed() -> None:
     assert cluster.refreshed == []
 
 
-def test_device_groups_are_read_only_if_a_worker_requests_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reads_device_groups_only_if_requested(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, requested = FakeWorkerCluster(machine("golden")), list[str]()
     monkeypatch.setattr(cluster, "groups", lambda host: requested.append(host) or [PAIR])
     assert assigned(cluster, desired()).assignments["w1"].refusal == ""
@@ -117,13 +117,13 @@ def test_a_guest_without_an_address_is_recorded(monkeypatch: pytest.MonkeyPatch)
     assert {name: one.silent for name, one in there.assignments.items()} == {"w1": True, "w2": False}
 
 
-def test_workers_are_placed_on_gpus_that_are_yet_to_be_prepared() -> None:
+def test_places_workers_on_gpus_to_be_prepared() -> None:
     cluster = FakeWorkerCluster(machine("golden"), **BARE)
     assert assigned(cluster, desired()).assignments["w1"].refusal
     assert hosts_of(assigned(cluster, desired(), to_come=PendingPreparation(gpus=True))) == ["esx1"]
 
 
-def test_without_a_list_of_gpus_those_of_the_machine_or_its_template_count() -> None:
+def test_defaults_to_gpus_of_machine_or_template() -> None:
     cluster = FakeWorkerCluster(
         machine("w1", hardware.vgpu("grid_t4-8c")), machine("golden", hardware.vgpu("grid_t4-16c"))
     )
@@ -133,7 +133,7 @@ def test_without_a_list_of_gpus_those_of_the_machine_or_its_template_count() -> 
     assert worker_demand.gpus_of(cluster, desired("w2", None, template=None)) == ()
 
 
-def test_the_demand_is_that_of_the_options_else_of_the_machine() -> None:
+def test_demand_comes_from_options_or_the_machine() -> None:
     cluster = FakeWorkerCluster(machine("w1", hardware.vgpu()))
     there = worker_demand.placement_worker(cluster, desired(), None)
     assert (there.at, there.settled, there.demand.memory_mb, there.demand.cpus) == ("esx1", True, 8192, 4)

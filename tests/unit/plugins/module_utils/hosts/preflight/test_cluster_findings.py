@@ -77,18 +77,18 @@ def test_each_problem_gives_one_finding(changed: dict[str, Any], severity: str, 
     assert words in text
 
 
-def test_without_a_vib_an_image_is_only_a_note() -> None:
+def test_notes_an_image_if_no_vib_is_requested() -> None:
     assert [finding[:2] for finding in triples(frozenset({"pvrdma"}), image_managed=True)] == [
         ("note", "image_managed")
     ]
 
 
-def test_without_vgpus_the_option_for_their_moves_is_not_checked() -> None:
+def test_does_not_check_vgpu_moves_without_vgpus() -> None:
     changed = {"options": {"vgpu.hotmigrate.enabled": False}, "gpu_slots": [{**SLOTS, "free": 0}]}
     assert triples(frozenset({"passthrough"}), **changed) == []
 
 
-def test_findings_about_the_cluster_name_it_and_those_about_hosts_name_the_host() -> None:
+def test_findings_name_the_cluster_or_the_host() -> None:
     objects = {
         finding.object for finding in findings(CheckedCluster(cluster(lock=HELD, clocks=[clock(running=[])]), ALL))
     }
@@ -110,7 +110,7 @@ def test_findings_about_the_cluster_name_it_and_those_about_hosts_name_the_host(
         ),
     ],
 )
-def test_the_class_of_rdma_cards_is_checked_on_each_host(found: Any, expected: list[tuple[str, str]]) -> None:
+def test_checks_the_device_class_on_each_host(found: Any, expected: list[tuple[str, str]]) -> None:
     hosts = [{"host": "esx1", "version": "8.0.3", "device_classes": {"cx7": found} if found else {}}]
     checked = CheckedCluster(cluster(hosts=hosts), ALL, "grid_t4-16c", card_classes=["cx7"])
     got = [(finding.severity, finding.text) for finding in findings(checked) if finding.rule == "device_class"]

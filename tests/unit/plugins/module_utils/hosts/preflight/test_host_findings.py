@@ -44,7 +44,7 @@ def triples(profile: dict[str, Any], **changed: Any) -> list[tuple[str, str, str
     return [(finding.severity, finding.rule, finding.text) for finding in findings(host(**changed), desired)]
 
 
-def test_a_host_of_these_tests_has_only_facts_that_esxi_info_reads() -> None:
+def test_fixture_host_contains_only_facts_from_esxi_info() -> None:
     (entry,) = test_host_info.gather(test_host_info.host())
     unread = sorted(set(host()) - set(entry) - set(HostManagers.__annotations__))
     assert [f"no group of a PART reads {key}" for key in unread] == []
@@ -67,11 +67,11 @@ def test_each_defect_gives_one_finding(
 @pytest.mark.parametrize(
     "profile", [{}, {"pvrdma": {"state": "absent"}}, {"kernel_modules": []}, {"roce": {"state": "absent"}}]
 )
-def test_a_defect_that_the_profile_does_not_depend_on_gives_no_finding(profile: dict[str, Any]) -> None:
+def test_ignores_defects_outside_the_profile(profile: dict[str, Any]) -> None:
     bare = {"gpus": [], "rdma_devices": [], "rdma_users": SHARED, "version": "6.0.0"}
     assert triples(profile, **bare) == []
 
 
 @pytest.mark.parametrize("state", ["active", "armed", "activeDefer", "activedefer"])
-def test_a_device_that_waits_for_its_peer_is_fine(state: str) -> None:
+def test_accepts_a_device_that_waits_for_its_peer(state: str) -> None:
     assert triples(PROFILE, rdma_devices=[device(state=state)]) == []

@@ -39,7 +39,7 @@ def test_a_good_site_gives_no_finding() -> None:
 
 
 @pytest.mark.parametrize("mask", ["********", "$REDACTED$"])
-def test_findings_in_which_a_word_is_masked_are_refused(mask: str) -> None:
+def test_refuses_findings_with_a_masked_word(mask: str) -> None:
     made = read(cluster={"cluster": cluster(), "stops": [stop("ha", text=f"High avai{mask}ility is off; turn it on")]})
 
     with pytest.raises(Refused, match=r"the findings about gpu: could not show them: avai.*ility is a masked name: "):
@@ -52,7 +52,7 @@ def test_stops_come_first() -> None:
     assert shown == [("stop", "gpu", "esx1"), ("stop", "red_alarm", "esx1"), ("warn", "clock", "esx1")]
 
 
-def test_the_refusal_of_the_plan_is_reported_unless_a_stop_explains_it() -> None:
+def test_reports_refused_plans_unless_a_stop_explains_it() -> None:
     plan = {"hosts": [planned(failed=True, msg="esx1: could not do it: no", reboots=0)]}
     (only,) = findings(read(plan=plan, hosts={"hosts": [host(vibs=running("550.90.05"))]}))
     assert (only["rule"], only["text"]) == ("plan", "esx1: could not do it: no.")
@@ -73,18 +73,18 @@ def test_a_plan_that_fails_completely_stops() -> None:
         ({"msg": "profile: unknown option"}, "note"),
     ],
 )
-def test_too_little_capacity_stops_only_if_a_host_must_leave(plan: dict[str, Any], severity: str) -> None:
+def test_missing_capacity_stops_only_if_a_host_leaves(plan: dict[str, Any], severity: str) -> None:
     full = cluster(max_out_of_service={"allowed": 0, "why": "0 places for grid_t4-16c are free"})
     shown = triples(cluster={"cluster": full, "stops": []}, plan=plan)
     assert [finding for finding in shown if finding[1] == "capacity"] == [(severity, "capacity", "gpu")]
 
 
-def test_the_reboots_and_warnings_of_the_plan_are_reported() -> None:
+def test_reports_reboots_and_warnings_of_the_plan() -> None:
     plan = {"hosts": [planned(reboots=2, warnings=["set the switch"])]}
     assert triples(plan=plan) == [("warn", "plan", "esx1"), ("note", "reboots", "esx1")]
 
 
-def test_a_host_that_cannot_be_emptied_stops_for_each_reason() -> None:
+def test_reports_each_reason_that_prevents_an_evacuation() -> None:
     blocked = {"hosts": [{"host": "esx1", "unmet": ["w1 has nowhere to go", "w2 has nowhere to go"]}]}
     lost = {"hosts": [{"host": "esx2", "failed": True, "msg": "esx2: could not read it"}]}
     skipped = {"skipped": True, "skip_reason": "Conditional result was False"}
@@ -97,7 +97,7 @@ def test_a_host_that_cannot_be_emptied_stops_for_each_reason() -> None:
     ]
 
 
-def test_the_options_of_the_playbooks_are_named_and_not_those_of_the_module() -> None:
+def test_names_playbook_options_instead_of_module_options() -> None:
     unmet = [
         "w1 stays because DRS is off: choose moved_by: module",
         "w2 stays: power_off: true would power it off",
@@ -111,7 +111,7 @@ LOSES = "w1 runs here with a PVRDMA adapter and would lose vmk1: move the virtua
 TO_COME = "there is no vmkernel adapter vmk1 yet; it comes with the RDMA fabric"
 
 
-def test_a_change_that_a_host_in_service_would_refuse_stops() -> None:
+def test_stops_if_a_host_in_service_would_refuse() -> None:
     blocked = planned(needs=[], reboots=0, unmet=[LOSES, TO_COME])
     (only,) = [finding for finding in findings(read(plan={"hosts": [blocked]})) if finding["severity"] == "stop"]
     assert (only["rule"], only["text"]) == (
@@ -123,7 +123,7 @@ def test_a_change_that_a_host_in_service_would_refuse_stops() -> None:
         assert [finding for finding in findings(read(plan={"hosts": [other]})) if finding["severity"] == "stop"] == []
 
 
-def test_the_errors_of_the_real_run_are_those_of_the_hosts_that_change_and_do_not_wait_for_the_fabric() -> None:
+def test_refuses_only_changing_hosts_with_their_fabric_ready() -> None:
     hosts = [
         planned(unmet=[LOSES]),
         planned("esx2", unmet=[TO_COME]),
@@ -134,7 +134,7 @@ def test_the_errors_of_the_real_run_are_those_of_the_hosts_that_change_and_do_no
     assert error.startswith(f"esx1: could not change host profile: {LOSES}")
 
 
-def test_a_host_that_another_user_took_out_of_service_stops() -> None:
+def test_stops_at_hosts_another_user_took_out() -> None:
     out = {"cluster": cluster(), "stops": [stop("out_of_service")]}
     assert triples(cluster=out) == [("stop", "out_of_service", "esx1")]
     shown = triples(cluster=out, plan={"hosts": [planned(reboots=0)]})
@@ -165,12 +165,12 @@ def test_the_drivers_of_the_guests_are_a_note() -> None:
     assert "from branch 535 to 550" in changing["text"]
 
 
-def test_a_host_with_a_separate_profile_is_checked_against_it() -> None:
+def test_checks_a_host_against_its_separate_profile() -> None:
     hosts = {"hosts": [host(gpus=[], vibs=running("550.90.05"))]}
     assert triples(hosts=hosts, host_profiles={"esx1": {"pvrdma": PROFILE["pvrdma"]}}) == []
 
 
-def test_answers_that_are_not_understood_stop_and_new_ones_warn() -> None:
+def test_unreadable_answers_stop_and_new_ones_warn() -> None:
     rows = [
         {"reader": "esxi_info: rdma", "object": "esx1", "status": "not understood", "what": ["it lacks Bytes sent"]},
         {"reader": "esxi_info: gpu", "object": "esx1", "status": "never seen by us", "what": ["a word"]},
@@ -196,7 +196,7 @@ def test_answers_that_are_not_understood_stop_and_new_ones_warn() -> None:
     ("version", "protocol", "stops"),
     [("9.0.0", "rocev1", True), ("9.0.0", "rocev2", False), ("9.0.0", "", False), ("8.0.3", "rocev1", False)],
 )
-def test_hosts_without_roce_version_1_stop_workers_that_use_it(version: str, protocol: str, *, stops: bool) -> None:
+def test_hosts_without_roce_v1_stop_workers_using_it(version: str, protocol: str, *, stops: bool) -> None:
     hosts = {"hosts": [host(version=version, vibs=running("550.90.05"))]}
     shown = triples(hosts=hosts, rdma_protocol=protocol)
     assert (("stop", "roce_v1", "esx1") in shown) is stops
@@ -212,9 +212,7 @@ def test_hosts_without_roce_version_1_stop_workers_that_use_it(version: str, pro
         ({"esx1": "T4"}, {"esx1": ("T4",), "esx2": ()}),
     ],
 )
-def test_the_expected_models_are_one_several_or_those_of_each_host(
-    gpu: Any, by_host: dict[str, tuple[str, ...]]
-) -> None:
+def test_expected_models_apply_to_all_or_each_host(gpu: Any, by_host: dict[str, tuple[str, ...]]) -> None:
     assert expected_models(gpu, ["esx1", "esx2"]) == by_host
 
 
@@ -224,7 +222,7 @@ def test_refuses_an_expected_model_that_is_not_text(gpu: Any) -> None:
         expected_models(gpu, ["esx1"])
 
 
-def test_a_model_for_a_host_of_another_cluster_is_a_note() -> None:
+def test_notes_a_model_for_a_foreign_host() -> None:
     shown = [finding for finding in findings(read(gpu={"esx1": "T4", "esx9": "A100"})) if finding["rule"] == "gpu"]
     assert [(one["severity"], one["object"]) for one in shown] == [("note", "gpu")]
     assert "preflight_gpu has a model for esx9" in shown[0]["text"]

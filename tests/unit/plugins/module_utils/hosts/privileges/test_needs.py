@@ -55,7 +55,7 @@ def test_properties_need_the_privileges_of_the_type_tables(call: str) -> None:
     assert {need.privilege for need in NEEDS.by_call[call]} == privileges_of_property(call)
 
 
-def test_the_type_tables_contain_the_properties_that_need_a_privilege() -> None:
+def test_type_tables_contain_every_property_with_a_privilege() -> None:
     assert privileges_of_property("read HostProfileManager.profile") == {"Profile.View"}
     assert privileges_of_property("read SessionManager.sessionList") == {"Sessions.TerminateSession"}
     assert privileges_of_property("read HostSystem.runtime") == set()
@@ -63,14 +63,14 @@ def test_the_type_tables_contain_the_properties_that_need_a_privilege() -> None:
         privileges_of_property("read HostSystem.nonsense")
 
 
-def test_free_methods_need_only_the_privileges_of_every_role() -> None:
+def test_free_methods_need_no_additional_privilege() -> None:
     free = {name for name in METHODS if is_free(f"Thing.{name}")}
     assert {"RetrievePropertiesEx", "WaitForUpdatesEx", "QueryOptions", "CheckRelocate_Task"} <= free
     assert {name: privileges_for(name) for name in free if privileges_for(name) - set(ALWAYS)} == {}
     assert not [name for name in free if name.startswith(("Update", "Create", "Destroy")) and "_Task" in name]
 
 
-def test_every_module_is_in_the_table_and_every_call_has_a_module() -> None:
+def test_lists_every_module_and_a_module_per_call() -> None:
     group = (ROOT / "meta" / "runtime.yml").read_text().split("vsphere:\n", maxsplit=1)[1]
     there = {line.strip()[2:] for line in group.splitlines() if line.strip()} | {"workers"}
     in_list_soon = {part.module for part in subjects.parts().values()}  # test_profile_parts.py checks these
@@ -85,7 +85,7 @@ def test_every_module_is_in_the_table_and_every_call_has_a_module() -> None:
     assert sorted(set(NEEDS.by_call) - called) == [], "remove them from CALLS of hosts/privileges/privilege_table.py"
 
 
-def test_a_role_for_one_module_has_only_its_privileges() -> None:
+def test_role_for_one_module_has_only_its_privileges() -> None:
     assert NEEDS.privileges_of(["cluster_lock"]) == ["Folder.Create", "Folder.Delete", "Folder.Rename"]
     assert NEEDS.privileges_of(["workers"]) == []
     both = NEEDS.table(["esxi_roce", "esxi_kernel_module"])

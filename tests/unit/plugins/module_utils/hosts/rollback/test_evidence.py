@@ -13,7 +13,7 @@ HOSTS = {"changed": False, "hosts": [{"host": "esx1", "vibs": {"running": []}}]}
 CLUSTER = {"changed": False, "cluster": {"name": "gpu"}, "stops": [], "invocation": {"module_args": {"username": "me"}}}
 
 
-def test_it_contains_hosts_cluster_and_profiles_and_nothing_about_the_call() -> None:
+def test_document_contains_hosts_cluster_and_profiles_only() -> None:
     desired = {"profile": {"pvrdma": {"vmk": "vmk1"}}, "host_profiles": {}}
     kept = document(HOSTS, CLUSTER, desired, "2026-01-02T03:04:05Z")
     assert kept == {
@@ -26,7 +26,7 @@ def test_it_contains_hosts_cluster_and_profiles_and_nothing_about_the_call() -> 
     }
 
 
-def test_a_name_with_a_masked_part_is_not_saved() -> None:
+def test_refuses_to_save_a_partly_masked_name() -> None:
     masked = {**HOSTS, "hosts": [{"host": "esx01.********"}]}
 
     with pytest.raises(Refused, match=r"write it: esx01\.\*{8} is a masked name: .* password; choose a password"):

@@ -23,7 +23,7 @@ def test_a_change_without_an_image_restores_none() -> None:
     assert restoring_image({"wanted": {"profile": {}}}) == ({}, [])
 
 
-def test_the_earlier_versions_of_the_named_components_are_restored_and_new_components_are_removed() -> None:
+def test_restores_named_components_and_removes_new_ones() -> None:
     assert restored(components={"manager": "2", "new": "7"}, absent=["tools"], accept_eula=True) == (
         {"components": {"manager": "1", "tools": "5"}, "absent": ["new"]},
         [],
@@ -42,7 +42,7 @@ def test_the_earlier_add_on_is_restored() -> None:
         ({"add_on": {"name": "vendor", "version": "2"}}, "the image had no add-on: remove vendor in the cluster's"),
     ],
 )
-def test_a_part_that_vlcm_cannot_return_to_is_refused(desired: dict[str, Any], reason: str) -> None:
+def test_refuses_a_part_that_vlcm_cannot_restore(desired: dict[str, Any], reason: str) -> None:
     _options, reasons = restored(**desired)
     assert len(reasons) == 1 and reason in reasons[0]
 
@@ -51,7 +51,7 @@ def test_the_same_base_image_is_not_refused() -> None:
     assert restored(base_image="8.0.2-0.0.1", components={"manager": "2"}) == ({"components": {"manager": "1"}}, [])
 
 
-def test_evidence_without_the_image_that_the_change_touched_is_refused() -> None:
+def test_refuses_evidence_without_the_changed_image() -> None:
     _options, reasons = restoring_image({"wanted": {"image": {"components": {"manager": "2"}}}})
     assert reasons == [
         "the evidence lacks the image of the cluster, which the change touched: restore it with esxi_image"

@@ -96,7 +96,7 @@ def test_a_vib_that_was_installed_as_desired_stays() -> None:
     assert restoring_profile(before(vibs=installed(OLD, pending=NEW)), desired) == {}
 
 
-def test_an_older_vib_comes_from_the_depot_that_is_named_for_it() -> None:
+def test_restores_an_older_vib_from_its_named_depot() -> None:
     desired, host = {"vibs": DESIRED["vibs"]}, before(vibs=installed(OLD))
     message = reasons(host, desired)
     assert MANAGER in message and OLD in message and "rollback_depots" in message
@@ -173,9 +173,7 @@ def test_passthrough_that_waited_for_a_boot_is_refused(other: str) -> None:
         ({}, None),
     ],
 )
-def test_the_vgpu_mode_is_restored_if_all_gpus_had_the_same_and_else_refused(
-    modes: dict[str, str], restored: str | None
-) -> None:
+def test_restores_the_vgpu_mode_only_if_all_agreed(modes: dict[str, str], restored: str | None) -> None:
     host = before(graphics__gpus=gpus(a="off", b="off"), graphics__modes=modes, graphics__types={})
     desired = {"graphics": {"vgpu_mode": "mixed_size"}}
     if restored:
@@ -184,7 +182,7 @@ def test_the_vgpu_mode_is_restored_if_all_gpus_had_the_same_and_else_refused(
         assert f"a vGPU mode, or not the same one ({GPU}: " in reasons(host, desired)
 
 
-def test_the_vgpu_mode_of_a_gpu_in_passthrough_counts_only_if_the_change_ended_that() -> None:
+def test_requires_vgpu_modes_of_gpus_whose_passthrough_ended() -> None:
     modes = {GPU: "same_size", OTHER: None}
     host = before(graphics__gpus=gpus(a="off", b="on"), graphics__modes=modes, graphics__types={})
     desired: dict[str, Any] = {"graphics": {"vgpu_mode": "mixed_size"}}
@@ -194,13 +192,13 @@ def test_the_vgpu_mode_of_a_gpu_in_passthrough_counts_only_if_the_change_ended_t
     )
 
 
-def test_types_that_the_change_did_not_name_do_not_stop_the_rollback_of_the_policy() -> None:
+def test_restores_the_policy_despite_types_left_unchanged() -> None:
     host = before(graphics__types={GPU: "shared_direct", OTHER: "shared"})
     assert restoring_profile(host, {"graphics": {"policy": "consolidation"}}) == {"graphics": {"policy": "performance"}}
 
 
 @pytest.mark.parametrize("closing", [{"state": "absent"}, {"state": "absent", "close_firewall": True}])
-def test_a_firewall_that_the_change_closed_without_a_tag_is_refused(closing: dict[str, Any]) -> None:
+def test_refuses_a_firewall_closed_without_a_tag(closing: dict[str, Any]) -> None:
     opened = before(pvrdma={"vmk": "", "firewall_open": True})
     assert "the change closed its firewall ruleset pvrdma" in reasons(opened, {"pvrdma": closing})
     kept = {"pvrdma": {"state": "absent", "close_firewall": False}}
@@ -225,7 +223,7 @@ def test_pvrdma_is_restored_with_its_firewall(was: dict[str, Any], restored: dic
     assert profile.get("pvrdma") == restored
 
 
-def test_a_module_without_a_record_had_no_options_and_that_of_the_manager_was_not_installed() -> None:
+def test_modules_without_records_get_no_options() -> None:
     desired = {"kernel_modules": [{"name": "lpfc", "options": {"a": 1}}, {"name": "nvidia", "options": {"b": 1}}]}
     modules = restoring_profile(before(), desired)["kernel_modules"]
     assert modules == [{"name": "lpfc", "options": {}, "exact": True}]
@@ -248,7 +246,7 @@ def test_all_reasons_of_all_hosts_are_reported_together() -> None:
     assert [reason.split(":")[0] for reason in refused.value.reasons] == ["esx1", "esx1", "esx2", "esx3"]
 
 
-def test_a_host_with_a_separate_profile_is_restored_from_it() -> None:
+def test_restores_a_host_from_its_separate_profile() -> None:
     own = {"esx2": {"pvrdma": {"vmk": "vmk1"}}}
     document = {
         "hosts": [before(), before(host="esx2")],
@@ -258,7 +256,7 @@ def test_a_host_with_a_separate_profile_is_restored_from_it() -> None:
     assert list(restoring_profiles(document, hosts=["esx2"])) == ["esx2"]
 
 
-def test_shared_settings_are_restored_and_those_that_were_not_set_are_removed() -> None:
+def test_restores_shared_settings_and_removes_new_ones() -> None:
     drs = {"options": {"PassthroughDrsAutomation": "1", "Other": "5"}}
     options = {"vgpu.hotmigrate.enabled": False, "unknown.here": None}
     assert restoring_settings({"cluster": {"options": options, "drs": drs}}) == {
@@ -267,7 +265,7 @@ def test_shared_settings_are_restored_and_those_that_were_not_set_are_removed() 
     }
 
 
-def test_evidence_of_a_part_that_this_version_does_not_have_is_refused_with_its_name() -> None:
+def test_refuses_evidence_of_an_unknown_part_by_name() -> None:
     for desired in ({"profile": {"nosuch": {"a": 1}}, "host_profiles": {}},
                    {"profile": DESIRED, "host_profiles": {"esx2": {"nosuch": {}}}}):  # fmt: skip
         with pytest.raises(Irreversible, match="the change touched nosuch, which this version") as refused:
@@ -281,12 +279,12 @@ def test_evidence_of_another_format_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("part", "kept"), [(part, kept) for part, way in WAYS.items() for kept in way.kept])
-def test_evidence_without_the_record_of_a_part_is_refused(part: str, kept: str) -> None:
+def test_refuses_evidence_that_lacks_a_parts_record(part: str, kept: str) -> None:
     host = {key: value for key, value in before().items() if key != kept}
     assert f"the evidence lacks {kept}, which restoring {part} needs" in reasons(host, {part: {"any": "thing"}})
 
 
-def test_values_by_key_are_restored_if_the_host_had_them_and_the_evidence_contains_them() -> None:
+def test_restores_values_by_key_only_with_evidence() -> None:
     ways = {"options": rollback.Way(("options",), restoring.values("options"))}
     entry = {"host": "esx1", "options": {"a": 1, "b": "", "gone": None, "password": HIDDEN, "untouched": 5}}
     desired = {"a": 2, "b": "x", "gone": 1}

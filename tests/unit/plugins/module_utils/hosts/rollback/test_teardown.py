@@ -60,7 +60,7 @@ def test_the_plan_names_the_disks_that_stay() -> None:
     assert planned["lines"][1] == "detach and keep [shared] w1/dataset.vmdk of w1, which this collection did not create"
 
 
-def test_a_renamed_worker_has_both_names_and_is_not_an_obstacle() -> None:
+def test_names_a_renamed_worker_and_deletes_it() -> None:
     there = [{"name": "theirs", "port_groups": ["rdma-vm"]}]
     planned = plan(fabric(machines=there), workers=[worker("w1", shown="theirs"), worker("mine", built=False)])
     assert planned["lines"][0] == "delete w1 (renamed to theirs) with their disks"
@@ -74,7 +74,7 @@ def test_without_built_objects_nothing_is_removed() -> None:
     assert planned["refused"] == planned["left"] == ""
 
 
-def test_everything_in_its_order() -> None:
+def test_lists_all_steps_in_their_order() -> None:
     workers = [worker("w2"), worker("mine", built=False), worker("w1")]
     planned = plan(
         fabric(),
@@ -112,11 +112,11 @@ def test_everything_in_its_order() -> None:
         ({"removal": {**KEPT, "shared_with": ["esx21"]}}, "leave the switch rdma to esx21 of other clusters"),
     ],
 )
-def test_the_removed_parts_of_the_network(network: dict[str, Any], words: str) -> None:
+def test_names_the_removed_parts_of_the_network(network: dict[str, Any], words: str) -> None:
     assert len([line for line in plan(fabric(**network))["lines"] if words in line]) == 1
 
 
-def test_a_network_of_others_stays() -> None:
+def test_keeps_a_foreign_network() -> None:
     theirs = {"mtu": 9000, "ours": False}
     groups = {"rdma-vm": {"vlan": 216, "ours": False}}
     hosts = {"esx01": host(built=False, tagged="vmk1", rdma_vm="vmk1")}
@@ -152,19 +152,19 @@ def test_others_on_the_network_prevent_the_teardown(network: dict[str, Any], obs
     assert refused == (obstacle and f"gpu: could not remove what was built: {obstacle}; {remedy}")
 
 
-def test_a_switch_that_only_others_use_is_not_left() -> None:
+def test_does_not_mention_a_switch_without_own_hosts() -> None:
     planned = plan(fabric(hosts={"esx01": host(built=False)}, removal={**KEPT, "shared_with": ["esx21"]}))
 
     assert not planned["any"] and planned["left"] == ""
 
 
-def test_an_unconfirmed_teardown_names_its_steps_and_how_to_confirm_them() -> None:
+def test_unconfirmed_teardown_names_steps_and_the_confirmation() -> None:
     planned = plan(unfinished=["w3"], evidence="hosts.json")
     unconfirmed = "gpu: nothing was removed, because the removal is not confirmed: -e confirm=true would"
     assert planned["unconfirmed"] == f"{unconfirmed} delete w3 with their disks; restore the hosts from hosts.json"
 
 
-def test_hosts_that_an_unfinished_change_left_prevent_the_removal_unless_evidence_restores_them() -> None:
+def test_hosts_of_unfinished_changes_require_evidence_for_removal() -> None:
     out = [{"host": "esx01", "ours": True}, {"host": "esx02", "ours": False}]
     there = "an unfinished change left esx01 out of service"
 

@@ -29,7 +29,7 @@ def test_a_host_out_of_service_reports_the_reason(values: dict[str, Any], why: s
     assert host_capacity.in_service(there) == (why == "")
 
 
-def test_a_host_that_was_never_reached_has_nothing_to_give() -> None:
+def test_host_never_reached_offers_nothing() -> None:
     bare = {"name": "esx1", "runtime.connectionState": "disconnected"}
     assert (host_capacity.memory_mb(bare), host_capacity.offered(bare), host_capacity.slots(bare, {}).gpus) == (
         0,
@@ -38,30 +38,30 @@ def test_a_host_that_was_never_reached_has_nothing_to_give() -> None:
     )
 
 
-def test_the_virtual_gpus_that_the_server_names_sit_on_that_gpu() -> None:
+def test_assigns_vgpus_to_the_gpu_vcenter_names() -> None:
     two = host(config__graphicsInfo=[graphics("a", "vm-1"), graphics("b")])
     slots = host_capacity.slots(two, {"vm-1": ["grid_t4-8c"]})
     assert [gpu.used for gpu in slots.gpus] == [("grid_t4-8c",), ()]
     assert slots.free("grid_t4-8c") == 3
 
 
-def test_a_virtual_gpu_whose_gpu_is_not_named_takes_a_slot_all_the_same() -> None:
+def test_vgpu_without_a_named_gpu_takes_a_slot() -> None:
     slots = host_capacity.slots(host(), {"vm-1": ["grid_t4-8c"]})
     assert (slots.free("grid_t4-8c"), slots.free("grid_t4-16c")) == (1, 0)
 
 
 @pytest.mark.parametrize("kind", ["basic", "shared", "direct"])
-def test_a_gpu_that_is_not_shared_directly_has_no_slots(kind: str) -> None:
+def test_gpu_without_direct_sharing_has_no_slots(kind: str) -> None:
     slots = host_capacity.slots(host(config__graphicsInfo=[graphics(graphicsType=kind)]), {})
     assert (slots.gpus, slots.free("grid_t4-16c")) == ((), 0)
 
 
-def test_a_gpu_that_reports_no_memory_has_that_of_its_largest_profile() -> None:
+def test_estimates_unreported_memory_from_the_largest_profile() -> None:
     slots = host_capacity.slots(host(config__graphicsInfo=[graphics(memorySizeInKB=0)]), {})
     assert slots.free("grid_t4-8c") == 2
 
 
-def test_sizes_are_mixed_only_if_the_gpu_supports_it() -> None:
+def test_mixes_sizes_only_if_the_gpu_allows() -> None:
     mixed = host(config__graphicsInfo=[graphics(T4, "vm-1", vgpuMode="mixedSize")])
     profiles = ["grid_t4-4c", "grid_t4-8c", "grid_t4-16c"]
     for there, free in ((mixed, 1), (host(), 0)):
@@ -89,7 +89,7 @@ def test_passthrough_devices_are_gpus_not_all_nvidia_devices() -> None:
     assert [one.address for one in host_capacity.whole_gpus(whole(*devices), {})] == [T4]
 
 
-def test_a_gpu_in_passthrough_has_its_kind_label_node_and_holder() -> None:
+def test_reports_kind_label_node_holder_of_passthrough_gpus() -> None:
     numa = hardware.numa([NIC], [T4])
     labelled = [hardware.passthrough_of(label="gold")]
     values = whole(hardware.pci_device(), config__pciPassthruInfo=labelled, hardware__numaInfo=numa)
@@ -97,7 +97,7 @@ def test_a_gpu_in_passthrough_has_its_kind_label_node_and_holder() -> None:
     assert (found.kind, found.label, found.node, found.holder) == ("10de:1eb8", "gold", 1, "w1")
 
 
-def test_passthrough_that_waits_for_a_boot_counts_only_if_active_is_false() -> None:
+def test_counts_pending_passthrough_only_on_request() -> None:
     waiting = whole(hardware.pci_device(), config__pciPassthruInfo=[hardware.passthrough_of(active=False)])
     assert host_capacity.whole_gpus(waiting, {}) == ()
     assert len(host_capacity.whole_gpus(waiting, {}, active=False)) == 1
@@ -108,13 +108,13 @@ def test_ids_from_0x8000_on_are_not_negative() -> None:
     assert found.kind == "10de:9abc"
 
 
-def test_the_memory_of_a_gpu_is_reported_else_that_of_its_kind() -> None:
+def test_prefers_reported_memory_over_that_of_the_model() -> None:
     assert host_capacity.gpu_memory_gb(whole(hardware.pci_device()), T4) == 16
     assert host_capacity.gpu_memory_gb(whole(hardware.pci_device(), config__graphicsInfo=[graphics()]), T4) == 15
     assert host_capacity.gpu_memory_gb(whole(hardware.pci_device(kind=0x1)), T4) is None
 
 
-def test_the_rdma_nic_is_on_the_node_of_its_uplink() -> None:
+def test_places_the_rdma_nic_on_its_uplinks_node() -> None:
     values = host(hardware__numaInfo=hardware.numa([T4], [NIC]), **hardware.rdma_nic(NIC))
     assert host_capacity.rdma_nodes(values) == (1,)
     both = {
@@ -129,7 +129,7 @@ def bound(vm: str, address: str | None) -> Any:
     return SimpleNamespace(vm=vim.VirtualMachine(vm), instanceId="1", pciId=address)
 
 
-def test_bindings_name_the_gpu_of_a_machine_and_the_driver_that_of_the_others() -> None:
+def test_prefers_bindings_over_the_driver_for_gpu_users() -> None:
     other = "0000:AF:00.0"
     infos = [hardware.graphics(T4, "vm-1", "vm-2"), hardware.graphics(other, "vm-3")]
     bindings = [bound("vm-1", other.lower()), bound("vm-1", other), bound("vm-2", None), bound("vm-3", "0000:af:00.4")]
@@ -137,12 +137,12 @@ def test_bindings_name_the_gpu_of_a_machine_and_the_driver_that_of_the_others() 
     assert found == {T4: ["vm-2"], other: ["vm-1", "vm-1", "vm-3"]}
 
 
-def test_bindings_are_read_only_where_they_name_the_gpu() -> None:
+def test_reads_bindings_only_where_they_name_gpus() -> None:
     assert host_capacity.binding_paths((9, 0, 0, 0)) == ()
     assert host_capacity.binding_paths((9, 1, 0, 0)) == ("config.assignableHardwareBinding",)
 
 
-def test_the_vgpus_of_a_machine_are_on_the_gpus_of_its_bindings() -> None:
+def test_places_vgpus_on_the_gpus_of_their_bindings() -> None:
     infos = [hardware.graphics(T4, "vm-1"), hardware.graphics("0000:af:00.0")]
     values = host(config__graphicsInfo=infos, config__assignableHardwareBinding=[bound("vm-1", "0000:af:00.0")])
     assert [gpu.used for gpu in host_capacity.slots(values, {"vm-1": ["grid_t4-8c"]}).gpus] == [(), ("grid_t4-8c",)]
@@ -151,5 +151,5 @@ def test_the_vgpus_of_a_machine_are_on_the_gpus_of_its_bindings() -> None:
 @pytest.mark.parametrize(
     ("version", "paths"), [((8, 0, 0, 0), 0), ((8, 0, 0, 1), 1), ((7, 0, 3, 0), 0), ((9, 1, 0, 0), 1)]
 )
-def test_device_classes_are_read_only_from_a_server_that_has_them(version: tuple[int, ...], paths: int) -> None:
+def test_reads_device_classes_only_from_servers_with_them(version: tuple[int, ...], paths: int) -> None:
     assert len(host_capacity.class_paths(version)) == paths

@@ -26,7 +26,7 @@ def test_every_host_device_prevents_moves_not_only_gpus() -> None:
     assert machines.fixed(hardware.vm("w1")) == ()
 
 
-def test_devices_of_a_class_prevent_moves_unless_the_host_reports_that_the_class_moves() -> None:
+def test_class_devices_prevent_moves_unless_the_class_moves() -> None:
     card = vim.vm.device.VirtualSriovEthernetCard(dvxBackingInfo=DVX(deviceClass="nic"))
     worker = hardware.vm("w1", vim.vm.device.VirtualPCIPassthrough(backing=DVX(deviceClass="gpu")), card)
     assert machines.device_classes(worker) == ("gpu", "nic")
@@ -36,7 +36,7 @@ def test_devices_of_a_class_prevent_moves_unless_the_host_reports_that_the_class
     assert len(machines.fixed(worker)) == 2
 
 
-def test_a_device_that_is_not_given_yet_is_called_by_its_kind() -> None:
+def test_names_an_unassigned_device_by_its_kind() -> None:
     assert machines.fixed(hardware.vm("w1", hardware.passed_any(label="gold"))) == (
         "PCI device 10de:1eb8 gold in passthrough",
     )
@@ -44,7 +44,7 @@ def test_a_device_that_is_not_given_yet_is_called_by_its_kind() -> None:
     assert machines.fixed(running) == (f"PCI device {T4} in passthrough",)
 
 
-def test_only_nvidias_devices_are_taken_for_gpus() -> None:
+def test_takes_only_nvidia_devices_for_gpus() -> None:
     both = hardware.vm("w1", hardware.passed(), hardware.passed(NIC, MELLANOX), hardware.passed_any())
     assert [(one.nvidia, one.any_of_kind) for one in machines.passthrough_devices(both)] == [
         (True, False),
@@ -55,7 +55,7 @@ def test_only_nvidias_devices_are_taken_for_gpus() -> None:
 
 @pytest.mark.parametrize(("value", "on"), [("1", True), ("TRUE", True), ("true", True), ("yes", True), ("0", False)])
 @pytest.mark.parametrize("flag", ["uvm", "debugging", "profiling"])
-def test_a_flag_of_the_gpus_plugin_is_on_however_it_is_written(flag: str, value: str, on: bool) -> None:
+def test_recognizes_a_plugin_flag_in_any_spelling(flag: str, value: str, on: bool) -> None:
     key = f"pciPassthru0.cfg.enable_{flag}"
     assert machines.plugin_flags({key: value, "pciPassthru0.cfg.enable_other": "1"}) == [key] * on
 
@@ -74,7 +74,7 @@ def test_advanced_settings_are_text_by_key() -> None:
     ],
     ids=["vCLS and agents", "vCLS from 8.0 U3 on", "of another extension"],
 )
-def test_machines_of_vcenter_itself_are_recognized_by_their_manager(key: str, kind: str, is_of_vcenter: bool) -> None:
+def test_recognizes_machines_of_vcenter_by_their_manager(key: str, kind: str, is_of_vcenter: bool) -> None:
     manager = vim.ext.ManagedByInfo(extensionKey=key, type=kind)
     assert machines.is_of_vcenter({"config.managedBy": manager}) is is_of_vcenter
     assert not machines.is_of_vcenter({})

@@ -50,7 +50,7 @@ def test_requests_all_profiles_of_a_host_once() -> None:
     assert found == {"grid_t4-8c": Capacity(used=1, free=2, total=4, reserved=1)}
 
 
-def test_there_is_no_count_if_the_server_does_not_count() -> None:
+def test_returns_nothing_if_the_server_does_not_count() -> None:
     manager = FakeManager()
     assert server_capacity.read(session(manager, 8, 0, 3, 0), HOST, ["grid_t4-8c"]) == {}
     assert server_capacity.read(session(manager, 9, 1, 0, 0), HOST, []) == {}
@@ -74,7 +74,7 @@ def test_there_is_no_count_if_the_server_does_not_count() -> None:
         ({"grid_t4-16c": Capacity(0, 9, 9, 0)}, []),
     ],
 )
-def test_slots_that_only_the_server_counts_have_a_holder(
+def test_names_a_holder_for_slots_counted_by_vcenter(
     counted: dict[str, Capacity], holders: list[tuple[str, str]]
 ) -> None:
     assert server_capacity.withheld(EMPTY, counted) == holders

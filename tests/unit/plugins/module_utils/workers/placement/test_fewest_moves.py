@@ -51,7 +51,7 @@ def test_the_fewest_running_workers_move(
 
 
 @pytest.mark.parametrize("apart", [True, False])
-def test_one_new_worker_that_is_pinned_moves_one_of_32(apart: bool) -> None:
+def test_one_new_pinned_worker_moves_one_of_32(apart: bool) -> None:
     hosts = [host(f"esx{n:02}") for n in range(33)]
     running = [worker(f"w{n:02}", OFFERED[0], at=f"esx{n:02}", settled=True) for n in range(32)]
     pinned = worker("new", OFFERED[0], hosts=frozenset({"esx07"}))
@@ -61,7 +61,7 @@ def test_one_new_worker_that_is_pinned_moves_one_of_32(apart: bool) -> None:
 
 
 @pytest.mark.parametrize("apart", [True, False])
-def test_a_chain_is_as_short_as_it_can_be(apart: bool) -> None:
+def test_chain_of_moves_is_as_short_as_possible(apart: bool) -> None:
     """The pinned worker needs esx0; w0 fits only on esx0 and esx1, and w1 may go to the free host."""
     hosts = [host(f"esx{n}") for n in range(4)]
     running = [
@@ -74,7 +74,7 @@ def test_a_chain_is_as_short_as_it_can_be(apart: bool) -> None:
     assert found.where == {"new": "esx0", "w0": "esx1", "w1": "esx3", "w2": "esx2"}
 
 
-def test_a_worker_that_is_off_gives_way_before_one_that_runs() -> None:
+def test_moves_powered_off_workers_before_running_ones() -> None:
     hosts = [host(f"esx{n}") for n in range(3)]
     runs, off = (worker(name, OFFERED[0], at=at) for name, at in (("w0", "esx0"), ("w1", "esx1")))
     new = worker("new", OFFERED[0], hosts=frozenset({"esx0", "esx1"}))
@@ -90,7 +90,7 @@ def test_if_not_all_fit_no_worker_moves() -> None:
 
 
 @pytest.mark.parametrize("apart", [True, False])
-def test_500_running_workers_and_a_pinned_one_take_seconds(apart: bool) -> None:
+def test_places_a_pinned_worker_among_500_within_seconds(apart: bool) -> None:
     hosts = [host(f"esx{n:03}") for n in range(512)]
     running = [
         WorkerToPlace(f"w{n:03}", Demand((OFFERED[0],), memory_mb=1000 + n % 3), at=f"esx{n:03}", settled=True)
@@ -103,7 +103,7 @@ def test_500_running_workers_and_a_pinned_one_take_seconds(apart: bool) -> None:
     assert time.process_time() - began < 20
 
 
-def test_without_leave_to_move_every_running_worker_stays_and_the_refusal_names_the_moves() -> None:
+def test_refusal_names_the_moves_that_are_not_allowed() -> None:
     hosts = [host(f"esx{n}") for n in range(3)]
     running = [worker(f"w{n}", OFFERED[0], at=f"esx{n}", settled=True) for n in range(2)]
     pinned = worker("new", OFFERED[0], hosts=frozenset({"esx1"}))
@@ -116,7 +116,7 @@ def test_without_leave_to_move_every_running_worker_stays_and_the_refusal_names_
 
 
 @pytest.mark.parametrize("size", OFFERED)
-def test_a_settled_worker_with_two_sizes_is_counted_with_all_of_them(size: str) -> None:
+def test_counts_all_sizes_of_a_settled_worker(size: str) -> None:
     runs = worker("w1", "grid_t4-8c", "grid_t4-4c", at="esx1", settled=True)
     new = worker("w2", size)
     assert place([host("esx1")], [runs, new], Rules(apart=False)).refusals.keys() == {"w2"}

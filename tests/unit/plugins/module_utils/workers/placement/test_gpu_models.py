@@ -33,7 +33,7 @@ def test_a_name_matches_only_its_model(model: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["T4", "Tesla T4", "tesla t4"])
-def test_a_user_may_write_more_of_the_name(text: str) -> None:
+def test_accepts_a_longer_gpu_model_name(text: str) -> None:
     assert is_of_model("Tesla T4", text) and not is_of_model("Tesla T40", text)
     assert not is_of_model("Tesla T4", "")
 

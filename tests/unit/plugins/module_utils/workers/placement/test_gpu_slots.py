@@ -51,7 +51,7 @@ A100 = ("grid_a100-40c", "grid_a100-10c", "grid_a100-2-10c", "grid_a100-1-5c", "
         (MOCK.occupy(["mockup-vmiop-8c"]), "mockup-vmiop-16c", 0),
     ],
 )
-def test_free(slots: Slots, profile: str, free: int) -> None:
+def test_counts_the_free_slots_of_a_profile(slots: Slots, profile: str, free: int) -> None:
     assert slots.free(profile) == free
 
 
@@ -59,17 +59,17 @@ def test_free(slots: Slots, profile: str, free: int) -> None:
 @pytest.mark.parametrize(
     ("size", "free"), [("96c", 1), ("4-96c", 1), ("2-48c", 2), ("2-24c", 4), ("1-24c", 4), ("1-12c", 8)]
 )
-def test_the_profiles_of_blackwell_have_four_slices_that_vgpus_may_share(size: str, free: int) -> None:
+def test_blackwell_gpus_have_four_slices_for_shared_vgpus(size: str, free: int) -> None:
     gpu = host("NVIDIA RTX PRO 6000 Blackwell Server Edition", 95.6, *BLACKWELL)
     assert gpu.free(f"nvidia_rtx_pro_6000_blackwell_dc-{size}") == free
 
 
-def test_a_profile_goes_to_gpus_of_its_model_only() -> None:
+def test_profile_fits_only_gpus_of_its_model() -> None:
     both = Slots((PhysicalGpu("a", "Tesla T4", 16), PhysicalGpu("b", "NVIDIA A100-PCIE-40GB", 40)), (*T4, *A100))
     assert both.free("grid_t4-8c") == 2 and both.free("grid_a100-40c") == 1
 
 
-def test_taking_all_places_leaves_none_and_more_is_refused() -> None:
+def test_refuses_profiles_after_all_places_are_taken() -> None:
     slots = host("Tesla T4", 15.75, *T4)
     full = slots.take_all(["grid_t4-8c", "grid_t4-8c"])
     assert full is not None and full.free("grid_t4-8c") == 0 and full.total("grid_t4-8c") == 2
@@ -81,12 +81,12 @@ def test_other_texts_are_not_profiles(name: str) -> None:
     assert gpu_slots.parse(name) is None
 
 
-def test_the_parts_of_a_name() -> None:
+def test_parses_the_parts_of_a_profile_name() -> None:
     assert gpu_slots.parse("grid_a100-2-10c") == gpu_slots.VgpuProfile("grid_a100-2-10c", "a100", 10, 2)
     assert gpu_slots.parse("nvidia_rtxa6000-48q") == gpu_slots.VgpuProfile("nvidia_rtxa6000-48q", "rtxa6000", 48, 0)
 
 
-def test_profiles_of_one_worker_are_spread_over_the_gpus_in_any_way_that_fits() -> None:
+def test_spreads_a_workers_profiles_over_gpus_that_fit() -> None:
     offered = ("nvidia_a40-48c", "nvidia_a40-24c", "nvidia_a40-12c")
     mixed = Slots(tuple(PhysicalGpu(address, "NVIDIA A40", 48.0, (), True) for address in "ab"), offered)
     assert mixed.take_all(["nvidia_a40-12c", "nvidia_a40-24c", "nvidia_a40-24c", "nvidia_a40-24c"])
@@ -96,7 +96,7 @@ def test_profiles_of_one_worker_are_spread_over_the_gpus_in_any_way_that_fits() 
     assert spread is not None and spread.free("grid_t4-4c") == 2
 
 
-def test_profiles_of_two_sizes_that_run_on_one_gpu_are_all_counted() -> None:
+def test_counts_running_profiles_of_two_sizes_per_gpu() -> None:
     one = host("Tesla T4", 15.75, *T4)
     assert one.take_all(["grid_t4-8c", "grid_t4-4c"]) is None
     full = one.occupy(["grid_t4-4c", "grid_t4-8c"])
@@ -106,7 +106,7 @@ def test_profiles_of_two_sizes_that_run_on_one_gpu_are_all_counted() -> None:
 
 
 @pytest.mark.parametrize("more", [("nvidia_a16-1c",), ("nvidia_a16-16c",), ("nvidia_a16-2c",) * 3])
-def test_many_profiles_that_do_not_all_fit_end_at_once(more: tuple[str, ...]) -> None:
+def test_rejects_many_unfitting_profiles_at_once(more: tuple[str, ...]) -> None:
     offered = tuple(f"nvidia_a16-{size}c" for size in (16, 2, 1))
     many = Slots(tuple(PhysicalGpu(str(n), "NVIDIA A16", 16.0, (), True) for n in range(4)), offered)
     began = time.process_time()

@@ -23,7 +23,7 @@ from plugins.module_utils.workers.placement.mmio import memory_gb, window_gb
         ([39.6], 128),
     ],
 )
-def test_the_sum_is_rounded_up_to_a_power_of_two_and_doubled(gpus: list[float], window: int) -> None:
+def test_window_is_double_the_next_power_of_two(gpus: list[float], window: int) -> None:
     assert window_gb(gpus) == window
 
 
@@ -36,5 +36,5 @@ def test_the_sum_is_rounded_up_to_a_power_of_two_and_doubled(gpus: list[float], 
         ("10de:ffff", "NVIDIA A100", None),
     ],
 )
-def test_memory_in_the_name_precedes_that_of_the_id(kind: str, name: str, size: int | None) -> None:
+def test_prefers_the_memory_in_the_model_name(kind: str, name: str, size: int | None) -> None:
     assert memory_gb(kind, name) == size

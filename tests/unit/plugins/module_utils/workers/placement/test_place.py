@@ -126,7 +126,7 @@ def test_all_are_placed_if_brute_force_places_all(
     st.lists(st.frozensets(st.integers(0, 3), min_size=1, max_size=3), min_size=2, max_size=5),
     st.booleans(),
 )
-def test_who_is_bound_to_hosts_gets_one_of_them_if_there_is_a_way(
+def test_places_bound_workers_exactly_where_brute_force_does(
     count: int, bounds: list[frozenset[int]], apart: bool
 ) -> None:
     hosts = [host(f"esx{n}") for n in range(count)]
@@ -138,7 +138,7 @@ def test_who_is_bound_to_hosts_gets_one_of_them_if_there_is_a_way(
 
 @settings(max_examples=200)
 @given(hosts_of_a_cluster, people, rules)
-def test_who_is_settled_stays_while_there_is_a_place_for_the_others(
+def test_settled_workers_stay_if_all_have_a_place(
     hosts: list[HostResources], workers: list[WorkerToPlace], rule: Rules
 ) -> None:
     homes = place(hosts, [replace(one, at="") for one in workers], rule).where
@@ -146,7 +146,7 @@ def test_who_is_settled_stays_while_there_is_a_place_for_the_others(
     assert place(hosts, settled, rule).where == {one.name: one.at for one in settled}
 
 
-def test_a_settled_worker_stays_even_if_no_other_would_fit() -> None:
+def test_settled_worker_stays_even_if_others_cannot_fit() -> None:
     closed = host("esx1", in_service=False)
     runs = worker("w1", OFFERED[0], at="esx1", settled=True)
     assert place([closed, host("esx2")], [runs]).where == {"w1": "esx1"}
@@ -160,7 +160,7 @@ def test_a_worker_moves_only_if_necessary() -> None:
     assert (found.where, found.refusals) == ({"w1": "esx2", "w2": "esx1"}, {})
 
 
-def test_two_workers_share_a_gpu_only_if_allowed_and_with_one_size() -> None:
+def test_workers_share_gpus_only_if_allowed_and_equal() -> None:
     pair = [worker("w1", "grid_t4-8c"), worker("w2", "grid_t4-8c")]
     assert place([host("esx1")], pair, Rules(apart=False)).where == {"w1": "esx1", "w2": "esx1"}
     assert place([host("esx1")], pair, Rules(apart=True)).refusals
@@ -170,7 +170,7 @@ def test_two_workers_share_a_gpu_only_if_allowed_and_with_one_size() -> None:
     assert not place([mixed], unequal, Rules(apart=False)).refusals
 
 
-def test_the_gpus_of_a_worker_with_several_rdma_nics_are_on_the_node_of_any_nic_of_the_host() -> None:
+def test_places_gpus_near_any_of_several_nics() -> None:
     gpus = (Device("0000:01:00.0", A100, node=0), Device("0000:02:00.0", A100, node=1))
     two = (DeviceRequest(A100), DeviceRequest(A100))
     wide, narrow = Demand(devices=two, nics=2), Demand(devices=two, nics=1)
@@ -182,7 +182,7 @@ def test_the_gpus_of_a_worker_with_several_rdma_nics_are_on_the_node_of_any_nic_
     assert host("esx1", devices=gpus, nic_nodes=(1,)).take(wide, "require") is None
 
 
-def test_gpu_and_rdma_nic_share_a_numa_node_if_required() -> None:
+def test_places_gpu_and_nic_on_one_required_node() -> None:
     far = host("esx1", devices=(Device("0000:01:00.0", A100, node=1),), nic_nodes=(0,))
     near = host("esx2", devices=(Device("0000:01:00.0", A100, node=0),), nic_nodes=(0,))
     silent = host("esx3", devices=(Device("0000:01:00.0", A100),))
@@ -202,13 +202,13 @@ def test_chooses_the_device_near_the_nic() -> None:
     assert [device.address for device in after.devices] == ["0000:01:00.0"]
 
 
-def test_a_vgpu_is_near_only_if_all_shared_gpus_are() -> None:
+def test_vgpu_is_near_only_if_all_gpus_are() -> None:
     nodes = (("0000:00:00.0", 0), ("0000:01:00.0", 1))
     assert not host("esx1", 2, nic_nodes=(0,), nodes=nodes).near(Demand((OFFERED[0],)))
     assert host("esx1", 1, nic_nodes=(0,), nodes=nodes[:1]).near(Demand((OFFERED[0],)))
 
 
-def test_linked_gpus_are_a_group_that_the_host_offers() -> None:
+def test_requests_linked_gpus_as_an_offered_group() -> None:
     demand = Demand(groups=(NVLINK,))
     assert group_profiles(NVLINK) == ("grid_t4-16c", "grid_t4-16c")
     assert group_profiles("two of them") is None
@@ -220,7 +220,7 @@ def test_linked_gpus_are_a_group_that_the_host_offers() -> None:
     assert f"no device group {NVLINK} (offered: none)" in found.refusals["w1"]
 
 
-def test_the_most_specific_request_chooses_first() -> None:
+def test_most_specific_request_chooses_first() -> None:
     free = cards(A100, A100)
     chosen = choose([DeviceRequest(A100), DeviceRequest(label="gold")], free)
     assert chosen
@@ -228,7 +228,7 @@ def test_the_most_specific_request_chooses_first() -> None:
     assert choose([DeviceRequest(label="gold"), DeviceRequest(A100, "gold")], free) is None
 
 
-def test_a_worker_that_takes_any_card_leaves_the_one_that_another_needs() -> None:
+def test_undemanding_worker_leaves_the_card_another_needs() -> None:
     any_card = WorkerToPlace("w1", Demand(devices=(DeviceRequest(A100),), memory_mb=2000))
     gold = WorkerToPlace("w2", Demand(devices=(DeviceRequest(label="gold"),), memory_mb=1000))
     there = host("esx1", devices=tuple(reversed(cards(A100, A100))))
@@ -244,7 +244,7 @@ def test_a_worker_that_takes_any_card_leaves_the_one_that_another_needs() -> Non
     assert both.devices == ()
 
 
-def test_a_promise_is_kept_on_the_node_it_was_made_for() -> None:
+def test_keeps_a_reserved_device_on_its_node() -> None:
     there = host(
         "esx1", devices=(Device("0000:02:00.0", A100, "gold", 0), Device("0000:01:00.0", A100, "", 1)), nic_nodes=(0,)
     )
@@ -255,7 +255,7 @@ def test_a_promise_is_kept_on_the_node_it_was_made_for() -> None:
     assert near.take(Demand(devices=(DeviceRequest(A100),)), PREFER)
 
 
-def test_sixteen_equal_requests_for_fifteen_devices_end_at_once() -> None:
+def test_rejects_sixteen_requests_for_fifteen_devices_at_once() -> None:
     assert choose([DeviceRequest(A100)] * 16, cards(*[A100] * 15)) is None
 
 

@@ -190,7 +190,7 @@ def test_rules_without_effect_are_warnings(facts: ClusterRules, desired: RuleSet
 
 
 @pytest.mark.parametrize("last", ["m0000", "m1000"])
-def test_a_thousand_workers_have_a_host_each_although_all_must_change_theirs(last: str) -> None:
+def test_finds_hosts_for_a_thousand_chained_workers(last: str) -> None:
     hosts = [f"m{number:04}" for number in range(1001)]
     pairs = {f"w{number:04}": frozenset(hosts[number : number + 2]) for number in range(1000)}
     foreign = [ForeignRule(f"pair {name}", frozenset({name}), both, mandatory=True) for name, both in pairs.items()]

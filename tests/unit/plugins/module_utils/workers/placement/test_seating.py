@@ -35,7 +35,7 @@ guests_of_two_kinds = st.lists(st.tuples(st.integers(1, 3), st.frozensets(st.sam
 
 @settings(max_examples=300)
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=4), guests_of_two_kinds)
-def test_all_have_a_room_exactly_if_brute_force_finds_one(sizes: list[int], guests: list[GuestToSeat[int]]) -> None:
+def test_seats_all_guests_exactly_when_brute_force_does(sizes: list[int], guests: list[GuestToSeat[int]]) -> None:
     rooms = dict(zip(ROOMS, sizes))
     found = seat(rooms, guests, take)
     assert (found is not None) == brute_force(rooms, guests)
@@ -56,7 +56,7 @@ def test_hundreds_are_seated_or_refused_within_seconds(rooms: int) -> None:
     assert (found is not None) == (rooms == 400)
 
 
-def test_a_search_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gives_up_a_search_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seating, "PATIENCE", -1)
     guests = [GuestToSeat(f"g{number}", 1, frozenset({"r0"})) for number in range(2)]
     assert seat({"r0": 2}, guests, take) is None
