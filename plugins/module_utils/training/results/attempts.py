@@ -13,9 +13,8 @@ from ...continuity.limits import MOST_RANKS
 from ...continuity.restart_facts import Attempt, GivenCheckpoint
 from ...continuity.restart_steps import RankSteps, Saved
 from ...core.json_values import mapping, objects
-from ..runs.training_run import name_of_attempt
 from .checkpoint import is_alike, is_later, step_of
-from .manifest import OF_BENCHMARKS, number
+from .manifest import OF_BENCHMARKS, name_of_attempt, number
 
 Manifest = Mapping[str, Any]
 # Copies of outputs have times in whole seconds.

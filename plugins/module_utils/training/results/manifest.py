@@ -55,6 +55,11 @@ ABSENT = "-"
 MOST_OF_A_VALUE, MOST_BYTES = 80, 16 << 20
 
 
+def name_of_attempt(first: str, number: int) -> str:
+    """Return the name of an attempt after the first one."""
+    return f"{first}-{number}"
+
+
 def parsed(text: str, name: str) -> dict[str, Any]:
     """Return the manifest in a text, or refuse it."""
     try:

@@ -12,9 +12,10 @@ from typing import Any
 from ...durable.calls import NodeCalls, required
 from ...errors import Refused
 from ..results import manifest
+from ..results.manifest import name_of_attempt
 from . import node_setup, run_data
 from .rank_words import split_command
-from .training_run import TrainingFailed, TrainingRun, name_of_attempt, request_of
+from .training_run import TrainingFailed, TrainingRun, request_of
 
 Options = Mapping[str, Any]
 # The options that belong to a program, and the further ones of a run that is only followed.

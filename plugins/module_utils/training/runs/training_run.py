@@ -12,7 +12,7 @@ from typing import Any
 
 from ...errors import Refused, WholeError
 from ...guests.gpudirect import AUTO
-from ..results.manifest import REPORTED
+from ..results.manifest import REPORTED, name_of_attempt
 from ..transport import node_transport
 
 Options = Mapping[str, Any]
@@ -156,11 +156,6 @@ def request_of(o: Options) -> dict[str, Any]:
 def hashed_environment(o: Options) -> dict[str, str]:
     """Return the variables of the ranks with the SHA-256 of their values, which may be secrets."""
     return {name: hashlib.sha256(str(value).encode()).hexdigest() for name, value in o["environment"].items()}
-
-
-def name_of_attempt(first: str, number: int) -> str:
-    """Return the name of an attempt after the first one."""
-    return f"{first}-{number}"
 
 
 def name_of_run(o: Options, moment: str) -> str:
