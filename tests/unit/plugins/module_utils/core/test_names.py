@@ -53,7 +53,7 @@ def test_accepted_addresses_are_valid(text: str) -> None:
     assert found is None or str(ipaddress.ip_address(found)) == found
 
 
-def test_odd_texts_are_found_at_any_depth() -> None:
+def test_finds_odd_texts_at_any_depth() -> None:
     reported = {"a": ["plain", {"{{ key }}": 1}], "b": ("{% if %}", None, 7), "c": "bell\x07", "d": "team a, 50 % {x}"}
     assert names.odd(reported) == ["{{ key }}", "{% if %}", "bell\x07"]
 

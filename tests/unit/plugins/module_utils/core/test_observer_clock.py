@@ -19,7 +19,7 @@ HOUR = 3600.0
 
 
 @pytest.mark.parametrize("jump", [HOUR, -HOUR, 30.0, 0.0])
-def test_a_clock_that_is_set_moves_neither_the_journal_nor_the_times_of_moves(
+def test_setting_the_clock_does_not_shift_recorded_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: float
 ) -> None:
     system, began = time.time, time.time()
@@ -40,7 +40,7 @@ def test_a_clock_that_is_set_moves_neither_the_journal_nor_the_times_of_moves(
 
 
 @pytest.mark.parametrize(("boot", "is_kept"), [("one", True), ("two", False), ("", False)])
-def test_the_next_controller_continues_the_clock_since_the_same_boot(
+def test_next_controller_continues_the_clock_of_a_boot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, boot: str, is_kept: bool
 ) -> None:
     (tmp_path / observer_clock.NAME).write_text(json.dumps({"anchor": 7.0, "boot": "one"}))

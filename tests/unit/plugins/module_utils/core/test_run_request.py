@@ -173,7 +173,7 @@ def test_accepts_a_pattern_or_a_boolean_for_guests(guests: object, pattern: str)
         ({}, True, False, "but the inventory hosts.yml has none and no cluster has worker_vms to build; describe them"),
     ],
 )
-def test_guests_are_rejected_if_the_run_can_neither_find_nor_build_workers(
+def test_rejects_guests_without_existing_or_buildable_workers(
     groups: dict[str, list[str]], is_dynamic: bool, is_described: bool, sentence: str
 ) -> None:
     request = RunRequest(("site",), groups={**groups, "clusters": ["one"]}, sources=("hosts.yml",))

@@ -88,7 +88,7 @@ def test_accepts_a_value_of_the_right_type(name: str, value: Any) -> None:
     assert wrong_types(SPECS, {name: value}) == []
 
 
-def test_the_command_line_may_separate_texts_by_commas() -> None:
+def test_accepts_comma_separated_texts_from_the_command_line() -> None:
     given = {"names": "a,b", "groups": "a,b", "count": "x"}
     assert len(wrong_types(SPECS, given, frozenset({"names", "groups"}))) == 2
     assert len(wrong_types(SPECS, given)) == 3

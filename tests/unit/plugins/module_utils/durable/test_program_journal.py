@@ -111,7 +111,7 @@ def test_syncs_the_folder_of_a_new_journal(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("at", ["NaN", "1e999", "-Infinity"])
-def test_a_time_that_is_not_finite_is_damage(path: Path, at: str) -> None:
+def test_reports_a_non_finite_time_as_damage(path: Path, at: str) -> None:
     path.write_text(f'{{"at": {at}, "key": "start", "value": 1}}\n')
     with pytest.raises(Failed, match="line 1 is not a valid entry"):
         read(path)

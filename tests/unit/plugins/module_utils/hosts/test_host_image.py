@@ -95,7 +95,7 @@ def test_refuses_incompatible_hosts_and_a_missing_agreement() -> None:
 
 
 @pytest.mark.parametrize("form", ["issues", "check_issues"])
-def test_a_check_that_fails_keeps_the_image_away(form: str) -> None:
+def test_failed_check_prevents_the_image(form: str) -> None:
     rest = Rest()
     message = {"default_message": "a disk is full"}
     issues = [message] if form == "issues" else [{"description": message}]

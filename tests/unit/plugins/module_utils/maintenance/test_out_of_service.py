@@ -115,7 +115,7 @@ TASK = {"object": "esx1", "task": "reconfigure", "user": "bob", "ours": False}
         ({"tasks": [TASK]}, LeavingHosts(("esx2",)), set()),
     ],
 )
-def test_each_rule_fires_when_it_should(facts: dict[str, Any], leaving: LeavingHosts, rules: set[str]) -> None:
+def test_each_rule_fires_under_its_condition(facts: dict[str, Any], leaving: LeavingHosts, rules: set[str]) -> None:
     found = stop_rules.stops(cluster(**facts), leaving)
     assert {stop["rule"] for stop in found} == rules
     assert all(stop["severity"] == "stop" and stop["text"].startswith(stop["object"]) for stop in found)

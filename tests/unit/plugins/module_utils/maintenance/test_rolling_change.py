@@ -80,7 +80,7 @@ def test_changes_out_of_service_hosts_before_the_canary() -> None:
     assert [entry["host"] for entry in to_do(HOSTS, "esx3", True, left)] == ["esx4", "esx3", "esx2"]
 
 
-def test_reports_each_host_on_which_a_setting_is_not_in_force() -> None:
+def test_reports_hosts_without_a_setting_in_force() -> None:
     (changed, _other, owing) = not_in_force(HOSTS[:4])
     assert changed.startswith("esx2: could not activate its profile") and "pfctx is taken only at boot" in changed
     assert owing.startswith("esx4: ") and "it differs; check the host's log" in owing

@@ -83,7 +83,7 @@ def test_adds_numa_settings_to_the_existing_ones() -> None:
     assert {one.key: one.value for one in made.extraConfig} == {"numa.b": "3"}
 
 
-def test_disks_grow_and_come_but_never_shrink() -> None:
+def test_disks_grow_or_are_added_but_never_shrink() -> None:
     made = sized(machine(), disks_gb=[20, 5])
     assert operations(made) == [("edit", "VirtualDisk"), ("add", "VirtualDisk")]
     grown, added = (one.device for one in made.deviceChange)
@@ -92,7 +92,7 @@ def test_disks_grow_and_come_but_never_shrink() -> None:
         sized(machine(), disks_gb=[5])
 
 
-def test_the_unit_of_the_controller_is_left_free() -> None:
+def test_leaves_the_controller_unit_free() -> None:
     made = sized(machine(), disks_gb=[10, *[1] * 8])
     assert [one.device.unitNumber for one in made.deviceChange] == [1, 2, 3, 4, 5, 6, 8, 9]
 

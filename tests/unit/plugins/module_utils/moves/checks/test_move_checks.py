@@ -51,7 +51,7 @@ def findings_of(**changed: Any) -> list[tuple[str, str]]:
     return [(one.severity, one.rule) for one in findings({**GOOD, **changed}) if one.severity != "note"]
 
 
-def test_no_rule_forbids_a_good_move_and_unreadable_settings_are_noted() -> None:
+def test_good_move_violates_no_rule() -> None:
     found = findings(GOOD)
     assert [(one.severity, one.rule) for one in found] == [("note", "stun"), ("note", "ecc")]
     assert "about 22 s" in found[0].text

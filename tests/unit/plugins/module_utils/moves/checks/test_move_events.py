@@ -40,7 +40,7 @@ def test_a_chain_of_events_is_one_move() -> None:
     assert (found["started"], found["completed"], found["by"]) == (SEEN + 40, SEEN + 60, DRS)
 
 
-def test_that_a_move_was_hot_is_known_or_not_known_and_never_denied() -> None:
+def test_reports_hot_migration_as_true_or_unknown() -> None:
     encrypted = [{**MIGRATION[0], "kind": move_events.HOT_ENCRYPTED}, *MIGRATION[1:]]
     for chain, hot in ((MIGRATION, True), (encrypted, True), (MIGRATION[1:], None)):
         (found,) = move_events.moves("w1", chain)
@@ -55,7 +55,7 @@ def test_reports_a_failed_or_running_move_as_such() -> None:
     assert (under_way["completed"], under_way["target"]) == (None, "esx5")
 
 
-def test_only_moves_of_others_are_taken() -> None:
+def test_returns_only_external_moves() -> None:
     found = move_events.moves("w1", [*MIGRATION, *(one | {"chain": 9, "by": "us"} for one in MIGRATION)])
     (one,) = move_events.moves_of_others(found, [{"chain": 9}], {"w1": [1]})
     assert (one["chain"], one["external"], one["ranks"]) == (7, True, [1])
@@ -100,7 +100,7 @@ def judge(stall: tuple[int, float], external: list[dict[str, Any]], **more: Any)
     return verdict.verdict(records(300, stall=stall), [own, *external], limits, ended="running", facts=seen)
 
 
-def test_a_move_of_others_explains_a_silence_and_is_named() -> None:
+def test_names_the_external_move_behind_a_silence() -> None:
     (external,) = move_events.moves_of_others(move_events.moves("w1", MIGRATION), [], {"w1": [1]})
     unexplained = judge((45, 15.0), [])
     explained = judge((45, 15.0), [external])
@@ -111,21 +111,21 @@ def test_a_move_of_others_explains_a_silence_and_is_named() -> None:
     assert note == f"moved by others: {DRS} moved w1 from esx1 to esx5; this test did not start that"
 
 
-def test_a_long_silence_is_a_breach_if_others_moved_and_unattributed_otherwise() -> None:
+def test_long_silence_is_a_breach_after_external_moves() -> None:
     (external,) = move_events.moves_of_others(move_events.moves("w1", MIGRATION), [], {"w1": [1]})
     alone = judge((45, 25.0), [])
     assert (alone["verdict"], [text.split(":")[0] for text in alone["unproven"]]) == ("inconclusive", ["unattributed"])
     assert kinds(judge((45, 25.0), [external])) == {"gap"}
 
 
-def test_a_move_of_others_that_failed_does_not_make_ours_some() -> None:
+def test_failed_external_move_does_not_reduce_our_count() -> None:
     (external,) = move_events.moves_of_others(move_events.moves("w1", MIGRATION), [], {"w1": [1]})
     failed = judge((45, 0.0), [{**external, "ok": False}])
     assert (failed["verdict"], failed["moved"]) == ("continuous", "all")
     assert "failed to move w1" in failed["notes"][0]
 
 
-def test_a_power_cycle_outside_all_moves_is_a_breach() -> None:
+def test_reports_a_power_cycle_outside_all_moves() -> None:
     power = move_events.power("w1", [event("VmResettingEvent", 80, by="eve")])
     result = judge((45, 0.0), [], power=power)
     assert [(one["kind"], one["at"], one["detail"]) for one in result["breaches"]] == [
@@ -133,7 +133,7 @@ def test_a_power_cycle_outside_all_moves_is_a_breach() -> None:
     ]
 
 
-def test_ranks_that_ended_with_different_parameters_are_not_one_job() -> None:
+def test_different_final_parameters_of_ranks_are_a_breach() -> None:
     equal = judge((45, 0.0), [], checksums={"w0:summary0.json": "aa", "w1:summary1.json": "aa"})
     assert equal["verdict"] == "continuous"
     differ = judge((45, 0.0), [], checksums={"w0:summary0.json": "aa", "w1:summary1.json": "bb"})
@@ -142,7 +142,7 @@ def test_ranks_that_ended_with_different_parameters_are_not_one_job() -> None:
     ]
 
 
-def test_a_move_is_encrypted_by_its_event_and_nothing_is_known_without_one() -> None:
+def test_reads_encryption_of_a_move_from_its_event() -> None:
     plain, encrypted = "VmBeingHotMigratedEvent", "com.vmware.vc.vm.VmHotMigratingWithEncryptionEvent"
     reported = [
         move_events.is_encrypted(kinds) for kinds in ([encrypted, "VmMigratedEvent"], [plain], ["VmMigratedEvent"])

@@ -44,7 +44,7 @@ def test_the_servers_own_estimate_comes_first(
         (U1, 12, 4, 5000, 182.4),
     ],
 )
-def test_without_a_profile_a_table_estimates_from_version_memory_and_bandwidth(
+def test_estimates_from_version_memory_and_bandwidth_by_table(
     version: tuple[int, ...], gigabytes: int, memory: float, megabits: int | None, seconds: float
 ) -> None:
     stun = estimate([Vgpu(gigabytes)], memory, megabits=megabits, version=version)

@@ -18,7 +18,7 @@ def server(controller: float, offset: float) -> datetime:
 
 @pytest.mark.parametrize("before", [0.0, 3600.0, -7200.0])
 @pytest.mark.parametrize("jump", [0.0, 0.3, 30.0, -30.0, 3600.0, -3600.0])
-def test_the_duration_of_a_move_ignores_changes_of_the_server_clock(
+def test_move_duration_ignores_changes_of_the_server_clock(
     monkeypatch: pytest.MonkeyPatch, before: float, jump: float
 ) -> None:
     monkeypatch.setattr(observer_clock, "now", lambda: NOW + 41)
@@ -37,6 +37,6 @@ def test_no_move_ends_after_its_end_was_observed(monkeypatch: pytest.MonkeyPatch
     assert found["completed"] == NOW + 41
 
 
-def test_a_move_that_has_not_ended_has_no_end() -> None:
+def test_unfinished_move_has_no_end() -> None:
     found = times(server(NOW, 0), None, Offset(0, 0.01), Offset(0, 0.01))
     assert (found["completed"], found["seconds"]) == (None, None)

@@ -25,14 +25,14 @@ def moving(server: FakeServer, one: Machine, target: str = "esx2", **more: Any) 
     return WorkerMove(site, MoveRequest(one.name, target, **more)), site
 
 
-def test_a_move_is_planned_to_the_other_host(server: FakeServer) -> None:
+def test_plans_a_move_to_the_other_host(server: FakeServer) -> None:
     subject, _site = moving(server, machine("w1", hardware.vgpu()))
     plan = subject.plan({"host": "esx1"})
     assert ([(one.key, one.before, one.after) for one in plan.changes], plan.unmet) == ([("host", "esx1", "esx2")], ())
     assert subject.plan({"host": "esx2"}).changes == ()
 
 
-def test_an_objection_to_a_move_is_unmet_unless_accepted(server: FakeServer) -> None:
+def test_reports_an_objection_unless_accepted(server: FakeServer) -> None:
     tied = machine("w1", hardware.vgpu(), hardware.sriov_card())
     plan = moving(server, tied)[0].plan({"host": "esx1"})
     assert len(plan.unmet) == 1 and plan.unmet[0].endswith("(passthrough)")
@@ -40,7 +40,7 @@ def test_an_objection_to_a_move_is_unmet_unless_accepted(server: FakeServer) -> 
     assert (accepted.unmet, accepted.warnings[-1].startswith("accepted: ")) == ((), True)
 
 
-def test_a_move_that_runs_already_is_followed_not_judged(server: FakeServer) -> None:
+def test_follows_a_running_move_without_checking_it(server: FakeServer) -> None:
     subject, _site = moving(server, machine("w1", hardware.vgpu(), hardware.sriov_card()))
     subject.running = object()
     assert (subject.plan({"host": "esx1"}).unmet, subject.found) == ((), [])
@@ -53,14 +53,14 @@ def test_a_move_that_runs_already_is_followed_not_judged(server: FakeServer) -> 
         ({"on": False}, "esx2", "it is powered off"),
     ],
 )
-def test_only_a_running_worker_moves_and_only_within_its_cluster(
+def test_moves_only_running_workers_within_their_cluster(
     server: FakeServer, more: dict[str, Any], target: str, words: str
 ) -> None:
     with pytest.raises(Refused, match=words):
         moving(server, machine("w1", **more), target)[0].plan({"host": "esx1"})
 
 
-def test_a_machine_of_others_is_not_moved(server: FakeServer) -> None:
+def test_does_not_move_a_foreign_machine(server: FakeServer) -> None:
     subject, site = moving(server, machine("w1"))
     site.marks.clear()
     with pytest.raises(Refused, match="name a worker that has one"):
@@ -70,7 +70,7 @@ def test_a_machine_of_others_is_not_moved(server: FakeServer) -> None:
         subject.plan({"host": "esx1"})
 
 
-def test_workers_whose_stuns_add_up_to_too_much_do_not_start(server: FakeServer) -> None:
+def test_does_not_start_moves_over_the_stun_budget(server: FakeServer) -> None:
     subject, _site = moving(server, machine("w1", hardware.vgpu()), refusal=lambda: "their stuns add up to 120 s")
     plan = subject.plan({"host": "esx1"})
     with pytest.raises(Refused, match=r"their stuns add up to 120 s.*move fewer workers at once"):

@@ -47,7 +47,7 @@ def test_nothing_stops_a_worker_that_fits(server: FakeServer) -> None:
     assert stops(found) == []
 
 
-def test_linked_virtual_gpus_need_slots_and_time_like_any(server: FakeServer) -> None:
+def test_linked_vgpus_need_slots_and_time_like_others(server: FakeServer) -> None:
     linked = groups_of(machine("w1", hardware.vgpu("grid_t4-8c", 1), hardware.vgpu("grid_t4-8c", 1)), **{PAIR: 1})
     offered = {"groups": {"esx2": [PAIR]}}
     found = facts(server, linked, **offered)
@@ -58,11 +58,11 @@ def test_linked_virtual_gpus_need_slots_and_time_like_any(server: FakeServer) ->
 
 
 @pytest.mark.parametrize("device", [hardware.passed(), hardware.passed(NIC, MELLANOX), hardware.sriov_card()])
-def test_any_device_of_the_host_stops_the_move(server: FakeServer, device: Any) -> None:
+def test_host_device_stops_the_move(server: FakeServer, device: Any) -> None:
     assert stops(facts(server, machine("w1", hardware.vgpu(), device))) == ["passthrough"]
 
 
-def test_flags_of_the_plugin_and_the_limit_of_a_switchover_are_read(server: FakeServer) -> None:
+def test_reads_plugin_flags_and_the_switchover_limit(server: FakeServer) -> None:
     extra = {"pciPassthru0__cfg__enable_uvm": "yes", "vmotion__maxSwitchoverSeconds": "30"}
     found = facts(server, machine("w1", hardware.vgpu(), config__extraConfig=hardware.settings(**extra)))
     assert (found["flags"], found["switchover_s"]) == (["pciPassthru0.cfg.enable_uvm"], 30.0)
@@ -75,7 +75,7 @@ def test_names_networks_and_datastores_that_the_target_lacks(server: FakeServer)
     assert (found["datastores_missing"], found["networks_missing"]) == (["named"], ["VM Network"])
 
 
-def test_reservations_of_others_are_taken_off_the_processors(server: FakeServer) -> None:
+def test_subtracts_cpu_reservations_of_other_machines(server: FakeServer) -> None:
     other = machine("v1", host="host-2", config__cpuAllocation__reservation=30000)
     one = machine("w1", config__cpuAllocation__reservation=4000)
     found = facts(server, one, running=[other])
@@ -88,7 +88,7 @@ def test_reports_the_objections_of_vcenter_to_a_move(server: FakeServer) -> None
     assert "the host is full" in facts(server, machine("w1"))["check_errors"][0]
 
 
-def test_requests_estimates_of_the_server_from_8_0_2_on(server: FakeServer) -> None:
+def test_requests_server_estimates_since_version_8_0_2(server: FakeServer) -> None:
     one = machine("w1", hardware.vgpu())
     site = site_of(server, one)
     site.session.api_version = (8, 0, 2)  # type: ignore[misc]
@@ -99,12 +99,12 @@ def test_requests_estimates_of_the_server_from_8_0_2_on(server: FakeServer) -> N
     assert (found["stun"].seconds, found["stun"].source) == (7, "the server's estimate at 10000 Mb/s")
 
 
-def test_tasks_of_others_stop_the_move_and_screenshots_do_not(server: FakeServer) -> None:
+def test_foreign_tasks_except_screenshots_stop_the_move(server: FakeServer) -> None:
     made = [RecentTask(None, "vm-w1", what, True, "backup") for what in ("createSnapshot", "createScreenshot")]
     assert facts(server, machine("w1"), made)["tasks"] == ["the task createSnapshot of backup"]
 
 
-def test_a_storage_drs_move_blocks_and_is_not_awaited(server: FakeServer) -> None:
+def test_storage_vmotion_blocks_a_move_without_waiting(server: FakeServer) -> None:
     one, disks = machine("w1"), RecentTask(None, "vm-w1", "ExecuteStorageVmotionLro", True, "the system")
     found = facts(server, one, [disks])
     assert found["tasks"] == ["the task ExecuteStorageVmotionLro of the system"]

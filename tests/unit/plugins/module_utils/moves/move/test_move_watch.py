@@ -31,19 +31,17 @@ BEFORE = move_watch.WorkerRuntime("esx1", ("esx1/0000:3b:00.0",), "on", "2026-01
         ({"powered_on": None}, ["VmGuestRebootEvent"], True),
     ],
 )
-def test_a_worker_that_was_off_in_between_did_not_move_while_it_ran(
-    after: dict[str, str], kinds: list[str], cycled: bool
-) -> None:
+def test_detects_a_power_cycle_during_a_move(after: dict[str, str], kinds: list[str], cycled: bool) -> None:
     later = move_watch.WorkerRuntime(**{**BEFORE.__dict__, **after})
     assert move_watch.power_cycled(BEFORE, later, [{"kind": kind} for kind in kinds]) == cycled
 
 
-def test_the_events_of_one_task_are_those_of_its_chain() -> None:
+def test_selects_the_events_of_a_chain() -> None:
     every = [{"chain": 1, "kind": "a"}, {"chain": 2, "kind": "b"}, {"chain": 1, "kind": "c"}]
     assert [one["kind"] for one in move_watch.of_chain(every, 1)] == ["a", "c"]
 
 
-def test_the_gpus_under_a_worker_are_those_on_which_the_host_lists_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reads_a_workers_gpus_from_its_host(monkeypatch: pytest.MonkeyPatch) -> None:
     host = hardware.host(
         config__graphicsInfo=[
             hardware.graphics("b", "vm-w1", "vm-v1"),
@@ -74,7 +72,7 @@ def encrypted(**arguments: Any) -> Any:
     )
 
 
-def test_an_encrypted_move_is_a_hot_migration_to_the_host_among_its_arguments() -> None:
+def test_reads_an_encrypted_hot_migration_with_its_target() -> None:
     found = move_watch._plain(encrypted(destHost="esx5.lab", destDatacenter="dc1"))
     assert (found["kind"], found["target"]) == (move_events.HOT_ENCRYPTED, "esx5.lab")
     assert move_events.HOT_ENCRYPTED in move_events.KINDS, "the server is asked for it"

@@ -31,7 +31,7 @@ def fleet_of(server: FakeServer, *workers: Any, one_per_host: bool = False, **mo
     return moving_fleet.read_fleet(cluster, read, moving_fleet.FleetLimits(60.0, one_per_host))
 
 
-def test_a_worker_has_its_needs_its_stun_by_target_and_moves_alone_with_a_vgpu(server: FakeServer) -> None:
+def test_fleet_has_needs_and_stuns_of_workers(server: FakeServer) -> None:
     fleet = fleet_of(server, machine("w1", hardware.vgpu()), machine("v1", host="host-2"), hosts=3)
     worker = fleet.workers["w1"]
     assert (worker.needs, worker.targets, worker.alone) == ((1, 8192, 0), {"esx1", "esx2", "esx3"}, True)
@@ -41,7 +41,7 @@ def test_a_worker_has_its_needs_its_stun_by_target_and_moves_alone_with_a_vgpu(s
     assert fleet.budget_s == 60.0
 
 
-def test_a_host_has_the_room_that_other_machines_leave(server: FakeServer) -> None:
+def test_host_has_the_room_other_machines_leave(server: FakeServer) -> None:
     fleet = fleet_of(server, machine("w1", hardware.vgpu()), running=[machine("v1", host="host-2")], hosts=2)
     assert fleet.hosts["esx1"].has == (1, 65536, 32000)
     assert fleet.hosts["esx2"].has == (1, 65536 - 8192, 32000)
@@ -65,9 +65,7 @@ def linked(**speeds: int) -> FakeNetwork:
     ],
     ids=["the slowest", "connected", "no link", "no vmotion service"],
 )
-def test_the_link_is_the_slowest_connected_uplink_that_carries_vmotion(
-    network: FakeNetwork, megabits: int | None
-) -> None:
+def test_link_is_the_slowest_connected_vmotion_uplink(network: FakeNetwork, megabits: int | None) -> None:
     host = FakeHost()
     network.on(host)
     host.refresh()
@@ -111,13 +109,13 @@ def test_a_window_keeps_the_rules_of_the_cluster(server: FakeServer) -> None:
     assert emptied(server, *workers, hosts=["esx2"], cluster_hosts=4) == ["esx3"]
 
 
-def test_a_window_keeps_a_worker_apart_from_a_machine_that_does_not_move(server: FakeServer) -> None:
+def test_window_keeps_workers_apart_from_immovable_machines(server: FakeServer) -> None:
     server.values["configurationEx"] = rules()
     other = machine("else", host="host-2")
     assert emptied(server, machine("w1"), hosts=["esx1"], cluster_hosts=3, running=[other]) == ["esx3"]
 
 
-def test_a_window_counts_memory_and_the_slots_of_a_worker_that_cannot_move(server: FakeServer) -> None:
+def test_window_counts_memory_and_slots_of_immovable_machines(server: FakeServer) -> None:
     moves = machine("w1", hardware.vgpu())
     tied = machine("w2", hardware.vgpu(), hardware.sriov_card(), host="host-2")
     large = {"config__memoryAllocation__reservation": 60_000, "config__hardware__memoryMB": 60_000}
@@ -127,7 +125,7 @@ def test_a_window_counts_memory_and_the_slots_of_a_worker_that_cannot_move(serve
         emptied(server, moves, tied, hosts=["esx1"], cluster_hosts=3, running=[full])
 
 
-def test_a_window_moves_linked_virtual_gpus_only_to_a_host_that_offers_the_link(server: FakeServer) -> None:
+def test_window_moves_linked_vgpus_where_the_link_exists(server: FakeServer) -> None:
     pair = "Nvidia:2@grid_t4-8c%NVLink"
     worker = groups_of(machine("w1", hardware.vgpu("grid_t4-8c", 1), hardware.vgpu("grid_t4-8c", 1)), **{pair: 1})
     assert emptied(server, worker, hosts=["esx1"], cluster_hosts=3, groups={"esx1": [pair], "esx3": [pair]}) == ["esx3"]

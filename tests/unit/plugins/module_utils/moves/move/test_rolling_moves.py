@@ -39,7 +39,7 @@ def test_workers_are_sorted_by_whether_they_can_move() -> None:
         (hardware.sriov_card(), "an SR-IOV network card"),
     ],
 )
-def test_a_worker_with_any_device_of_its_host_is_not_moved(device: Any, words: str) -> None:
+def test_does_not_move_workers_with_host_devices(device: Any, words: str) -> None:
     workers = look(machine("w1", hardware.vgpu(), device))
     assert (workers.at, workers.fixed) == ({}, {"w1": [words]})
 
@@ -54,7 +54,7 @@ def test_other_machines_with_a_vgpu_reduce_the_slots() -> None:
     assert workers.targets == ["esx1", "esx2", "esx3"]
 
 
-def test_the_slots_of_a_worker_that_cannot_move_are_not_free() -> None:
+def test_immovable_workers_occupy_their_slots() -> None:
     tied = machine("w2", hardware.vgpu("grid_t4-8c"), hardware.passed(NIC, MELLANOX), host="host-2")
     workers = look(machine("w1", hardware.vgpu("grid_t4-8c")), tied)
     assert (workers.at, workers.slots) == ({"w1": "esx1"}, {"esx1": 2, "esx2": 1})
@@ -62,7 +62,7 @@ def test_the_slots_of_a_worker_that_cannot_move_are_not_free() -> None:
     assert workers.allowed(one_per_host=False) == {"w1": {"esx1", "esx2"}}
 
 
-def test_linked_virtual_gpus_are_as_many_slots_as_they_are() -> None:
+def test_linked_vgpus_take_one_slot_each() -> None:
     pair = machine("w1", hardware.vgpu("grid_t4-8c", 1), hardware.vgpu("grid_t4-8c", 1))
     second = machine("w2", hardware.vgpu("grid_t4-8c"), host="host-2")
     workers = look(groups_of(pair, **{PAIR: 1}), second, groups={"esx1": [PAIR]})
@@ -75,20 +75,20 @@ def linked(hosts: int = 3, **groups: list[str]) -> ClusterWorkers:
     return look(groups_of(pair, **{PAIR: 1}), hosts=hosts, groups=groups)
 
 
-def test_linked_virtual_gpus_move_only_to_a_host_that_offers_the_link() -> None:
+def test_linked_vgpus_move_only_where_the_link_exists() -> None:
     workers = linked(esx1=[PAIR], esx3=["another", PAIR])
     (move,) = rolling_moves.plan_moves(workers, ["w1"], return_home=False, one_per_host=True)
     assert move.target == "esx3"
 
 
-def test_linked_virtual_gpus_that_no_other_host_offers_are_refused_with_the_reason() -> None:
+def test_refuses_linked_vgpus_that_no_host_offers() -> None:
     workers = linked(esx1=[PAIR], esx2=["another"])
     reason = f"w1: could not plan its move: no other host offers its linked vGPUs, the device group {PAIR}"
     with pytest.raises(Refused, match=reason):
         rolling_moves.plan_moves(workers, ["w1"], return_home=False, one_per_host=True)
 
 
-def test_reads_links_of_hosts_only_for_workers_with_links() -> None:
+def test_reads_host_links_only_for_linked_workers() -> None:
     assert look(machine("w1", hardware.vgpu())).offering == {}
 
 
@@ -103,14 +103,14 @@ def test_lists_machines_with_pvrdma_with_their_hosts() -> None:
     assert workers.rdma == {"w1": "esx1", "v1": "esx2"}
 
 
-def test_slots_of_several_profiles_are_the_most_that_may_fit() -> None:
+def test_counts_the_most_slots_of_several_profiles() -> None:
     small, large = machine("w1", hardware.vgpu("grid_t4-8c")), machine("w2", hardware.vgpu(), host="host-2")
     workers = look(small, large, machine("w3", host="host-2"))
     assert (workers.profiles, workers.slots) == (["grid_t4-16c", "grid_t4-8c"], {"esx1": 4, "esx2": 4})
     assert rolling_moves.as_dict(workers)["profile"] == "grid_t4-16c, grid_t4-8c"
 
 
-def test_the_profile_of_a_powered_off_worker_does_not_matter() -> None:
+def test_ignores_profiles_of_powered_off_workers() -> None:
     off = machine("w2", hardware.vgpu("grid_t4-8c"), on=False)
     assert look(machine("w1", hardware.vgpu()), off).profiles == ["grid_t4-16c"]
 
@@ -129,7 +129,7 @@ def test_selects_all_workers_or_the_named_ones() -> None:
         rolling_moves.select_workers("gpu", [], ["w9"])
 
 
-def test_the_plan_moves_each_worker_once_and_home_again() -> None:
+def test_plan_moves_each_worker_once_and_back() -> None:
     workers = look(machine("w1", hardware.vgpu()), hosts=2)
     there = rolling_moves.plan_moves(workers, ["w1"], return_home=False, one_per_host=True)
     assert [(one.worker, one.source, one.target) for one in there] == [("w1", "esx1", "esx2")]
@@ -144,7 +144,7 @@ def test_names_the_reason_for_a_missing_slot() -> None:
         )
 
 
-def test_a_machine_that_took_the_slot_of_a_worker_is_named() -> None:
+def test_names_a_machine_that_took_the_slot() -> None:
     workers = look(
         machine("w1", hardware.vgpu("grid_t4-16c")),
         running=[machine("intruder", hardware.vgpu("grid_t4-16c"), host="host-2")],

@@ -35,7 +35,7 @@ def test_displacing_needs_few_moves_more_than_a_search(return_home: bool, more: 
 
 
 @pytest.mark.parametrize("return_home", [False, True])
-def test_round_trips_serve_where_displacing_finds_no_way_out(return_home: bool) -> None:
+def test_round_trips_succeed_where_displacing_fails(return_home: bool) -> None:
     case = Case(LOOP.slots, LOOP.at, {**LOOP.rules, "return_home": return_home})
     unused = mock.Mock(side_effect=AssertionError("the search is not needed"))
     with mock.patch.multiple(planner, MOST_WORKERS_TO_IMPROVE=0, _any_plan=unused):
@@ -57,7 +57,7 @@ def length(case: Case, return_home: bool) -> int | None:
 
 @settings(max_examples=40)
 @given(st.integers(0, 10**9), st.integers(6, 30))
-def test_the_way_out_and_back_is_planned_wherever_the_way_out_is(seed: int, workers: int) -> None:
+def test_plans_a_return_wherever_a_way_exists(seed: int, workers: int) -> None:
     """Every plan read backwards undoes itself: if workers may return, they can, with at most twice the moves."""
     case = tight_case(random.Random(seed), workers, largest=4)
     case.rules["one_per_host"] = False

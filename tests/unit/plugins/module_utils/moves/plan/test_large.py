@@ -15,7 +15,7 @@ from .case import Case, row
 
 
 @given(st.integers(1, 80), st.integers(1, 4), st.booleans())
-def test_one_spare_host_is_enough_for_any_number_of_one_slot_workers(hosts: int, slots: int, return_home: bool) -> None:
+def test_one_spare_host_suffices_for_one_slot_workers(hosts: int, slots: int, return_home: bool) -> None:
     case = row(hosts + 1, hosts * slots, slots)
     case.rules["return_home"] = return_home
     plan = case.plan()
@@ -26,7 +26,7 @@ def test_one_spare_host_is_enough_for_any_number_of_one_slot_workers(hosts: int,
 @pytest.mark.parametrize("return_home", [False, True])
 @pytest.mark.parametrize("one_per_host", [False, True])
 @pytest.mark.parametrize("hosts", [501, 512])
-def test_five_hundred_workers_are_planned_within_a_second(hosts: int, return_home: bool, one_per_host: bool) -> None:
+def test_plans_500_workers_within_a_second(hosts: int, return_home: bool, one_per_host: bool) -> None:
     case = row(hosts, 500)
     case.rules = {"return_home": return_home, "one_per_host": one_per_host}
     times = []
@@ -41,9 +41,7 @@ def test_five_hundred_workers_are_planned_within_a_second(hosts: int, return_hom
 
 @pytest.mark.parametrize("return_home", [False, True])
 @pytest.mark.parametrize("slots", [(4, 4), (8, 8), (1, 4)], ids=["small", "roomy", "full"])
-def test_five_hundred_workers_of_mixed_sizes_are_planned_within_a_second(
-    slots: tuple[int, int], return_home: bool
-) -> None:
+def test_plans_500_workers_of_mixed_sizes_quickly(slots: tuple[int, int], return_home: bool) -> None:
     chance = random.Random(sum(slots))
     demand = {f"w{number}": chance.choice((1, 2, 4)) for number in range(500)}
     at = {f"w{number}": f"h{number}" for number in range(500)}
@@ -62,7 +60,7 @@ def test_five_hundred_workers_of_mixed_sizes_are_planned_within_a_second(
 
 @settings(max_examples=60)
 @given(st.integers(0, 10**9))
-def test_many_one_slot_workers_that_may_go_everywhere_take_the_least_number_of_moves(seed: int) -> None:
+def test_one_slot_workers_need_the_fewest_moves(seed: int) -> None:
     """Each worker that must leave a host beyond the final room of the other hosts costs one more move."""
     chance = random.Random(seed)
     slots = {f"h{number}": chance.randint(0, 5) for number in range(chance.randint(2, 12))}
@@ -87,7 +85,7 @@ def test_many_one_slot_workers_that_may_go_everywhere_take_the_least_number_of_m
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_many_workers_of_odd_sizes_get_a_valid_plan(seed: int) -> None:
+def test_plans_validly_for_workers_of_odd_sizes(seed: int) -> None:
     chance = random.Random(seed)
     case = Case({f"h{number}": 4 for number in range(61)}, {}, {"demand": {}, "return_home": seed % 2 == 1})
     for host in list(case.slots)[:60]:
@@ -106,7 +104,7 @@ def test_many_workers_of_odd_sizes_get_a_valid_plan(seed: int) -> None:
 
 @pytest.mark.parametrize("choices", [4, 12, 40])
 @pytest.mark.parametrize("return_home", [False, True])
-def test_many_workers_that_may_go_to_some_hosts_only_get_a_valid_plan(choices: int, return_home: bool) -> None:
+def test_plans_validly_for_workers_with_restricted_targets(choices: int, return_home: bool) -> None:
     chance = random.Random(choices)
     case = row(130, 120)
     allowed = {w: {*chance.sample(list(case.slots)[:120], choices), host, "h129"} for w, host in case.at.items()}

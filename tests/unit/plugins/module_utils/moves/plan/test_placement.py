@@ -21,7 +21,7 @@ def placement(slots: dict[str, int], at: dict[str, str], **rules: Any) -> Rollin
     )
 
 
-def test_a_refusal_names_sizes_the_shortfall_of_each_host_and_the_remedy() -> None:
+def test_refusal_names_sizes_shortfalls_and_the_remedy() -> None:
     some = placement({"h0": 9, "h1": 2, "h2": 3}, {"a": "h0", "b": "h0", "c": "h2"}, demand={"a": 8})
     refusal = some.infeasible(["a", "b"], is_together=True, is_proven=False)
     assert str(refusal) == (
@@ -39,5 +39,5 @@ def test_a_refusal_names_sizes_the_shortfall_of_each_host_and_the_remedy() -> No
     [("", ""), ("a", "a"), ("ab", "a and b"), ("abc", "a, b and c"), ("abcdef", "a, b, c, d, e and f"),
      ("abcdefg", "a, b, c, d, e and 2 more")],
 )  # fmt: skip
-def test_many_names_are_counted(names: str, text: str) -> None:
+def test_abbreviates_many_names_with_a_count(names: str, text: str) -> None:
     assert listed(names) == text

@@ -19,20 +19,20 @@ from .case import Case, cases, row, tight_case
 
 @settings(max_examples=600)
 @given(st.one_of(cases(), cases(largest=1), cases(most_workers=5, most_hosts=3, largest=3)))
-def test_a_plan_is_valid_and_as_short_as_brute_force_finds(case: Case) -> None:
+def test_plan_is_valid_and_shortest_by_brute_force(case: Case) -> None:
     case.check()
 
 
 @settings(max_examples=200)
 @given(st.integers(0, 10**9), st.booleans())
-def test_tight_layouts_are_planned_as_short_as_brute_force_finds(seed: int, displaces: bool) -> None:
+def test_tight_layouts_need_the_fewest_moves(seed: int, displaces: bool) -> None:
     """Hosts are nearly full and rules unusual: plain random draws yield more such cases than shrinking examples."""
     ways = (planner.one_way, planner.round_trips) if displaces else [lambda _problem: None] * 2
     with mock.patch.multiple(planner, one_way=ways[0], round_trips=ways[1]):
         tight_case(random.Random(seed)).check()
 
 
-def test_the_published_layout_has_no_spare_and_is_refused_with_the_remedy() -> None:
+def test_refuses_a_layout_without_spare_host() -> None:
     with pytest.raises(Infeasible) as refusal:
         row(4, 4).plan()
     assert str(refusal.value) == (
@@ -51,7 +51,7 @@ def test_four_workers_on_five_hosts_move_once_each() -> None:
     ]  # fmt: skip
 
 
-def test_groups_of_hosts_without_common_workers_are_planned_separately() -> None:
+def test_plans_independent_groups_of_hosts_separately() -> None:
     slots = {f"{group}{number}": 1 for group in "abc" for number in range(41)}
     at = {f"w{host}": host for host in slots if not host.endswith("40")}
     allowed = {worker: [host for host in slots if host[0] == worker[1]] for worker in at}
@@ -71,7 +71,7 @@ def test_an_empty_selection_needs_no_move() -> None:
     assert plan_moves({}, {}) == []
 
 
-def test_the_plan_does_not_depend_on_the_order_of_its_options() -> None:
+def test_plan_does_not_depend_on_option_order() -> None:
     case = row(9, 8)
     names = list(case.slots)
     plans = []
@@ -154,13 +154,13 @@ def two_groups(first: str, second: str) -> Infeasible:
     return refusal.value
 
 
-def test_reports_workers_that_cannot_all_move_next_to_an_immovable_one() -> None:
+def test_reports_workers_that_cannot_all_move() -> None:
     assert "cannot all move" in str(two_groups("together", "alone"))
     assert "cannot all move" in str(two_groups("alone", "together"))
     assert "cannot all move" not in str(two_groups("alone", "alone"))
 
 
-def test_claims_a_proof_only_if_every_group_was_searched_completely(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_claims_a_proof_only_after_complete_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no order of moves makes room" in str(two_groups("together", "alone"))
     monkeypatch.setattr("plugins.module_utils.moves.plan.search.EFFORT", -1)
     assert "no order of moves that makes room was found" in str(two_groups("together", "alone"))
@@ -169,7 +169,7 @@ def test_claims_a_proof_only_if_every_group_was_searched_completely(monkeypatch:
 
 
 @pytest.mark.parametrize("return_home", [False, True])
-def test_an_abandoned_improvement_leaves_the_known_plan(monkeypatch: pytest.MonkeyPatch, return_home: bool) -> None:
+def test_abandoned_improvement_keeps_the_known_plan(monkeypatch: pytest.MonkeyPatch, return_home: bool) -> None:
     """Displacing takes one move more than the necessary two."""
     case = Case({"h0": 1, "h1": 1, "h2": 1}, {"w0": "h2", "w1": "h0"}, {"allowed": {"w0": ["h1", "h2"]}})
     case.rules = {"allowed": {"w0": ["h1"]}} if not return_home else {}

@@ -31,7 +31,7 @@ APART = (frozenset({"w1", "w2"}),)
         ({}, {"apart": APART}, "w2 -> free1: a rule keeps it apart from w1"),
     ],
 )
-def test_a_plan_whose_first_move_of_a_wave_breaks_a_rule_is_refused(
+def test_refuses_waves_whose_first_move_breaks_rules(
     changed: dict[str, object], more: dict[str, object], words: str
 ) -> None:
     """The first move of a wave was not checked."""
@@ -42,7 +42,7 @@ def test_a_plan_whose_first_move_of_a_wave_breaks_a_rule_is_refused(
         plan_waves(replace(fleet, **more), plan, at, 2)
 
 
-def test_a_search_that_is_given_up_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_an_abandoned_search(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "EFFORT", 0)
     fleet, at = pair(targets=("free1", "free2"))
     plan = [Move("w1", "h1", "free1"), Move("w2", "h2", "free1")]
@@ -122,7 +122,7 @@ def test_a_large_vgpu_returns_before_both_small_ones() -> None:
     assert sorted(move.worker for move in kept if move.target == "esx1") == list(at)
 
 
-def test_many_workers_of_two_profiles_move_host_by_host() -> None:
+def test_workers_of_two_profiles_move_host_by_host() -> None:
     names = [f"esx{number:02}" for number in range(32)]
     hosts = {name: HostRoom((9, 9, 9), gpus=gpus.room_of([], [], [], [])) for name in names}
     at = {f"w{number:02}": names[number // 2] for number in range(62)}

@@ -126,7 +126,7 @@ def planned(fleet: Fleet, at: Places, return_home: bool = False) -> list[Move] |
 
 @settings(max_examples=500, deadline=None)
 @given(fleets(), st.integers(1, 4), st.booleans())
-def test_every_wave_keeps_the_rules_and_waits_only_for_a_true_reason(
+def test_waves_keep_the_rules_and_wait_with_reason(
     given_fleet: tuple[Fleet, dict[str, str]], most: int, return_home: bool
 ) -> None:
     fleet, at = given_fleet
@@ -160,9 +160,7 @@ def test_every_wave_keeps_the_rules_and_waits_only_for_a_true_reason(
 
 @settings(max_examples=150, deadline=None)
 @given(fleets(most_workers=3, most_hosts=4), st.integers(1, 3))
-def test_brute_force_finds_no_plan_with_more_waves_than_moves_one_at_a_time(
-    given_fleet: tuple[Fleet, dict[str, str]], most: int
-) -> None:
+def test_planner_finds_waves_exactly_when_they_exist(given_fleet: tuple[Fleet, dict[str, str]], most: int) -> None:
     fleet, at = given_fleet
     plan, least = planned(fleet, at), fewest_waves(fleet, at, most)
     if plan is None:
@@ -188,9 +186,7 @@ def uniform(workers: int, spare: int, stun: float = 22.0, budget: float = 100.0)
 @pytest.mark.parametrize(
     ("workers", "spare", "most"), [(32, 1, 4), (32, 2, 4), (32, 4, 4), (32, 4, 2), (7, 3, 2), (5, 2, 9)]
 )
-def test_workers_of_one_size_move_in_as_few_waves_as_the_spare_hosts_allow(
-    workers: int, spare: int, most: int, home: bool
-) -> None:
+def test_equal_workers_move_in_the_fewest_waves(workers: int, spare: int, most: int, home: bool) -> None:
     fleet, at = uniform(workers, spare)
     waves = plan_waves(fleet, planned(fleet, at, home) or [], at, most, return_home=home)
     at_once = min(spare, most, 4)
@@ -200,9 +196,7 @@ def test_workers_of_one_size_move_in_as_few_waves_as_the_spare_hosts_allow(
 
 @settings(max_examples=60, deadline=None)
 @given(fleets(most_workers=3, most_hosts=4), st.integers(2, 3))
-def test_workers_with_room_for_each_move_in_as_few_waves_as_brute_force_finds(
-    given_fleet: tuple[Fleet, dict[str, str]], most: int
-) -> None:
+def test_workers_with_enough_room_need_the_fewest_waves(given_fleet: tuple[Fleet, dict[str, str]], most: int) -> None:
     fleet, at = given_fleet
     free = {f"free{number}": HostRoom((2, math.inf, math.inf), 8) for number in range(len(at))}
     same = MovingWorker((1, 0, 0), frozenset(free), dict.fromkeys(free, 22.0), alone=True)
@@ -231,7 +225,7 @@ def pair(**of_second: object) -> tuple[Fleet, dict[str, str]]:
         ({"alone": True}, {}, "free1 has a move already, and a vGPU moves alone over the links of its hosts"),
     ],
 )
-def test_a_pair_that_may_not_move_at_once_is_refused_with_the_reason(
+def test_separates_moves_that_must_not_run_together(
     changed: dict[str, object], more: dict[str, object], words: str
 ) -> None:
     fleet, at = pair(**changed)
@@ -255,9 +249,7 @@ def test_a_pair_that_may_not_move_at_once_is_refused_with_the_reason(
         ({}, {"one_per_host": True}, "no other host has room for it until the others have moved"),
     ],
 )
-def test_room_that_a_move_frees_is_for_the_next_wave(
-    changed: dict[str, object], more: dict[str, object], words: str
-) -> None:
+def test_uses_freed_room_in_the_next_wave(changed: dict[str, object], more: dict[str, object], words: str) -> None:
     fleet, at = pair(targets=("h1",), stun_s={"h1": 1.0}, **changed)
     fleet = replace(fleet, **more)
 
@@ -275,7 +267,7 @@ def test_a_slow_or_unknown_link_carries_fewer_moves() -> None:
     assert first.reason == "the vMotion link of free1 allows 1 at a time"
 
 
-def test_five_hundred_workers_are_planned_within_seconds() -> None:
+def test_plans_500_workers_within_seconds() -> None:
     fleet, at = uniform(500, 12)
     plan = planned(fleet, at) or []
     began = time.process_time()

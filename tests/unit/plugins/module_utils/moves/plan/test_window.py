@@ -38,7 +38,7 @@ def plan(at: At, hosts: Collection[str], slots: int = 1, **more: Any) -> list[Em
     return plan_window(fleet_of(dict.fromkeys(HOSTS, slots), at, **more), at, list(hosts), HOSTS)
 
 
-def test_a_spare_host_goes_first_and_each_worker_moves_once() -> None:
+def test_spare_host_goes_first_without_double_moves() -> None:
     at = {f"w{number}": f"esx{number}" for number in range(1, 5)}
 
     found = plan(at, HOSTS)
@@ -60,7 +60,7 @@ def test_window_empties_a_host_twice_if_necessary() -> None:
     assert sum(len(change.moves) for change in found) == oracle(fleet, at, sorted(fleet.hosts), list(fleet.hosts)) == 3
 
 
-def test_without_room_the_workers_that_cannot_leave_are_named() -> None:
+def test_names_the_workers_without_room_elsewhere() -> None:
     at = {f"w{number}": f"esx{number}" for number in range(1, 6)}
     with pytest.raises(Infeasible, match=r"no other host has room for w1 on esx1, w2 on esx2, .* \(GPU slots\); free"):
         plan(at, HOSTS)
@@ -70,7 +70,7 @@ def test_without_room_the_workers_that_cannot_leave_are_named() -> None:
         plan_window(fleet_of(dict.fromkeys(HOSTS, 2), at), at, ["esx1"], ["esx1"])
 
 
-def test_a_worker_that_moved_in_the_search_is_named_on_the_host_where_it_is() -> None:
+def test_names_a_worker_on_its_current_host() -> None:
     """Worker a must go to esx2 before b can leave it, and is stuck there when esx2 is emptied."""
     at = {"a": "esx1", "b": "esx2"}
     fleet = fleet_of({"esx1": 1, "esx2": 2}, at, {"a": ["esx2"], "b": ["esx1"]})
@@ -80,7 +80,7 @@ def test_a_worker_that_moved_in_the_search_is_named_on_the_host_where_it_is() ->
         plan_window(fleet, at, ["esx1", "esx2"], ["esx1", "esx2"])
 
 
-def test_a_host_that_is_out_of_service_takes_workers_after_its_change() -> None:
+def test_returned_host_takes_workers_after_its_change() -> None:
     at = {"w1": "esx1", "w2": "esx2"}
     places = fleet_of(dict.fromkeys(["esx1", "esx2", "esx3"], 1), at)
     assert plan_window(places, at, ["esx1", "esx2", "esx3"], ["esx1", "esx2"])[0] == EmptiedHost("esx3", ())
@@ -113,14 +113,14 @@ def ring(hosts: int, spare: int) -> tuple[Fleet, dict[str, str], list[str]]:
     return fleet_of(dict.fromkeys(names, 1), at, allowed), at, names[:hosts]
 
 
-def test_an_order_of_twelve_hosts_with_device_groups_is_found() -> None:
+def test_orders_twelve_hosts_with_device_groups() -> None:
     fleet, at, hosts = ring(10, 2)
     found = plan_window(fleet, at, hosts, fleet.hosts)
     check(fleet, at, found)
     assert sum(len(change.moves) for change in found) == 10
 
 
-def test_a_search_that_is_given_up_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_an_abandoned_search(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "EFFORT", 40)
     fleet, at, hosts = ring(10, 2)
     with pytest.raises(
@@ -179,7 +179,7 @@ def windows(draw: Any) -> tuple[Fleet, dict[str, str], list[str], list[str]]:
 
 @settings(max_examples=250, deadline=None)
 @given(windows())
-def test_a_plan_keeps_the_rules_and_no_order_of_hosts_needs_fewer_moves(
+def test_plan_keeps_the_rules_with_the_fewest_moves(
     window: tuple[Fleet, dict[str, str], list[str], list[str]],
 ) -> None:
     check_window(*window)
@@ -187,7 +187,7 @@ def test_a_plan_keeps_the_rules_and_no_order_of_hosts_needs_fewer_moves(
 
 @settings(max_examples=250, deadline=None)
 @given(gpus.fleets())
-def test_a_window_of_several_profiles_needs_the_fewest_moves(drawn: tuple[Fleet, dict[str, str], list[str]]) -> None:
+def test_window_of_several_profiles_needs_the_fewest_moves(drawn: tuple[Fleet, dict[str, str], list[str]]) -> None:
     check_window(*drawn, list(drawn[0].hosts))
 
 
@@ -232,7 +232,7 @@ def test_a_plan_for_a_large_cluster_takes_seconds() -> None:
     assert time.process_time() - started < 30
 
 
-def test_a_large_vgpu_leaves_a_host_before_small_ones() -> None:
+def test_large_vgpu_leaves_a_host_before_small_ones() -> None:
     """Small ones that went first could use each GPU of esx2. Hosts with other GPUs are not exchanged."""
     rooms = {"esx1": gpus.room_of([], []), "esx2": gpus.room_of([], []), "esx3": gpus.room_of(["grid_t4-16c"])}
     fleet, at = gpus.three_workers("c", **rooms)

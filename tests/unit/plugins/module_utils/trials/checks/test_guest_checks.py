@@ -77,7 +77,7 @@ def test_defaults_withstand_a_stun() -> None:
         ({"ssh": "serveraliveinterval 60\nserveralivecountmax 0\n"}, "after 60 s"),
     ],
 )
-def test_a_timer_that_is_too_short_stops(seen: dict[str, Any], expected: str) -> None:
+def test_too_short_timer_stops_the_test(seen: dict[str, Any], expected: str) -> None:
     ((severity, rule, text),) = judge(**seen)
     assert (severity, rule, expected in text) == ("stop", "timers", True), text
 
@@ -98,7 +98,7 @@ def test_a_timer_that_is_too_short_stops(seen: dict[str, Any], expected: str) ->
         {"OMPI_MCA_pml": "ucx", "UCX_RC_TIMEOUT": "1s", "UCX_RC_VERBS_TIMEOUT": "20s"},
     ],
 )
-def test_a_timer_that_is_long_enough_does_not(environment: dict[str, str]) -> None:
+def test_long_enough_timer_does_not_stop_the_test(environment: dict[str, str]) -> None:
     assert judge(environment=environment) == []
 
 
@@ -128,7 +128,7 @@ def test_a_timer_that_is_long_enough_does_not(environment: dict[str, str]) -> No
         ("Unlicensed", "stop"),
     ],
 )
-def test_the_licence_must_hold_for_the_test(line: str, severity: str) -> None:
+def test_requires_a_licence_valid_during_the_test(line: str, severity: str) -> None:
     result = judge(nvidia=licence(line), lasts=3600.0)
     assert [(one[0], one[1]) for one in result] == ([(severity, "licence")] if severity else [])
 
@@ -151,12 +151,12 @@ def test_torch_has_default_timeouts(nvidia: str | None, budget: float, named: li
     assert not any("HEARTBEAT" in one[2] for one in judge(budget, **off))
 
 
-def test_a_ucx_time_in_an_unknown_unit_is_noted() -> None:
+def test_notes_a_ucx_time_in_an_unknown_unit() -> None:
     found = judge(environment={"OMPI_MCA_pml": "ucx", "UCX_RC_TIMEOUT": "3 fortnights"})
     assert [one[:2] for one in found] == [("note", "guest")]
 
 
-def test_blanks_behind_a_licence_are_read_in_linear_time() -> None:
+def test_reads_blanks_behind_a_licence_in_linear_time() -> None:
     started = time.process_time()
     judge(nvidia=licence("Licensed" + " " * 20_000 + "x"))
     assert time.process_time() - started < 1
@@ -216,7 +216,7 @@ def test_accepts_any_answer_of_a_node(seen: Any, budget: float, minutes: float |
     assert not [text for text in output if "nan" in text or "inf " in text]
 
 
-def test_a_gpu_that_names_no_licence_is_noted() -> None:
+def test_notes_a_gpu_without_licence_data() -> None:
     assert [one[:2] for one in judge(nvidia="GPU 00000000:02:00.0\n")] == [("note", "licence")]
 
 
@@ -230,7 +230,7 @@ def test_a_gpu_that_names_no_licence_is_noted() -> None:
         (None, "stop"),
     ],
 )
-def test_a_job_that_makes_checkpoints_needs_a_young_one(newest: dict[str, Any] | None, severity: str) -> None:
+def test_requires_a_young_verified_checkpoint(newest: dict[str, Any] | None, severity: str) -> None:
     assert [one[:2] for one in judge(checkpoint=newest, minutes=30)] == ([(severity, "checkpoint")] if severity else [])
     assert judge(checkpoint=newest) == []
 

@@ -34,7 +34,9 @@ def host(manager: str, name: str = "esx1") -> dict[str, Any]:
         ("535.54.03", "550.90.05-1OEM.800.1.0.20613240", "note", "only the same branch is known to fit"),
     ],
 )
-def test_the_manager_of_each_host_must_run_the_driver(driver: str, manager: str, severity: str, expected: str) -> None:
+def test_compares_guest_driver_and_manager_of_each_host(
+    driver: str, manager: str, severity: str, expected: str
+) -> None:
     found = node_findings.driver_findings({"w1": node(driver)}, [host(manager)], TABLE)
     assert [(one.severity, one.rule, one.object) for one in found] == (
         [(severity, "versions", "w1")] if severity else []
@@ -42,7 +44,7 @@ def test_the_manager_of_each_host_must_run_the_driver(driver: str, manager: str,
     assert all(expected in one.text and one.text.startswith("on esx1: ") for one in found)
 
 
-def test_ignores_machines_without_a_manager_or_a_virtual_gpu() -> None:
+def test_ignores_machines_without_a_manager_or_vgpu() -> None:
     hosts = [host("418.66"), {"host": "esx2", "vibs": {"running": []}}, {"host": "esx3", "failed": True}]
     nodes = {"w1": node("580.65.06", "Pass-Through"), "w2": {"nvidia": None}, "w3": {"error": "silent"}}
     assert node_findings.driver_findings(nodes, hosts, TABLE) == []

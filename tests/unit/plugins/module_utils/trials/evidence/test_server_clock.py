@@ -54,7 +54,7 @@ def judged(facts: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("jump", [60.0, -60.0, 3600.0, -86_400.0])
-def test_a_test_during_which_the_servers_clock_is_set_is_inconclusive(jump: float, seed: int) -> None:
+def test_setting_the_server_clock_makes_tests_inconclusive(jump: float, seed: int) -> None:
     world = Server(jump, random.Random(seed).randint(2, 4), seed)
     facts = world.carry_out()
     found = judged(facts)

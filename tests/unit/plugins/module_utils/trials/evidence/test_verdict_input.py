@@ -53,19 +53,19 @@ def test_junit_has_an_error_for_each_missing_move() -> None:
         ({"window": {"hosts": ["esx1"]}}, "Maintenance of gpu during training"),
     ],
 )
-def test_the_title_of_the_page_names_the_kind_of_test(settings: Any, expected: str) -> None:
+def test_page_title_names_the_kind_of_test(settings: Any, expected: str) -> None:
     assert title(Facts({"cluster": "gpu", **settings})) == expected
 
 
 @pytest.mark.parametrize(
     ("limits", "seconds"), [({}, 120.0), ({"resume_deadline_s": "30"}, 30.0), ({"resume_deadline_s": "inf"}, 86_400.0)]
 )
-def test_the_deadline_of_the_waits_is_that_of_the_verdict(limits: Any, seconds: float) -> None:
+def test_waits_use_the_deadline_of_the_verdict(limits: Any, seconds: float) -> None:
     assert Facts({"cluster": "gpu", "limits": limits}).resume_deadline_s == seconds
 
 
 @pytest.mark.parametrize("limits", [{"warmup_steps": "nan"}, {"max_gap_s": -1}, {"phases": {"eval": "soon"}}])
-def test_limits_that_the_verdict_refuses_are_refused_before_the_first_move(limits: dict[str, Any]) -> None:
+def test_refuses_invalid_limits_before_the_first_move(limits: dict[str, Any]) -> None:
     with pytest.raises(Refused, match="could not judge a test with them"):
         check_limits(limits)
 
@@ -78,7 +78,7 @@ def test_limits_that_the_verdict_refuses_are_refused_before_the_first_move(limit
         ({}, {}, {"W1": [], "w2.lab": [], "w3": []}, "W1"),
     ],
 )
-def test_ranks_are_matched_to_vms_with_any_guest_names(
+def test_matches_ranks_to_vms_with_any_guest_names(
     guests: dict[str, list[int]], ranks: dict[str, list[int]], reported: dict[str, list[int]], idle: str
 ) -> None:
     facts = Facts({**SETTINGS, "canary": "auto"}, at=dict.fromkeys(("W1", "w2.lab", "w3"), "esx1"))
@@ -90,7 +90,7 @@ def test_ranks_are_matched_to_vms_with_any_guest_names(
 
 @pytest.mark.parametrize("machine", ["Worker01", "worker01.example.org", "WORKER01"])
 @pytest.mark.parametrize("guest", ["worker01", "Worker01.lab"])
-def test_a_reset_is_a_breach_despite_another_spelling_of_the_guest_name(machine: str, guest: str) -> None:
+def test_reset_is_a_breach_despite_different_guest_spelling(machine: str, guest: str) -> None:
     """From the facts to the verdict: once, the observer found no ranks on the machine."""
     reset = {"worker": machine, "at": runs.SEEN + 50, "by": "eve", "what": "VmResettingEvent"}
     named: Any = {"cluster": "gpu", "limits": {}, "warmup_steps": 0, "require": []}

@@ -101,14 +101,14 @@ def test_another_job_is_not_taken_for_the_first(kind: str, named: dict[str, Any]
         assert (continuing.WITHOUT_JOB in refused) == is_another
 
 
-def test_a_job_on_kubernetes_is_its_name_and_namespace() -> None:
+def test_identifies_kubernetes_jobs_by_name_and_namespace() -> None:
     before = {**SETTINGS, "kubernetes": {"name": "bert", "names": {"n1": "w1"}, "kubeconfig": "a"}}
     for named, is_same in ({"namespace": "default"}, True), ({"names": {}}, True), ({"namespace": "ml"}, False):
         refused = reason(before, {**before, "kubernetes": {"name": "bert", **named}})
         assert (refused == "") == is_same, refused
 
 
-def test_a_finder_compares_what_it_is_given() -> None:
+def test_refuses_other_settings_than_the_recorded_ones() -> None:
     requested = {"cluster": "gpu", "dir": "/tests", "window": WINDOW, "observe": {}, "run_dir": "", "kubernetes": {}}
 
     assert reason(KINDS["window"], requested) == ""

@@ -39,7 +39,7 @@ def _shifted(value: Any, seconds: float) -> Any:
     return {key: one + seconds if is_time[key] else _shifted(one, seconds) for key, one in value.items()}
 
 
-def test_the_moves_of_a_test_that_has_ended(tmp_path: Path) -> None:
+def test_reads_the_moves_of_an_ended_test(tmp_path: Path) -> None:
     world = World()
     facts = world.carry_out()
     keep(world, tmp_path / "gpu-1")
@@ -62,7 +62,7 @@ class DiesInMove(World):
         raise Killed
 
 
-def test_a_move_in_progress_lasts_until_now_while_its_test_runs(tmp_path: Path) -> None:
+def test_running_move_lasts_until_now(tmp_path: Path) -> None:
     world = DiesInMove()
     with pytest.raises(Killed):
         world.carry_out()
@@ -74,7 +74,7 @@ def test_a_move_in_progress_lasts_until_now_while_its_test_runs(tmp_path: Path) 
     assert (move.kind, move.until) == ("running", 1e9)
 
 
-def test_new_facts_are_read_and_damaged_ones_are_left_out(tmp_path: Path) -> None:
+def test_reads_new_facts_and_omits_damaged_ones(tmp_path: Path) -> None:
     world = DiesInMove()
     with pytest.raises(Killed):
         world.carry_out()

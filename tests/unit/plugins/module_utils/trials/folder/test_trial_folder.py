@@ -63,7 +63,7 @@ def test_a_renamed_cluster_keeps_its_test(tmp_path: Path, name: str, identity: t
             folders.opened(str(mine), str(tmp_path), cluster)
 
 
-def test_requires_a_name_if_there_are_two(tmp_path: Path) -> None:
+def test_requires_a_name_for_two_unfinished_tests(tmp_path: Path) -> None:
     first, second = started(tmp_path, "a"), started(tmp_path, "b")
     with pytest.raises(Refused, match=f"are unfinished: {first}, {second}; name one of them with vmotion_test_folder"):
         folders.find("", str(tmp_path), GPU)
@@ -79,13 +79,13 @@ def test_a_folder_whose_test_has_ended_is_refused(tmp_path: Path) -> None:
         opening(tmp_path, str(other))
 
 
-def test_a_new_folder_is_private_and_has_the_name_of_the_cluster(tmp_path: Path) -> None:
+def test_creates_a_private_folder_named_after_the_cluster(tmp_path: Path) -> None:
     new = opening(tmp_path / "tests")
     assert new.stat().st_mode & 0o777 == 0o700 and new.name.startswith("gpu-")
     assert opening(tmp_path, str(tmp_path / "named")) == tmp_path / "named" and (tmp_path / "named").is_dir()
 
 
-def test_a_journal_of_an_earlier_version_is_refused_in_one_sentence(tmp_path: Path) -> None:
+def test_refuses_a_journal_of_an_earlier_version(tmp_path: Path) -> None:
     (tmp_path / "gpu-1a2b3c4d").mkdir()
     journal = tmp_path / "gpu-1a2b3c4d" / NAME
     journal.write_text('{"at": 1.0, "entry": "open", "settings": {"cluster": "gpu"}}\n')
@@ -97,7 +97,7 @@ def test_a_journal_of_an_earlier_version_is_refused_in_one_sentence(tmp_path: Pa
     assert str(error.value) == f"{journal}: {sentence}"
 
 
-def test_a_test_is_found_below_the_folder_of_the_demo(tmp_path: Path) -> None:
+def test_finds_a_test_below_the_demo_folder(tmp_path: Path) -> None:
     mine = started(tmp_path / "demo" / "vmotion", "gpu-1")
     assert folders.one_test(tmp_path / "demo") == folders.one_test(mine) == mine
     started(tmp_path / "demo" / "vmotion", "gpu-2")
@@ -181,7 +181,7 @@ ENTRY = '{"at": 1.0, "key": "job", "value": {}}'
         "[" * 100000,
     ],
 )
-def test_an_odd_journal_of_another_cluster_stops_no_test(tmp_path: Path, first: str) -> None:
+def test_ignores_unreadable_journals_of_other_clusters(tmp_path: Path, first: str) -> None:
     for name in ("cpu-1a2b3c4d", "gpu-2-1a2b3c4d", "old"):
         (tmp_path / name).mkdir()
         (tmp_path / name / NAME).write_text(f"{first}\n{ENTRY}\n")
@@ -192,7 +192,7 @@ def test_an_odd_journal_of_another_cluster_stops_no_test(tmp_path: Path, first: 
         folders.find(str(tmp_path / "old"), str(tmp_path), GPU)
 
 
-def test_a_damaged_journal_belongs_to_the_cluster_in_its_first_line(tmp_path: Path) -> None:
+def test_assigns_damaged_journals_by_their_first_line(tmp_path: Path) -> None:
     for name, cluster in (("a", "cpu"), ("b", "gpu")):
         with (started(tmp_path / name, "test", cluster) / NAME).open("a") as journal:
             journal.write("damaged\n")
@@ -201,14 +201,14 @@ def test_a_damaged_journal_belongs_to_the_cluster_in_its_first_line(tmp_path: Pa
         folders.find("", str(tmp_path / "b"), GPU)
 
 
-def test_a_damaged_journal_in_a_folder_with_the_name_of_the_cluster_is_not_passed_over(tmp_path: Path) -> None:
+def test_reports_damaged_journals_in_folders_of_the_cluster(tmp_path: Path) -> None:
     (tmp_path / "gpu-1a2b3c4d").mkdir()
     (tmp_path / "gpu-1a2b3c4d" / NAME).write_text("damaged\n")
     with pytest.raises(Failed, match=r"gpu-1a2b3c4d.*line 1 is not a valid entry"):
         folders.find("", str(tmp_path), GPU)
 
 
-def test_a_fifo_in_the_place_of_a_journal_does_not_block_a_new_test(tmp_path: Path) -> None:
+def test_fifo_as_journal_does_not_block_a_test(tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
     os.mkfifo(tmp_path / "old" / NAME)
     assert folders.find("", str(tmp_path), GPU) is None
@@ -217,7 +217,7 @@ def test_a_fifo_in_the_place_of_a_journal_does_not_block_a_new_test(tmp_path: Pa
 
 
 @pytest.mark.parametrize("above", [".", "tests"])
-def test_a_folder_that_another_user_can_replace_is_refused(tmp_path: Path, above: str) -> None:
+def test_refuses_parent_folders_that_others_can_write(tmp_path: Path, above: str) -> None:
     """A folder is renamed with the rights to the one above it; the sticky bit forbids that to others."""
     mine = started(tmp_path / "tests", "mine")
     (tmp_path / above).chmod(0o777)

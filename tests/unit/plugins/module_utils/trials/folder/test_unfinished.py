@@ -30,7 +30,7 @@ def test_without_a_test_nothing_is_found(tmp_path: Path) -> None:
     assert (answer["found"], answer["folder"]) == (False, "")
 
 
-def test_an_unfinished_test_is_found_with_its_launcher_and_the_moves_so_far(tmp_path: Path) -> None:
+def test_finds_an_unfinished_test_with_launcher_and_moves(tmp_path: Path) -> None:
     world = World()
     started = keep(world, tmp_path / "gpu-1")
     answer = run("vmotion_test", cluster="gpu", dir=str(tmp_path))
@@ -49,7 +49,7 @@ def test_an_empty_journal_is_not_a_test(tmp_path: Path) -> None:
     assert not run("vmotion_test", cluster="gpu", dir=str(tmp_path), folder=str(tmp_path / "gpu-1"))["found"]
 
 
-def test_a_test_that_has_ended_is_not_found_and_refused_by_name(tmp_path: Path) -> None:
+def test_ignores_an_ended_test_and_refuses_its_name(tmp_path: Path) -> None:
     world = World()
     world.carry_out()
     folder = keep(world, tmp_path / "gpu-1", is_ended=True)
