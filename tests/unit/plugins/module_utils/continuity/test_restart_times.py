@@ -12,7 +12,7 @@ from plugins.module_utils.continuity.restart_steps import read_steps
 from .restarts import BEGAN, Run, again, verdict
 
 
-def test_parts_of_the_time_between_attempts_add_up_to_the_hole() -> None:
+def test_parts_of_the_downtime_add_up() -> None:
     run = Run(2, 20, 25, 40)
     one, two = run.attempts()
     down = (Part("shut down", 20.0), Part("hosts", 20.0), Part("boot", two.started - one.ended - 40.0))  # type: ignore[operator]
@@ -41,7 +41,7 @@ def test_marked_checkpoints_are_saves_and_not_productive() -> None:
 
 
 @pytest.mark.parametrize("behind", [-3600.0, 3600.0])
-def test_a_clock_that_was_set_while_a_worker_was_off_changes_no_cost(behind: float) -> None:
+def test_setting_a_clock_during_downtime_changes_no_cost(behind: float) -> None:
     run = Run(2, 20, 25, 40)
     set_back = [{**each, "t": each["t"] - behind} for each in run.second_records]
 
@@ -52,7 +52,7 @@ def test_a_clock_that_was_set_while_a_worker_was_off_changes_no_cost(behind: flo
     assert [part.name for part in found.restarts[0].parts] == ["stop", "down", "start and restore"]
 
 
-def test_records_that_were_read_later_are_placed_by_the_clocks_of_ranks() -> None:
+def test_places_records_read_later_by_the_ranks_clocks() -> None:
     run = Run(2, 20, 25, 40)
     one, two = run.attempts()
     later = [{**each, "seen": 99_999.0} for each in run.first_records]
@@ -65,7 +65,7 @@ def test_records_that_were_read_later_are_placed_by_the_clocks_of_ranks() -> Non
     assert at_once.verdict == "inconclusive" and "according to the clocks of its ranks" in at_once.unproven[0], at_once
 
 
-def test_a_start_before_the_end_of_the_attempt_before_gives_no_parts() -> None:
+def test_overlapping_attempts_have_no_parts_of_downtime() -> None:
     one, two = Run(2, 20, 25, 40).attempts()
 
     found = verdict([replace(one, ended=two.started), replace(two, started=one.ended)])

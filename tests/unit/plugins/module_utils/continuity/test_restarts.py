@@ -166,7 +166,7 @@ def test_losses_that_diverge_later_reveal_a_lost_optimizer(run: Run, seed: int) 
 
 
 @pytest.mark.parametrize("run", [Run(2, 20, 22, 40), Run(2, 20, 60, 80, stride=10)])
-def test_too_few_diverging_losses_do_not_break_a_run(run: Run) -> None:
+def test_few_diverging_losses_do_not_break_a_run(run: Run) -> None:
     """The loss of a tenth step depends on the optimizer of the nine before."""
     found = verdict(_losses(run, lambda number, loss: loss * (1.0 if number <= run.stride else 1.02)))
 

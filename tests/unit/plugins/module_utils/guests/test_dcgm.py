@@ -23,7 +23,7 @@ def of_memory(**result: Any) -> str:
     return json.dumps({"DCGM GPU Diagnostic": {"test_categories": [{"category": "Hardware", "tests": tests}]}})
 
 
-def test_a_setting_is_a_warning_and_does_not_stop_a_job() -> None:
+def test_a_failed_setting_warns_without_stopping_a_job() -> None:
     findings = gpu_health.findings("w1", found(diagnostic=V4))
 
     assert texts(findings) == []
@@ -31,7 +31,7 @@ def test_a_setting_is_a_warning_and_does_not_stop_a_job() -> None:
     assert f"GPU 1 of DCGM {words}" in texts(findings, WARN)
 
 
-def test_skipped_tests_have_no_finding_and_dcgm_3_writes_a_sentence_first() -> None:
+def test_ignores_skipped_tests_and_an_introductory_sentence() -> None:
     text = "Successfully ran diagnostic for group.\n" + (DUMPS / "skipped-v3.json").read_text()
 
     assert dcgm.failed_tests(text) == []
@@ -40,7 +40,7 @@ def test_skipped_tests_have_no_finding_and_dcgm_3_writes_a_sentence_first() -> N
 @pytest.mark.parametrize(
     ("severity", "is_sick"), [(1, False), (2, True), (4, True), (5, False), (6, True), (None, False)]
 )
-def test_only_an_error_for_which_a_gpu_must_leave_its_jobs_stops_a_job(severity: int | None, *, is_sick: bool) -> None:
+def test_only_severe_gpu_errors_stop_a_job(severity: int | None, *, is_sick: bool) -> None:
     warning = {"warning": "Pending page retirements", "error_severity": severity}
 
     findings = gpu_health.findings("w1", found(diagnostic=of_memory(entity_id=3, warnings=[warning])))
@@ -55,7 +55,7 @@ def test_the_texts_of_dcgm_3_have_no_severity() -> None:
     assert test == dcgm.FailedTest("0,1", "memory", "ECC error", is_sick=False)
 
 
-def test_a_service_that_does_not_answer_is_a_note() -> None:
+def test_an_unresponsive_dcgm_service_is_a_note() -> None:
     refused = "Error: unable to establish a connection to the specified host: localhost"
 
     (note,) = [text for text in texts(gpu_health.findings("w1", found(diagnostic=refused)), NOTE) if "DCGM" in text]

@@ -43,7 +43,7 @@ def test_the_report_is_read() -> None:
 @pytest.mark.parametrize(
     "reported", ["", json.dumps({"ServerErrors": ["Cannot connect to the Docker daemon"]}), "Cannot connect", "{}"]
 )
-def test_a_daemon_that_does_not_answer_has_no_version(reported: str) -> None:
+def test_an_unresponsive_daemon_has_no_version(reported: str) -> None:
     silent = report(reported)
     assert (silent["version"], silent["running"]) == ("", 0)
     assert misfits(silent, DESIRED) == ["The Docker daemon does not answer."]

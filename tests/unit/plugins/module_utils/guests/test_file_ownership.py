@@ -19,7 +19,7 @@ from tests.unit.plugins.module_utils.training.guest.test_job import left, params
 __all__ = ["left"]
 
 
-def test_a_folder_in_which_others_may_write_holds_no_job(tmp_path: Path) -> None:
+def test_refuses_a_folder_that_other_users_may_write(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
     folder.chmod(0o777)
@@ -58,9 +58,7 @@ def as_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("as_root")
-def test_root_starts_no_job_below_a_folder_that_others_may_rename(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_root_starts_no_job_below_a_shared_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shared = tmp_path / "shared"
     shared.mkdir()
     # As in a folder that only root can change.
@@ -85,7 +83,7 @@ def lent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_root: None) -> Path
 
 
 @pytest.mark.parametrize("shared", ["dest", "store"])
-def test_root_unpacks_no_code_below_a_folder_that_others_may_rename(lent: Path, shared: str) -> None:
+def test_root_unpacks_no_code_below_a_shared_folder(lent: Path, shared: str) -> None:
     """Root would run a file that another user has put in its place."""
     folders = {"dest": str(lent.parent / "dest"), "store": str(lent.parent / "store"), shared: str(lent / "own")}
     code = CodeFolder({"sha256": "", "archive": None, "once": False, **folders})
@@ -95,9 +93,7 @@ def test_root_unpacks_no_code_below_a_folder_that_others_may_rename(lent: Path, 
     assert code.read() == {"sha256": None}
 
 
-def test_root_uses_no_environment_below_a_folder_that_others_may_rename(
-    lent: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_root_uses_no_environment_below_a_shared_folder(lent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Environment, "_stack", lambda _self: {"folders": [], "packages": {}})
     given = {"python": "/usr/bin/python3", "requirements": "", "code": "", "folder": "", "store": str(lent)}
     environment = Environment(given)
@@ -121,7 +117,7 @@ def test_an_environment_of_another_user_is_not_used(tmp_path: Path, monkeypatch:
         Environment(given).read()
 
 
-def test_does_not_follow_a_link_in_place_of_the_supervisor(left: Path) -> None:
+def test_does_not_follow_a_link_replacing_the_supervisor(left: Path) -> None:
     (left / "run").mkdir()
     (left / "victim").write_text("precious")
     (left / "run" / job.PROGRAM).symlink_to(left / "victim")

@@ -27,11 +27,11 @@ def texts(findings: list[Finding], severity: str = STOP) -> list[str]:
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in DUMPS.glob("*.xml")))
-def test_no_published_state_stops_a_job_while_it_runs(name: str) -> None:
+def test_no_published_state_stops_a_running_job(name: str) -> None:
     assert texts(gpu_health.findings("w1", found(name), idle=False)) == []
 
 
-def test_lanes_that_are_missing_are_a_warning_and_not_a_slow_link_of_an_idle_gpu() -> None:
+def test_missing_lanes_warn_but_idle_slow_links_pass() -> None:
     of_t4, of_a10g, of_blackwell = (
         texts(gpu_health.findings("w1", found(name), idle=False), WARN)
         for name in ("t4-passthrough", "a10g-passthrough", "blackwell-v13")
@@ -70,14 +70,14 @@ def test_the_link_of_a_busy_gpu_counts() -> None:
         ),
     ],
 )
-def test_a_sick_gpu_stops_a_job_with_its_address_and_a_remedy(change: tuple[str, str], words: str) -> None:
+def test_a_sick_gpu_stops_a_job_with_remedies(change: tuple[str, str], words: str) -> None:
     (text,) = texts(gpu_health.findings("w1", found("blackwell-v13", change), idle=False))
 
     assert text.startswith("GPU 00000000:61:00.0 (NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition): ")
     assert words in text
 
 
-def test_memory_that_others_hold_stops_a_job_before_it_starts() -> None:
+def test_occupied_gpu_memory_stops_a_job_beforehand() -> None:
     before = texts(gpu_health.findings("w1", found("t4-passthrough")))
 
     assert len(before) == 1
@@ -100,7 +100,7 @@ def test_memory_that_others_hold_stops_a_job_before_it_starts() -> None:
         ("No devices were found", "reset the GPU or restart the worker"),
     ],
 )
-def test_a_failing_nvidia_smi_stops_a_job_with_its_message(message: str, words: str) -> None:
+def test_a_failing_nvidia_smi_stops_a_job(message: str, words: str) -> None:
     (text,) = texts(gpu_health.findings("w1", {"smi": None, "failure": message, "log": []}))
 
     assert text.startswith(f"nvidia-smi fails ({message})") and words in text
@@ -110,7 +110,7 @@ def test_a_node_without_gpus_has_no_findings() -> None:
     assert gpu_health.findings("w1", {"smi": None, "failure": None, "log": None}) == []
 
 
-def test_errors_in_the_kernel_log_have_the_remedy_of_their_number() -> None:
+def test_errors_in_the_kernel_log_have_remedies() -> None:
     events = list(gpu_health.xids(LINES))
 
     assert [(event.number, event.address) for event in events] == [
@@ -165,7 +165,7 @@ def test_persistence_and_heat_are_reported_with_their_remedy() -> None:
     )
 
 
-def test_the_log_that_a_user_may_not_read_is_reported() -> None:
+def test_reports_a_kernel_log_the_user_cannot_read() -> None:
     assert texts(gpu_health.findings("w1", found(log=None), idle=False), NOTE) == [
         "this user may not read the kernel log: whether it contains GPU errors (Xid) is unknown"
     ]

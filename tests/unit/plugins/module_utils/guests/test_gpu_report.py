@@ -19,7 +19,7 @@ def read(name: str) -> GpuReport:
     return report(dump(name))
 
 
-def test_a_passed_through_t4_has_its_link_memory_and_processes() -> None:
+def test_a_passthrough_t4_reports_link_memory_and_processes() -> None:
     (gpu,) = read("t4-passthrough").gpus
 
     assert (gpu.address, gpu.name, gpu.mode, gpu.state) == ("00000000:00:1e.0", "Tesla T4", "Pass-Through", "P0")
@@ -30,7 +30,7 @@ def test_a_passed_through_t4_has_its_link_memory_and_processes() -> None:
 
 
 @pytest.mark.parametrize("name", ["a100-mig", "a100-mig-passthrough"])
-def test_a_gpu_with_mig_counts_the_errors_of_its_devices(name: str) -> None:
+def test_a_mig_gpu_counts_the_errors_of_devices(name: str) -> None:
     text = dump(name).replace("<sram_uncorrectable>0<", "<sram_uncorrectable>2<", 1)
 
     (gpu,) = report(text).gpus
@@ -50,7 +50,7 @@ def test_a_vgpu_reports_neither_link_nor_errors() -> None:
     assert gpu.is_persistent is None
 
 
-def test_a_blackwell_has_the_generation_of_its_device_and_no_text_in_the_place_of_a_value() -> None:
+def test_a_blackwell_reports_its_generation_without_placeholder_text() -> None:
     found = read("blackwell-v13")
 
     assert (found.driver, found.cuda) == ("590.44.01", "13.1")

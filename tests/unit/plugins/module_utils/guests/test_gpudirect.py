@@ -25,7 +25,7 @@ DMA_BUF = {"gpudirect": [1, 1], "dma_buf": [1, 1], "modules": []}
         ({}, None),
     ],
 )
-def test_a_module_or_dma_buf_and_the_gpus_decide(found: dict[str, Any], possible: bool | None) -> None:
+def test_gpudirect_needs_a_module_or_dma_buf(found: dict[str, Any], possible: bool | None) -> None:
     assert gpudirect.is_possible(found) is possible
     assert bool(gpudirect.misfit(found)) is (possible is not True)
 

@@ -38,7 +38,7 @@ def test_a_name_becomes_a_valid_label(name: str, value: str) -> None:
     assert labels == {**({"dml.vsphere/gpu": value} if value else {}), "dml.vsphere/gpus": "1"}
 
 
-def test_a_label_that_is_missing_or_no_longer_true_is_named() -> None:
+def test_names_a_missing_or_outdated_label() -> None:
     left = with_labels({**OWN, "dml.vsphere/gpus": "2", "dml.vsphere/old": "1"})
     assert kubernetes_member.misfits(left, AS_MEMBER) == [
         "Its label dml.vsphere/gpus is 2, not 1.",
@@ -47,7 +47,7 @@ def test_a_label_that_is_missing_or_no_longer_true_is_named() -> None:
     assert len(kubernetes_member.misfits(with_labels({}), AS_MEMBER)) == len(OWN)
 
 
-def test_a_node_that_is_not_ready_reports_the_reason() -> None:
+def test_an_unready_node_reports_the_reason() -> None:
     for conditions, words in (
         ([{"type": "Ready", "status": "False", "message": "PLEG is not healthy"}], "PLEG is not healthy"),
         ([], "its kubelet has not reported"),

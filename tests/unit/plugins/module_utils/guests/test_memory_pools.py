@@ -23,7 +23,7 @@ def test_the_limits_are_those_of_the_compatibility_table() -> None:
     ("code", "version"),
     [(2408, (2, 4, 8)), (22105, (2, 21, 5)), (23203, (2, 32, 3)), (None, (0, 0, 0)), (True, (0, 0, 0))],
 )
-def test_the_number_of_nccl_is_read_as_a_version(code: object, version: tuple[int, int, int]) -> None:
+def test_parses_the_number_of_nccl_as_a_version(code: object, version: tuple[int, int, int]) -> None:
     assert memory_pools.version(code) == version
 
 
@@ -41,7 +41,7 @@ def test_the_number_of_nccl_is_read_as_a_version(code: object, version: tuple[in
         (None, [0], False),
     ],
 )
-def test_only_a_version_that_makes_pools_is_refused_and_only_without_them(
+def test_refuses_pool_requiring_nccl_only_without_pools(
     nccl: int | None, pools: list[int | None] | None, refused: bool
 ) -> None:
     misfits = memory_pools.misfits({"nccl": nccl, "pools": pools})

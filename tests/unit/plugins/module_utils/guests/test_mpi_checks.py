@@ -124,7 +124,7 @@ def test_misfits_of_openmpi_are_named(found: dict[str, Any], sentences: list[str
     assert mpi_checks.openmpi_misfits(found, MPI) == sentences
 
 
-def test_a_timer_of_openmpi_that_is_too_short_is_named() -> None:
+def test_names_an_openmpi_timer_that_is_too_short() -> None:
     hasty = TIMERS.replace(":value:300", ":value:5").replace(":value:20", ":value:1")
     (sentence,) = mpi_checks.openmpi_misfits(mpi(hello(0), hello(1), timers=hasty), MPI)
     assert sentence.startswith("OpenMPI's oob_tcp_keepalive_* gives up on a silent node after 14 s")

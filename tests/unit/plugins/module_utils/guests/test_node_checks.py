@@ -207,7 +207,7 @@ def test_only_the_misfit_is_named(
     assert "n1" in message or kind == "versions"
 
 
-def test_every_kind_is_checked_here_or_in_the_tests_of_jobs_and_keys() -> None:
+def test_tests_cover_every_kind_of_check() -> None:
     tested = {case[0] for case in CASES} | {"openmpi", "horovod", "pytorch", "training_image"}
     assert [f"add a case for {kind} to CASES" for kind in node_checks.KINDS if kind not in tested] == []
     assert tested <= set(node_checks.KINDS)
@@ -254,7 +254,7 @@ def test_the_documentation_names_every_kind() -> None:
 
 
 @pytest.mark.parametrize(("value", "data"), [('{"a": 1}', {"a": 1}), ({"a": 1}, {"a": 1}), (" ", None), (None, None)])
-def test_json_is_read_from_text_or_taken_as_data(value: Any, data: Any) -> None:
+def test_accepts_json_as_text_or_data(value: Any, data: Any) -> None:
     assert parse_json(value) == data
 
 
@@ -294,7 +294,7 @@ def test_each_difference_names_the_nodes() -> None:
     ("seconds", "warned"),
     [('{"::ffff:10.0.0.2": 10.05, "w2": 0.01}', True), ('{"w2": 0.9}', False)],
 )
-def test_a_slow_lookup_of_a_peer_is_a_warning(seconds: str, warned: bool) -> None:
+def test_a_slow_lookup_of_a_peer_warns(seconds: str, warned: bool) -> None:
     given = {"kind": "node", "found": {**NODE, "lookups": seconds}, "desired": CORRECT, "fail": True}
 
     result = node_check.answer(given, "w1")

@@ -96,7 +96,7 @@ def test_a_gpu_without_a_licence_is_named(status: str) -> None:
     assert wrong(nvidia_smi(status)) == []
 
 
-def test_names_another_driver_a_missing_gpu_and_disabled_persistence() -> None:
+def test_names_wrong_driver_missing_gpu_and_disabled_persistence() -> None:
     assert wrong(nvidia_smi("Licensed", driver="570.1")) == ["The running driver is 570.1, not 580.65.06."]
     assert wrong(nvidia_smi("Licensed"), gpus=2) == ["nvidia-smi sees 1 GPUs, not 2."]
     assert wrong(nvidia_smi()) == ["nvidia-smi sees 0 GPUs, not at least one."]
@@ -110,7 +110,7 @@ def test_names_another_driver_a_missing_gpu_and_disabled_persistence() -> None:
     ]
 
 
-def test_the_expiry_of_a_licence_is_not_in_the_facts() -> None:
+def test_facts_omit_the_expiry_of_a_licence() -> None:
     first, second = (nvidia_smi(f"Licensed (Expiry: 2025-6-{day} 11:32:22 GMT)") for day in (18, 19))
     assert report(first) == report(second)
 
@@ -134,7 +134,7 @@ def test_parts_of_cuda_are_compared_with_their_reports(reported: dict[str, str],
     assert cuda_misfits(reported, DESIRED) == sentences
 
 
-def test_a_device_that_cuda_does_not_see_is_a_fault() -> None:
+def test_a_device_invisible_to_cuda_is_a_fault() -> None:
     assert device_misfits([], "cuInit failed with CUDA error 100", 1) == [
         "CUDA sees 0 devices, not 1: cuInit failed with CUDA error 100."
     ]

@@ -56,7 +56,7 @@ STALE = (
 )
 
 
-def test_an_untrusted_archive_is_a_fault_even_if_apt_only_warns() -> None:
+def test_an_untrusted_archive_is_a_fault_despite_success() -> None:
     assert len(update_faults(STALE)) == 3
     assert update_faults(UNSIGNED) == [UNSIGNED.splitlines()[1]]
     assert len(update_faults(UNSIGNED + "\n" + UNSIGNED)) == 1

@@ -15,7 +15,7 @@ THERE = ["openmpi-bin 4.1.4-3+b1 installed", "make 4.3-4.1 installed", "libmpi 1
     ("manager", "words"),
     [("apt", ["openmpi-bin=4.1.4-3+b1", "make"]), ("dnf", ["openmpi-bin-4.1.4-3+b1", "make"])],
 )
-def test_names_are_joined_to_versions_as_the_manager_wants(manager: str, words: list[str]) -> None:
+def test_joins_names_to_versions_in_the_managers_syntax(manager: str, words: list[str]) -> None:
     assert software_packages.specs([MPI, MAKE], manager) == words
 
 
@@ -44,7 +44,7 @@ def test_replacements_are_listed_with_both_versions() -> None:
     assert software_packages.replacements(THERE, [MPI]) == []
 
 
-def test_kernels_are_installed_next_to_each_other_and_never_replaced() -> None:
+def test_installs_kernels_side_by_side_without_replacing_any() -> None:
     two = ["kernel-devel 5.14.0-427.el9 installed", "kernel-devel 5.14.0-503.el9 installed"]
     older = {"name": "kernel-devel", "version": "5.14.0-427.el9"}
     assert software_packages.misfits(two, [older]) == []
@@ -62,7 +62,7 @@ def test_requirements_carry_their_checksums() -> None:
     assert text == "six==1.17.0 --hash=sha256:4721\n"
 
 
-def test_a_package_outside_the_index_is_downloaded_from_its_url() -> None:
+def test_downloads_a_package_outside_the_index_by_url() -> None:
     wheel = "https://download.example.org/whl/torch-1.10.2%2Bcu113-cp38-cp38-linux_x86_64.whl"
     text = software_packages.python_requirements(
         [{"name": "torch", "version": "1.10.2+cu113", "url": wheel, "sha256": "4721"}]

@@ -59,6 +59,6 @@ def test_timers_shorter_than_a_stun_are_listed(observed: dict[str, Any], named: 
 
 
 @given(st.integers(1, 60), st.integers(1, 10), st.integers(1, 900))
-def test_a_client_is_a_risk_exactly_when_its_product_is_short(interval: int, most: int, seconds: int) -> None:
+def test_a_client_is_a_risk_below_the_stun(interval: int, most: int, seconds: int) -> None:
     message = f"serveraliveinterval {interval}\nserveralivecountmax {most}\ntcpkeepalive no"
     assert bool(stun_timers.risks({"ssh": message}, seconds)) == (interval * most < seconds)

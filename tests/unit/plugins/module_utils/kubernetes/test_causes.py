@@ -20,7 +20,7 @@ KILLED = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
 WAITS = pod("worker", 0, phase="Pending", state={"waiting": {"reason": "ContainerCreating"}})
 
 
-def test_a_folder_that_is_not_on_the_node_is_the_cause_and_the_sentence_has_the_remedy() -> None:
+def test_explains_a_missing_folder_with_its_remedy() -> None:
     failed = event("Pod", "t2-worker-0", "FailedMount", NO_FOLDER, after=7)
     # Another pod is not a cause: it waits for a node.
     others = [pod("worker", 1, phase="Pending", state={"waiting": {"reason": "ImagePullBackOff"}})]
@@ -40,7 +40,7 @@ def test_a_folder_that_is_not_on_the_node_is_the_cause_and_the_sentence_has_the_
     ],
     ids=["another volume", "it runs by now"],
 )
-def test_a_pod_that_may_still_start_does_not_block(message: str, waits: dict[str, Any]) -> None:
+def test_a_pod_that_may_still_start_is_waiting(message: str, waits: dict[str, Any]) -> None:
     result = state_of(snapshot(job(CREATED), [waits], [event("Pod", "t2-worker-0", "FailedMount", message)]))
     assert (result["state"], "blocked" in result) == ("waiting", False)
 
@@ -56,7 +56,7 @@ def test_a_pod_that_may_still_start_does_not_block(message: str, waits: dict[str
     ],
     ids=["lost node", "evicted", "its own limit", "exception", "unknown"],
 )
-def test_a_lost_node_is_a_failure_of_a_machine(given: dict[str, Any], is_of_machine: bool) -> None:
+def test_a_lost_node_is_a_machine_failure(given: dict[str, Any], is_of_machine: bool) -> None:
     job_state = state_of(snapshot(job(CREATED, FAILED), **given))
     assert (job_state["state"], job_state["machine"]) == ("died", is_of_machine)
 
@@ -127,7 +127,7 @@ EARLIER: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
     [(VALUE_ERROR, ENDED_BY_VALUE_ERROR, False), (SIGNAL_9, ENDED_BY_SIGNAL_9, True)],
     ids=["exception", "signal 9"],
 )
-def test_the_cause_is_that_of_the_launcher_that_ended_last(
+def test_the_last_launcher_determines_the_cause(
     pods: list[dict[str, Any]], events: list[dict[str, Any]], log: str, why: str, is_of_machine: bool
 ) -> None:
     job_state = state_of(snapshot(job(CREATED, FAILED), pods, events, log, after=310))
@@ -161,7 +161,7 @@ LATER: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], str, int | No
 
 
 @pytest.mark.parametrize(("pods", "events", "why", "code"), LATER.values(), ids=LATER)
-def test_a_failure_of_a_machine_in_the_last_attempt_is_the_cause(
+def test_a_machine_failure_in_the_last_attempt_decides(
     pods: list[dict[str, Any]], events: list[dict[str, Any]], why: str, code: int | None
 ) -> None:
     job_state = state_of(snapshot(job(CREATED, FAILED), pods, events, VALUE_ERROR, after=310))
@@ -235,7 +235,7 @@ def test_ignores_a_quota_from_before_the_job_ran() -> None:
     assert "quota" not in state_of(snapshot(given, [], [REFUSED]))["why"]
 
 
-def test_memory_that_a_worker_used_in_the_last_attempt_is_the_cause() -> None:
+def test_exceeded_memory_in_the_last_attempt_decides() -> None:
     pods = [
         launcher("aaaaa", 1, terminated(4, 50)),
         SECOND,
@@ -248,9 +248,7 @@ def test_memory_that_a_worker_used_in_the_last_attempt_is_the_cause() -> None:
 
 
 @pytest.mark.parametrize(("code", "is_of_machine"), [(137, True), (1, False), (139, False)])
-def test_a_launcher_that_signal_9_ended_without_any_output_is_a_failure_of_a_machine(
-    code: int, is_of_machine: bool
-) -> None:
+def test_an_unexplained_signal_9_is_a_machine_failure(code: int, is_of_machine: bool) -> None:
     job_state = state_of(snapshot(job(CREATED, FAILED), [launcher("aaaaa", 1, terminated(4, 50, code))], [], after=60))
 
     assert job_state["why"] == f"the launcher t2-launcher-aaaaa ended with exit code {code} (Error)"

@@ -23,7 +23,7 @@ def with_proxy(thing: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return {**thing, "status": status}
 
 
-def test_a_sidecar_does_not_hide_why_the_program_was_killed() -> None:
+def test_a_sidecar_does_not_hide_a_killed_program() -> None:
     killed = with_proxy(pod("worker", 1, "k2", phase="Failed", state=KILLED))
     job_state = state_of(snapshot(job(CREATED, FAILED), [LAUNCHER, killed]))
     assert job_state["why"] == "pod t2-worker-1 on k2 used more memory than its limit allows (OOMKilled)"
@@ -35,7 +35,7 @@ def test_a_sidecar_that_was_killed_is_named() -> None:
     assert job_state["why"].startswith("container istio-proxy of pod t2-worker-1 on k2 used more memory")
 
 
-def test_a_program_that_was_killed_and_restarted_was_killed() -> None:
+def test_finds_why_a_restarted_program_was_killed() -> None:
     again = pod("worker", 1, "k2", restarts=1)
     again["status"]["containerStatuses"][0]["lastState"] = KILLED
     job_state = state_of(snapshot(job(CREATED, FAILED), [LAUNCHER, again]))
@@ -48,7 +48,7 @@ def test_a_launcher_that_was_killed_is_named() -> None:
     assert job_state["why"] == "pod t2-launcher-j5h2j on k1 used more memory than its limit allows (OOMKilled)"
 
 
-def test_the_restart_of_a_sidecar_leaves_the_pod_the_same() -> None:
+def test_a_restarted_sidecar_does_not_change_the_pod() -> None:
     before, after = (
         {one.name: identity(one) for one in pods_of(NAME, [with_proxy(WORKERS[0], restartCount=restarts)])}
         for restarts in (0, 3)
@@ -58,7 +58,7 @@ def test_the_restart_of_a_sidecar_leaves_the_pod_the_same() -> None:
     assert [line for line in changes(before, {one.name: identity(one) for one in restarted}) if "restarts" in line]
 
 
-def test_an_image_of_an_init_container_that_cannot_be_pulled_is_the_cause() -> None:
+def test_an_unavailable_init_image_is_the_cause() -> None:
     waits = pod("worker", 0, phase="Pending", state={"waiting": {"reason": "PodInitializing"}})
     waits["status"]["initContainerStatuses"] = [{"name": "setup", "state": PULLING}]
     job_state = state_of(snapshot(job(CREATED), [waits]))
@@ -66,7 +66,7 @@ def test_an_image_of_an_init_container_that_cannot_be_pulled_is_the_cause() -> N
     assert "Back-off pulling image" in job_state["why"]
 
 
-def test_a_worker_whose_init_container_failed_ends_the_job_because_the_operator_does_not_replace_it() -> None:
+def test_a_failed_init_container_ends_the_job() -> None:
     failed = pod("worker", 1, "k2", phase="Failed", state={"waiting": {"reason": "PodInitializing"}})
     ended = {"terminated": {"exitCode": 1, "reason": "Error", "message": "could not install\nthe requirements\n"}}
     done = {"name": "first", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
@@ -79,7 +79,7 @@ def test_a_worker_whose_init_container_failed_ends_the_job_because_the_operator_
     assert state_of(snapshot(job(CREATED), [failed]))["state"] == "waiting"
 
 
-def test_the_program_is_the_first_container_of_the_jobs_template() -> None:
+def test_the_jobs_template_identifies_the_program_container() -> None:
     made = job(CREATED)
     made["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["name"] = "train"
     worker = with_proxy(pod("worker", 0, restarts=2))
@@ -88,7 +88,7 @@ def test_the_program_is_the_first_container_of_the_jobs_template() -> None:
 
 
 @pytest.mark.parametrize("ended", [(10, 50), (50, 10)])
-def test_the_exit_code_is_that_of_the_launcher_that_ended_last(ended: tuple[int, int]) -> None:
+def test_the_last_launcher_determines_the_exit_code(ended: tuple[int, int]) -> None:
     launchers = []
     for name, code, at in zip(("t2-launcher-aaaaa", "t2-launcher-zzzzz"), (1, 2), ended):
         state = {"terminated": {"exitCode": code, "reason": "Error", "startedAt": stamp(1), "finishedAt": stamp(at)}}

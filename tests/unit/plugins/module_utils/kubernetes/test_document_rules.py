@@ -42,7 +42,7 @@ def stays(taint: str, tolerations: list[dict[str, Any]]) -> float:
 
 @settings(max_examples=400, deadline=None)
 @given(TOLERATIONS)
-def test_a_pod_must_tolerate_both_taints_and_the_shorter_time_counts(tolerations: list[dict[str, Any]]) -> None:
+def test_the_shorter_of_both_tolerations_counts(tolerations: list[dict[str, Any]]) -> None:
     shorter = min(stays(taint, tolerations) for taint in TAINTS)
     assert tolerated_seconds(tolerations) == (None if math.isinf(shorter) else shorter)
 
@@ -58,7 +58,7 @@ def test_a_pod_must_tolerate_both_taints_and_the_shorter_time_counts(tolerations
     moved=st.sets(st.sampled_from(range(5)), min_size=1),
     at_once=st.booleans(),
 )
-def test_no_move_may_take_the_last_api_server_or_the_majority_of_etcd(
+def test_refuses_to_move_the_last_control_plane_members(
     members: list[tuple[str, str, bool]], moved: set[int], at_once: bool
 ) -> None:
     names = [f"cp{index}" for index in range(5)]

@@ -41,7 +41,7 @@ def test_cdi_is_the_default_since_25_10(cdi: dict[str, Any] | None, version: str
     assert gpu_operator.uses_cdi(policy(cdi, version)) is uses
 
 
-def test_cdi_on_containerd_is_a_warning_with_its_remedy() -> None:
+def test_cdi_on_containerd_warns_with_a_remedy() -> None:
     nodes = [node("w2"), node("w1"), node("w3", "cri-o://1.35.0")]
     (finding,) = gpu_operator.findings([policy({"enabled": True})], nodes)
     assert (finding.severity, finding.rule, finding.object) == (WARN, "gpu_operator", "cluster-policy")
@@ -66,7 +66,7 @@ def test_a_setting_that_cannot_fail_has_no_finding(policies: list[Any], nodes: l
 
 
 @pytest.mark.parametrize(("state", "count"), [("ready", 1), ("notReady", 1), ("disabled", 0), ("ignored", 0)])
-def test_a_gpu_cluster_in_force_is_a_warning_with_its_remedy(state: str, count: int) -> None:
+def test_an_active_gpu_cluster_warns_with_a_remedy(state: str, count: int) -> None:
     found = [*gpu_operator.cluster_findings([{"metadata": {"name": "gpu-cluster"}, "status": {"state": state}}])]
 
     assert [(each.severity, each.rule, each.object) for each in found] == [

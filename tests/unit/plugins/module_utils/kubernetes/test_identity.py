@@ -55,7 +55,7 @@ def test_a_pod_that_is_another_one_is_reported(after: dict[str, Any], sentences:
     ],
     ids=["marked for deletion", "recreated"],
 )
-def test_a_pod_that_tolerated_too_little_is_reported_with_its_toleration(how: dict[str, Any], sentence: str) -> None:
+def test_reports_a_pod_whose_toleration_was_too_short(how: dict[str, Any], sentence: str) -> None:
     after = [pod("worker", 0, "k3", tolerates=10, **how), *WORKERS[1:]]
     events = [
         event("Pod", "t2-worker-0", "NodeNotReady", "Node is not ready", 155),
@@ -67,7 +67,7 @@ def test_a_pod_that_tolerated_too_little_is_reported_with_its_toleration(how: di
     assert list(changes(BEFORE, pods)) == [f"pod t2-worker-0 {sentence}; {why}: raise tolerationSeconds"]
 
 
-def test_pods_and_events_of_another_job_do_not_count() -> None:
+def test_ignores_pods_and_events_of_other_jobs() -> None:
     other = pod("worker", 0)
     other["metadata"]["labels"]["training.kubeflow.org/job-name"] = "t2-worker"
     assert pods_of(NAME, [other, *WORKERS]) == pods_of(NAME, WORKERS)
@@ -118,7 +118,7 @@ def tolerated(taint: str, seconds: int | None) -> dict[str, Any]:
         ([{"operator": "Exists", "effect": "NoSchedule"}], 0.0),
     ],
 )
-def test_how_long_a_pod_tolerates_a_silent_node(tolerations: list[dict[str, Any]], tolerates: float | None) -> None:
+def test_computes_how_long_a_pod_tolerates_silence(tolerations: list[dict[str, Any]], tolerates: float | None) -> None:
     given = pod("worker", 0)
     given["spec"]["tolerations"] = tolerations
     assert pods_of(NAME, [given])[0].tolerates == tolerates

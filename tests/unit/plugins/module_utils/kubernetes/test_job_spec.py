@@ -20,7 +20,7 @@ JOB: dict[str, Any] = {
 }
 
 
-def test_numbers_and_switches_of_a_template_may_be_texts() -> None:
+def test_accepts_numbers_and_booleans_as_template_text() -> None:
     texts = {"workers": "4", "toleration_seconds": "120", "is_spread": "False", "records_on_node": "yes"}
     job = job_of({**JOB, **texts})
     assert (job.workers, job.toleration_seconds, job.is_spread, job.records_on_node) == (4, 120, False, True)

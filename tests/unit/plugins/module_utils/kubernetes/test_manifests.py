@@ -86,7 +86,7 @@ def test_every_job_is_one_that_its_operator_knows(desired: dict[str, Any]) -> No
 
 @pytest.mark.parametrize("desired", JOBS.values(), ids=JOBS)
 @pytest.mark.parametrize("release", schema.RELEASES)
-def test_every_object_and_pod_is_one_that_kubernetes_knows(desired: dict[str, Any], release: str) -> None:
+def test_every_object_matches_the_kubernetes_schema(desired: dict[str, Any], release: str) -> None:
     job = job_of(desired)
     *others, mpijob = manifests.manifests(job)
     templates = [mpijob["spec"]["mpiReplicaSpecs"][name]["template"] for name in ("Launcher", "Worker")]
@@ -106,7 +106,7 @@ def test_every_object_and_pod_is_one_that_kubernetes_knows(desired: dict[str, An
         (("metadata", "lables"), {}),
     ],
 )
-def test_the_strict_schema_sees_a_field_that_is_misspelt_or_of_another_type(path: tuple[str, ...], value: Any) -> None:
+def test_the_strict_schema_detects_wrong_fields(path: tuple[str, ...], value: Any) -> None:
     job = made()
     place = job
     for key in path[:-1]:
@@ -121,7 +121,7 @@ def test_kubernetes_own_schema_sees_a_misspelt_field() -> None:
     assert "volumeMount" in schema.kubernetes_faults(pod, "1.35")[0]
 
 
-def test_the_launcher_runs_mpirun_over_all_ranks_and_each_gets_the_environment() -> None:
+def test_the_launcher_runs_mpirun_over_all_ranks() -> None:
     launcher = container(made(), "Launcher")
     words = launcher["command"]
     assert words[0] == "mpirun" and words[words.index("-np") + 1] == "8"
@@ -133,7 +133,7 @@ def test_the_launcher_runs_mpirun_over_all_ranks_and_each_gets_the_environment()
     assert not {"--host", "-host", "--hostfile", "plm_rsh_agent"} & set(words)
 
 
-def test_the_setup_runs_before_the_worker_with_its_image_volumes_and_environment() -> None:
+def test_the_setup_shares_image_volumes_and_environment() -> None:
     (setup,) = spec_of(made(), "Worker")["initContainers"]
     worker, launcher = container(made(), "Worker"), container(made(), "Launcher")
     assert (setup["image"], setup["command"]) == (worker["image"], ["python3", "setup.py"])
@@ -143,7 +143,7 @@ def test_the_setup_runs_before_the_worker_with_its_image_volumes_and_environment
     assert "initContainers" not in spec_of(made(), "Launcher")
 
 
-def test_secrets_are_stored_in_a_secret_and_never_shown() -> None:
+def test_secrets_are_stored_and_never_shown() -> None:
     job = job_of(FULL)
     secret = manifests.secret(job)
     assert secret is not None
@@ -154,14 +154,14 @@ def test_secrets_are_stored_in_a_secret_and_never_shown() -> None:
     assert manifests.secret(job_of(LEAST)) is None
 
 
-def test_gpus_are_a_limit_of_the_resource_that_the_cluster_offers() -> None:
+def test_gpus_limit_the_resource_the_cluster_offers() -> None:
     limits = container(made(), "Worker")["resources"]["limits"]
     assert limits == {"nvidia.com/GRID_T4-16C": 2, "rdma/hca": 1}
     assert "resources" not in container(made(gpus=0, devices="privileged", requests={}), "Worker")
     assert "resources" not in container(made(), "Launcher")
 
 
-def test_devices_come_by_a_plugin_or_with_all_rights_or_not_at_all() -> None:
+def test_devices_come_by_plugin_privilege_or_not() -> None:
     def infiniband(job: dict[str, Any]) -> list[str]:
         return [
             entry["mountPath"] for entry in container(job, "Worker")["volumeMounts"] if entry["name"] == "infiniband"
@@ -174,7 +174,7 @@ def test_devices_come_by_a_plugin_or_with_all_rights_or_not_at_all() -> None:
     assert "IPC_LOCK" not in container(without, "Worker")["securityContext"]["capabilities"]["add"]
 
 
-def test_no_two_workers_of_the_job_share_a_node() -> None:
+def test_two_workers_never_share_a_node() -> None:
     labels = {"training.kubeflow.org/job-name": "train", "training.kubeflow.org/job-role": "worker"}
     terms = spec_of(made(), "Worker")["affinity"]["podAntiAffinity"]
     (term,) = terms["requiredDuringSchedulingIgnoredDuringExecution"]
@@ -182,14 +182,14 @@ def test_no_two_workers_of_the_job_share_a_node() -> None:
     assert "affinity" not in spec_of(made(is_spread=False, nodes=[]), "Worker")
 
 
-def test_workers_run_on_the_nodes_that_are_named_and_the_launcher_anywhere() -> None:
+def test_workers_run_on_the_named_nodes_only() -> None:
     affinity = spec_of(made(), "Worker")["affinity"]["nodeAffinity"]
     terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert [entry["matchFields"][0]["values"] for entry in terms] == [["w1"], ["w2"], ["w3"], ["w4"]]
     assert "affinity" not in spec_of(made(), "Launcher")
 
 
-def test_every_pod_tolerates_a_silent_node_for_the_same_seconds() -> None:
+def test_all_pods_tolerate_silent_nodes_equally_long() -> None:
     for replica in ("Launcher", "Worker"):
         tolerations = spec_of(made(), replica)["tolerations"]
         assert {entry["key"] for entry in tolerations} == set(pod_templates.TAINTS)
@@ -202,7 +202,7 @@ def test_the_job_has_its_policies() -> None:
     assert new["launcherCreationPolicy"] == "WaitForWorkersReady" and new["slotsPerWorker"] == 2
 
 
-def test_gang_queue_and_suspension_are_set_only_on_request() -> None:
+def test_sets_gang_queue_and_suspension_only_on_request() -> None:
     job = made(**BEYOND)
     assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team-a"
     assert job["spec"]["runPolicy"]["suspend"] is True
@@ -219,7 +219,7 @@ def test_gang_queue_and_suspension_are_set_only_on_request() -> None:
     assert "kueue.x-k8s.io/queue-name" not in plain["metadata"]["labels"]
 
 
-def test_records_library_and_data_are_mounted_in_the_workers() -> None:
+def test_workers_mount_records_library_and_data() -> None:
     worker = spec_of(made(), "Worker")
     sources = {entry["name"]: entry for entry in worker["volumes"]}
     paths = {entry["name"]: entry["mountPath"] for entry in worker["containers"][0]["volumeMounts"]}
@@ -253,7 +253,7 @@ def test_records_library_and_data_are_mounted_in_the_workers() -> None:
         ({"api": "v1alpha2"}, "api is 'v1alpha2': expected one of v2beta1, trainjob"),
     ],
 )
-def test_an_impossible_job_is_refused_in_a_sentence(changes: dict[str, Any], message: str) -> None:
+def test_refuses_an_impossible_job_with_a_message(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(JobError, match=message.replace("(", r"\(")):
         job_of({**FULL, **changes})
 
@@ -269,7 +269,7 @@ def test_the_last_pods_name_may_have_63_characters() -> None:
     assert manifests.mpijob(job_of({**LEAST, "name": longest}))["metadata"]["name"] == longest
 
 
-def test_a_job_that_the_server_completed_is_the_same_job() -> None:
+def test_ignores_fields_that_the_server_filled_in() -> None:
     job, server_job = made(), made()
     server_job["status"] = {"conditions": []}
     server_job["spec"].update(sshAuthMountPath="/root/.ssh", mpiImplementation="OpenMPI")
@@ -279,7 +279,7 @@ def test_a_job_that_the_server_completed_is_the_same_job() -> None:
     assert list(manifests.differences(job["spec"], server_job["spec"])) == []
 
 
-def test_a_different_job_with_the_same_name_lists_its_differences() -> None:
+def test_lists_the_differences_of_an_equally_named_job() -> None:
     job, server_job = (
         made(),
         made(workers=2, environment={"NCCL_DEBUG": "WARN", "NCCL_IB_DISABLE": "0"}, pull_secrets=[]),
@@ -290,7 +290,7 @@ def test_a_different_job_with_the_same_name_lists_its_differences() -> None:
     assert "mpiReplicaSpecs.Worker.template.spec.imagePullSecrets" in paths
 
 
-def test_each_worker_claims_devices_of_dra_and_the_launcher_none() -> None:
+def test_workers_claim_dra_devices_and_launchers_none() -> None:
     mpijob = made(gpus=0, slots=1, claims={"gpu": "single-gpu"})
 
     claims = [{"name": "gpu", "resourceClaimTemplateName": "single-gpu"}]

@@ -10,7 +10,7 @@ from plugins.module_utils.training.runs.training_run import Prepared
 from tests.fakes.training_world import TrainingWorld
 
 
-def test_a_variable_of_the_user_replaces_that_of_the_role() -> None:
+def test_a_users_variable_overrides_that_of_the_role() -> None:
     """The documented PYTHONPATH of a folder with src/ is one that the role sets too."""
     given = {"PYTHONPATH": "src", "MASTER_PORT": "4000", "TOKEN": "hf_secret", "LD_LIBRARY_PATH": "/opt/own/lib"}
     world = TrainingWorld(backend="kubernetes", kubernetes={"image": "train:1"}, environment=given)

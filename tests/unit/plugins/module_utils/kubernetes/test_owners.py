@@ -20,14 +20,14 @@ def about(uid: str | None, *given: Any, **more: Any) -> dict[str, Any]:
     return made
 
 
-def test_the_job_of_the_launcher_belongs_to_the_job() -> None:
+def test_the_launchers_job_belongs_to_the_mpijob() -> None:
     assert owners_of(job(), [LAUNCHER_JOB]) == {UID, "c5b1"}
     of_another = {"metadata": {"name": "t2-launcher", "uid": "f00", "ownerReferences": [{"uid": "other"}]}}
     assert owners_of(job(), [of_another]) == {UID}
     assert owners_of(None, [LAUNCHER_JOB]) == frozenset()
 
 
-def test_a_pod_belongs_to_a_job_only_if_the_job_owns_it() -> None:
+def test_a_pod_belongs_only_to_its_owner() -> None:
     strange = pod("launcher", node="k4")
     strange["metadata"].update(name="evil", ownerReferences=[{"kind": "MPIJob", "uid": "other"}])
     without = pod("worker", 3)
@@ -37,7 +37,7 @@ def test_a_pod_belongs_to_a_job_only_if_the_job_owns_it() -> None:
     assert pods_of(NAME, [LAUNCHER, *WORKERS], owners_of(None, ())) == []
 
 
-def test_events_of_an_earlier_job_of_the_name_do_not_count() -> None:
+def test_ignores_events_of_an_earlier_namesake_job() -> None:
     earlier = [
         about("old", "MPIJob", NAME, "ValidationError", "no", after=-90),
         about("old", "Pod", "t2-worker-0", "TaintManagerEviction", "Marking for deletion Pod", after=-80),
@@ -51,7 +51,7 @@ def test_events_of_an_earlier_job_of_the_name_do_not_count() -> None:
     assert events_of(NAME, [*earlier, *mine], UIDS, BEGAN) == events_of(NAME, mine)
 
 
-def test_a_quota_is_history_once_the_pods_are_there() -> None:
+def test_ignores_a_quota_once_all_pods_exist() -> None:
     refused = [event("MPIJob", NAME, "MPIJobFailed", f"worker pod created failed: {QUOTA}", after=1)]
     creating = {"waiting": {"reason": "ContainerCreating"}}
     starting = [pod("worker", index, phase="Pending", state=creating) for index in (0, 1)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .test_manifests import container, made, spec_of
 
 
-def test_only_the_setup_writes_a_volume_that_the_ranks_read() -> None:
+def test_only_the_setup_may_write_a_volume() -> None:
     source = {"hostPath": {"path": "/e", "type": "Directory"}}
     job = made(volumes=[{"name": "e", "path": "/e", "source": source, "only_setup_writes": True}])
 

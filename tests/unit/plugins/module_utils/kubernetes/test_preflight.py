@@ -63,7 +63,7 @@ def rules(cluster: ClusterObjects | None = None, **changes: Any) -> list[tuple[s
         ("v1.35.4", ["kube-controller-manager", "--node-monitor-grace-period"], 50.0),
     ],
 )
-def test_the_grace_of_a_silent_node(version: str, command: list[str], seconds: float) -> None:
+def test_derives_the_grace_period_from_version_and_command(version: str, command: list[str], seconds: float) -> None:
     controllers = pod("controllers", "cp", {"component": "kube-controller-manager"}, command)
     assert grace(ClusterObjects(version, [], [controllers])) == seconds
 
@@ -99,11 +99,11 @@ def test_the_recorded_stuns_are_on_the_right_side() -> None:
 
 
 @pytest.mark.parametrize(("stun", "given"), [(0, 300), (100, 300), (300, 300), (301, 301), (600, 600)])
-def test_a_job_gets_the_toleration_of_its_stun_but_at_least_the_default(stun: float, given: int) -> None:
+def test_a_job_gets_at_least_the_default_toleration(stun: float, given: int) -> None:
     assert toleration(stun) == given
 
 
-def test_nodes_that_are_unknown_not_ready_or_cordoned() -> None:
+def test_reports_unknown_unready_and_cordoned_nodes() -> None:
     nodes = [node("w1", ready="Unknown"), node("w2", unschedulable=True), node("w3"), {"metadata": {"name": "w4"}}]
     listed = results(ClusterObjects("v1.35.4", nodes), moved=[*MOVED, "w9"])
     assert [(severity, name) for severity, _rule, name, _text in listed] == [
@@ -118,7 +118,7 @@ def test_nodes_that_are_unknown_not_ready_or_cordoned() -> None:
     )
 
 
-def test_a_control_plane_on_a_moved_worker_stops_unless_there_is_another() -> None:
+def test_moving_the_only_control_plane_stops() -> None:
     one = [pod("kube-apiserver-w1", "w1", {"component": "kube-apiserver"})]
     others = [pod(f"kube-apiserver-{name}", name, {"component": "kube-apiserver"}) for name in ("cp", "cp2")]
     assert rules(ClusterObjects("v1.35.4", NODES, one)) == [("stop", "control_plane")]
@@ -153,18 +153,18 @@ def test_etcd_needs_a_majority_of_its_members(others: int, severity: str) -> Non
     assert rules(ClusterObjects("v1.35.4", NODES, members)) == [(severity, "control_plane")]
 
 
-def test_a_member_of_etcd_that_is_down_counts_for_the_majority_and_not_as_a_voter() -> None:
+def test_an_unready_etcd_member_cannot_replace_a_voter() -> None:
     members = [member("etcd", "w1"), member("etcd", "cp"), member("etcd", "cp2", ready="False")]
     assert rules(ClusterObjects("v1.35.4", NODES, members)) == [("stop", "control_plane")]
 
 
-def test_a_grace_in_a_pod_of_another_tenant_does_not_count() -> None:
+def test_ignores_a_grace_period_of_another_tenant() -> None:
     stranger = pod("mine", "w1", {}, ["sleep", "--node-monitor-grace-period=1h"])
     stranger["metadata"]["namespace"] = "team-a"
     assert grace(ClusterObjects("v1.35.4", [], [stranger])) == 50.0
 
 
-def test_an_operator_on_a_moved_worker_is_a_note() -> None:
+def test_an_operator_on_a_moved_worker_is_noted() -> None:
     named = ("mpi-operator", "trainer", "jobset")
     for labels in ({"app": "mpi-operator"}, *({"app.kubernetes.io/name": name} for name in named)):
         assert rules(ClusterObjects("v1.35.4", NODES, [pod("mpi-operator-1", "w2", labels)])) == [("note", "operator")]
@@ -179,7 +179,7 @@ def test_fewer_nodes_with_a_device_than_workers_stop() -> None:
     assert "(none)" in results(needs={"rdma/hca": 1}, workers=1)[0][3]
 
 
-def test_a_budget_for_the_jobs_pods_is_a_note() -> None:
+def test_a_disruption_budget_for_the_job_is_noted() -> None:
     def budget(name: str, labels: dict[str, str]) -> dict[str, Any]:
         return {"metadata": {"name": name}, "spec": {"selector": {"matchLabels": labels}}}
 
@@ -191,7 +191,7 @@ def test_a_budget_for_the_jobs_pods_is_a_note() -> None:
 
 
 @pytest.mark.parametrize("key", ["configList", "resourceList"])
-def test_a_plugin_that_selects_cards_and_not_pvrdma_stops(key: str) -> None:
+def test_a_plugin_that_misses_pvrdma_stops(key: str) -> None:
     only = ClusterObjects("v1.35.4", NODES, config_maps=[rdma(["15b3"], key)])
     both = ClusterObjects("v1.35.4", NODES, config_maps=[rdma(["15b3", "15ad"], key)])
     ((severity, rule, name, text),) = results(only, has_pvrdma=True)

@@ -57,7 +57,7 @@ def test_a_missing_job_or_kind_is_absent() -> None:
     }
 
 
-def test_a_running_job_has_its_launcher_its_ranks_and_its_pods() -> None:
+def test_a_running_job_has_launcher_ranks_and_pods() -> None:
     job_state = state(CREATED, RUNNING, pods=[LAUNCHER, *WORKERS])
     assert job_state["state"] == "running" and "why" not in job_state
     assert job_state["launcher"] == {
@@ -71,7 +71,7 @@ def test_a_running_job_has_its_launcher_its_ranks_and_its_pods() -> None:
     assert job_state["pods"]["t2-worker-0"]["node"] == "k3" and job_state["started"] == BEGAN
 
 
-def test_a_job_without_a_start_time_started_at_its_creation() -> None:
+def test_a_job_without_start_time_starts_at_creation() -> None:
     job_state = job(CREATED)
     del job_state["status"]["startTime"]
     job_state["metadata"]["creationTimestamp"] = stamp(7)
@@ -82,7 +82,7 @@ def test_two_ranks_of_a_worker_are_two_entries() -> None:
     assert state(CREATED, slots=2)["nodes_of_ranks"][:3] == ["t2-worker-0", "t2-worker-0", "t2-worker-1"]
 
 
-def test_a_running_launcher_makes_the_job_run_before_the_operator_reports_it() -> None:
+def test_a_running_launcher_means_a_running_job() -> None:
     assert state(CREATED, pods=[LAUNCHER, *WORKERS])["state"] == "running"
     assert state(CREATED, pods=WORKERS)["state"] == "waiting"
 
@@ -165,11 +165,11 @@ def test_a_suspended_job_was_stopped() -> None:
     assert (job_state["state"], job_state["why"]) == ("stopped", "it is suspended")
 
 
-def test_a_job_that_was_resumed_is_judged_by_its_pods() -> None:
+def test_judges_a_resumed_job_by_its_pods() -> None:
     assert state(CREATED, ("Suspended", "False", "MPIJobResumed"), pods=[LAUNCHER, *WORKERS])["state"] == "running"
 
 
-def test_a_stun_that_outlasts_a_toleration_is_the_cause_with_the_toleration() -> None:
+def test_a_stun_beyond_its_toleration_is_the_cause() -> None:
     """The recorded run: 90 s, tolerationSeconds 10; not ready at 07:14:38, marked at 07:14:48, failed at 07:15:47."""
     events = [
         event("Node", "k3", "NodeNotReady", "Node k3 status is now: NodeNotReady", 155, "Normal"),
@@ -207,7 +207,7 @@ def test_the_command_of_its_launcher_is_returned() -> None:
     assert state_of(snapshot(odd))["mpirun_command"] == []
 
 
-def test_nodes_of_its_pods_that_were_not_ready_are_reported() -> None:
+def test_reports_pod_nodes_that_were_not_ready() -> None:
     events = [
         event("Pod", "t2-worker-0", "NodeNotReady", "Node is not ready", 155),
         event("Pod", "t2-worker-0", "NodeNotReady", "Node is not ready", 355),
@@ -265,7 +265,7 @@ def test_a_dead_job_names_the_cause(inputs: dict[str, Any], cause: str) -> None:
     assert job_state["state"] == "died" and job_state["why"].startswith(cause)
 
 
-def test_the_message_of_the_operator_is_the_cause_of_an_eviction_without_other_cause() -> None:
+def test_an_eviction_is_explained_by_the_operators_message() -> None:
     job_state = state(CREATED, ("Failed", "True", "MPIJobEvicted"), message="1/3 workers are evicted")
     assert job_state["why"] == "1/3 workers are evicted"
 

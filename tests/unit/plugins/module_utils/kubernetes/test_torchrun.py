@@ -18,7 +18,7 @@ TORCHRUN_LOGS = Path(__file__).parents[4] / "fixtures" / "torchrun"
 AGENTS = {"spec": {"replicatedJobs": [{"name": "node"}]}}
 
 
-def test_torchrun_starts_the_ranks_in_the_pod_of_each_node_without_sshd() -> None:
+def test_torchrun_starts_ranks_without_sshd() -> None:
     full = {**FULL, "launcher": "torchrun", "mpirun_arguments": [], "folder": "/home/user/run"}
     *_others, runtime, trainjob = objects({**full, "torchrun": ["python3", "-m", "torch.distributed.run"]})
 
@@ -57,21 +57,21 @@ def ended(index: int, node: str, end: str, code: int, at: float) -> dict[str, An
     return pod("node", index, node, end, state, phase="Failed" if code else "Succeeded")
 
 
-def test_the_pod_of_rank_0_stands_for_the_launcher_of_torchrun(tmp_path: Path) -> None:
+def test_the_pod_of_rank_0_represents_torchruns_launcher(tmp_path: Path) -> None:
     job = read(without_launcher(pods=NODE_PODS), tmp_path)["job"]
 
     assert (job["state"], job["launcher"]["host"]) == ("running", "train-node-0-0-x7k2p")
     assert sorted(job["pods"]) == ["train-node-0-0-x7k2p", "train-node-0-1-9fjq4"] and len(job["workers"]) == 2
 
 
-def test_nodes_with_mpirun_do_not_stand_for_the_launcher_that_waits_for_them(tmp_path: Path) -> None:
+def test_mpirun_nodes_do_not_represent_a_waiting_launcher(tmp_path: Path) -> None:
     both = {"spec": {"replicatedJobs": [{"name": "node"}, {"name": "launcher"}]}}
     jobset = {**owned("train", "JobSet", "job-set", ("TrainJob", "train-job")), **both}
 
     assert read(cluster(pods=NODE_PODS, **{f"{JOBSETS}/train": jobset}), tmp_path)["job"]["state"] == "waiting"
 
 
-def test_a_job_with_torchrun_has_finished_with_the_output_of_rank_0(tmp_path: Path) -> None:
+def test_a_finished_torchrun_job_shows_rank_0_output(tmp_path: Path) -> None:
     pods = [ended(0, "k3", "x7k2p", 0, 80), ended(1, "k2", "9fjq4", 0, 81)]
     log = {f"{CORE}/pods/train-node-0-0-x7k2p/log": "[1,0]<stdout>:step 100\n"}
 
@@ -88,7 +88,7 @@ def test_a_job_with_torchrun_has_finished_with_the_output_of_rank_0(tmp_path: Pa
         ("kill", "rank 1 on train-node-0-1 (process 32737) was ended by signal 9"),
     ],
 )
-def test_the_node_whose_torchrun_failed_first_has_the_cause(tmp_path: Path, log: str, why: str) -> None:
+def test_the_first_failed_torchrun_determines_the_cause(tmp_path: Path, log: str, why: str) -> None:
     pods = [ended(0, "k3", "x7k2p", 1, 85), ended(1, "k2", "9fjq4", 1, 80)]
     text = {f"{CORE}/pods/train-node-0-1-9fjq4/log": (TORCHRUN_LOGS / f"{log}.1.log").read_text()}
     server = without_launcher(("Failed", "FailedJobs"), pods=pods, **text)

@@ -55,14 +55,14 @@ def test_each_object_is_valid_in_its_schema(options: dict[str, Any]) -> None:
     assert [fault for one in each for fault in schema.kubernetes_faults(one, "1.35")] == []
 
 
-def test_the_schema_of_a_runtime_refuses_an_unknown_field() -> None:
+def test_the_runtime_schema_refuses_an_unknown_field() -> None:
     *_others, runtime, _trainjob = objects(LEAST)
     runtime["spec"]["mlPolicy"]["mpi"]["slots"] = 1
 
     assert any("slots" in fault for fault in schema.faults(runtime))
 
 
-def test_trainer_finds_the_containers_to_which_it_gives_the_keys_of_ssh() -> None:
+def test_trainer_finds_the_containers_for_ssh_keys() -> None:
     *_others, runtime, trainjob = objects(FULL)
 
     containers = {name: template["spec"]["containers"][0] for name, template in pods_of(runtime).items()}
@@ -77,7 +77,7 @@ def test_trainer_finds_the_containers_to_which_it_gives_the_keys_of_ssh() -> Non
     assert launcher["template"]["metadata"]["labels"] == {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
 
 
-def test_the_launcher_and_the_nodes_use_a_copy_of_the_key_that_ssh_accepts() -> None:
+def test_launcher_and_nodes_copy_the_ssh_key() -> None:
     *_others, runtime, trainjob = objects(LEAST)
 
     words = trainjob["spec"]["trainer"]["command"]
@@ -86,7 +86,7 @@ def test_the_launcher_and_the_nodes_use_a_copy_of_the_key_that_ssh_accepts() -> 
     assert pods_of(runtime)["node"]["spec"]["containers"][0]["command"][:4] == words[:4]
 
 
-def test_workers_are_kept_apart_by_the_labels_of_jobset() -> None:
+def test_jobset_labels_keep_workers_apart() -> None:
     *_others, runtime, _trainjob = objects(LEAST)
 
     affinity = pods_of(runtime)["node"]["spec"]["affinity"]["podAntiAffinity"]
@@ -97,7 +97,7 @@ def test_workers_are_kept_apart_by_the_labels_of_jobset() -> None:
     }
 
 
-def test_a_queue_of_kueue_is_a_label_of_the_job() -> None:
+def test_a_kueue_queue_is_a_label_of_jobs() -> None:
     *_others, runtime, trainjob = objects({**LEAST, "queue": "team-a"})
 
     assert trainjob["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team-a"
@@ -119,7 +119,7 @@ def test_refuses_options_that_a_trainjob_does_not_support(options: dict[str, Any
         objects({**LEAST, **options})
 
 
-def test_a_job_is_deleted_before_its_runtime_and_in_the_background() -> None:
+def test_deletes_the_job_before_its_runtime() -> None:
     options = manifests.deletion("train", "trainjob")
     definitions = options["resource_definition"]
 
@@ -128,7 +128,7 @@ def test_a_job_is_deleted_before_its_runtime_and_in_the_background() -> None:
     assert [each["kind"] for each in definitions] == ["TrainJob", "TrainingRuntime", "ConfigMap", "Secret"]
 
 
-def test_another_image_makes_another_job_although_it_is_in_the_runtime() -> None:
+def test_another_image_makes_another_job() -> None:
     *_mine, mine = objects(LEAST)
     *_others, other = objects({**LEAST, "image": "other"})
 
@@ -181,7 +181,7 @@ def read(server: Cluster, folder: Path, **options: Any) -> dict[str, Any]:
         return call(mpijob_info, name="train", api="trainjob", kubeconfig=kubeconfig, **options)
 
 
-def test_a_running_trainjob_has_its_ranks_workers_and_launcher(tmp_path: Path) -> None:
+def test_a_running_trainjob_has_ranks_workers_and_launcher(tmp_path: Path) -> None:
     job = read(cluster(pods=[LAUNCHER, *NODE_PODS]), tmp_path, names={"k3": "vm-3"})["job"]
 
     assert (job["state"], job["launcher"]["host"]) == ("running", "train-launcher-0-0-zz8dm")
@@ -191,7 +191,7 @@ def test_a_running_trainjob_has_its_ranks_workers_and_launcher(tmp_path: Path) -
     assert job["rank_0_on"] == "vm-3" and "mpirun" in job["mpirun_command"]
 
 
-def test_ranks_are_found_in_pods_whose_names_are_longer_than_their_host_names(tmp_path: Path) -> None:
+def test_finds_ranks_in_pods_with_longer_names(tmp_path: Path) -> None:
     job = read(cluster(pods=[LAUNCHER, *NODE_PODS]), tmp_path)["job"]
 
     by_pod = ranks_of_pods({"train-node-0-0": [0, 1], "train-node-0-1.train": [2, 3]}, job["pods"], {})
@@ -202,7 +202,7 @@ def test_ranks_are_found_in_pods_whose_names_are_longer_than_their_host_names(tm
     }
 
 
-def test_pods_with_the_labels_of_a_job_and_another_owner_do_not_count(tmp_path: Path) -> None:
+def test_ignores_pods_with_another_owner(tmp_path: Path) -> None:
     stranger = pod("node", 0, "k4", "evil0", BEGAN)
     stranger["metadata"]["ownerReferences"] = [{"kind": "Job", "uid": "of another tenant"}]
 
@@ -211,7 +211,7 @@ def test_pods_with_the_labels_of_a_job_and_another_owner_do_not_count(tmp_path: 
     assert "train-node-0-0-evil0" not in job["pods"] and len(job["workers"]) == 2
 
 
-def test_a_trainjob_that_is_complete_has_finished_at_the_time_of_its_condition(tmp_path: Path) -> None:
+def test_a_complete_trainjob_finishes_at_the_condition_time(tmp_path: Path) -> None:
     launcher = pod("launcher", 0, "k1", "zz8dm", {"terminated": {"exitCode": 0}}, phase="Succeeded")
     log = {f"{CORE}/pods/train-launcher-0-0-zz8dm/log": "step 100\n"}
 
@@ -222,7 +222,7 @@ def test_a_trainjob_that_is_complete_has_finished_at_the_time_of_its_condition(t
     assert result["log"] == "step 100\n"
 
 
-def test_a_trainjob_that_failed_has_the_cause_of_its_launcher(tmp_path: Path) -> None:
+def test_a_failed_trainjob_has_its_launchers_cause(tmp_path: Path) -> None:
     launcher = pod("launcher", 0, "k1", "zz8dm", {"terminated": {"exitCode": 1, "reason": "Error"}}, phase="Failed")
     text = "[1,3]<stderr>:ValueError: odd\n"
     log = {f"{CORE}/pods/train-launcher-0-0-zz8dm/log": text}
@@ -232,7 +232,7 @@ def test_a_trainjob_that_failed_has_the_cause_of_its_launcher(tmp_path: Path) ->
     assert (job["state"], job["why"]) == ("died", "rank 3 on train-node-0-1 ended: ValueError: odd")
 
 
-def test_a_node_that_was_silent_for_too_long_is_the_cause(tmp_path: Path) -> None:
+def test_a_node_silent_too_long_is_the_cause(tmp_path: Path) -> None:
     name = "train-node-0-1-9fjq4"
     marked = event("Pod", name, "TaintManagerEviction", f"Marking for deletion Pod default/{name}", 70)
 
@@ -242,7 +242,7 @@ def test_a_node_that_was_silent_for_too_long_is_the_cause(tmp_path: Path) -> Non
     assert job["machine"] is True
 
 
-def test_a_trainjob_in_a_queue_waits_and_one_that_a_user_suspended_is_stopped(tmp_path: Path) -> None:
+def test_a_queued_trainjob_waits_but_suspended_ones_stop(tmp_path: Path) -> None:
     queued = cluster(("Suspended", "Suspended"))
     queued.answers[f"{PLACE}/trainjobs/train"]["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "team-a"
 
@@ -254,7 +254,7 @@ def test_a_trainjob_in_a_queue_waits_and_one_that_a_user_suspended_is_stopped(tm
     ]
 
 
-def test_a_trainjob_that_trainer_cannot_create_waits_with_the_reason(tmp_path: Path) -> None:
+def test_a_refused_trainjob_waits_with_the_reason(tmp_path: Path) -> None:
     message = 'TrainJob resources reconciliation failed: JobSet "train" is forbidden: exceeded quota'
     refused = event("TrainJob", "train", "TrainJobResourcesCreationFailed", message, 1)
 
@@ -263,7 +263,7 @@ def test_a_trainjob_that_trainer_cannot_create_waits_with_the_reason(tmp_path: P
     assert (job["state"], job["why"]) == ("waiting", f"the operator refused it: {message}")
 
 
-def test_a_quota_that_refuses_pods_is_the_reason_of_a_wait(tmp_path: Path) -> None:
+def test_a_quota_explains_why_a_job_waits(tmp_path: Path) -> None:
     message = 'Error creating: pods "train-node-0-0-" is forbidden: exceeded quota: gpus'
     refused = event("Job", "train-node-0", "FailedCreate", message, 1)
 
@@ -291,7 +291,7 @@ def test_a_kubernetes_without_trainer_is_named(tmp_path: Path) -> None:
     )
 
 
-def test_the_owner_of_a_trainjob_acknowledges_a_window_in_its_annotation() -> None:
+def test_a_trainjobs_annotation_acknowledges_a_window() -> None:
     requests: list[dict[str, Any]] = []
 
     def here(_module: str, options: Any) -> dict[str, Any]:

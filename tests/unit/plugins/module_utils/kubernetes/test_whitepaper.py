@@ -92,14 +92,14 @@ def test_each_field_is_that_of_the_paper(path: str, value: Any) -> None:
     assert at(papers(), path) == value
 
 
-def test_mpirun_starts_four_ranks_by_slots_and_binds_none() -> None:
+def test_mpirun_starts_four_ranks_by_slot_without_binding() -> None:
     words = launcher(papers())["command"]
     assert words[:2] == ["mpirun", "--allow-run-as-root"]
     for word, value in (("-np", "4"), ("--bind-to", "none"), ("--map-by", "slot")):
         assert words[words.index(word) + 1] == value
 
 
-def test_mpi_uses_tcp_as_open_mpi_names_that_transport() -> None:
+def test_mpi_uses_tcp_under_open_mpis_name() -> None:
     words = launcher(papers())["command"]
     given = {words[index + 1]: words[index + 2] for index, word in enumerate(words) if word == "--mca"}
     assert given["pml"] == "ob1" and given["btl"] == "^openib"
@@ -112,17 +112,17 @@ def test_the_ranks_get_the_environment_of_the_paper() -> None:
     assert (variables["PATH"], variables["LD_LIBRARY_PATH"]) == (None, None)
 
 
-def test_the_papers_switch_to_tcp_turns_the_same_two_variables() -> None:
+def test_the_papers_tcp_switch_changes_two_variables() -> None:
     variables = rank_environment(papers("tcp", devices="none"))
     assert (variables["NCCL_IB_DISABLE"], variables["HOROVOD_MPI_THREADS_DISABLE"]) == ("1", "0")
 
 
-def test_gpudirect_is_disabled_with_the_variable_of_this_nccl() -> None:
+def test_disables_gpudirect_with_this_nccls_variable() -> None:
     variables = rank_environment(papers())
     assert variables["NCCL_NET_GDR_LEVEL"] == "0" and "NCCL_IB_GDR_LEVEL" not in variables
 
 
-def test_the_script_is_one_word_behind_its_python_and_its_options_follow() -> None:
+def test_the_script_and_its_options_follow_python() -> None:
     words = launcher(papers())["command"]
     assert words[words.index("python") :] == ["python", SCRIPT, *OPTIONS]
 

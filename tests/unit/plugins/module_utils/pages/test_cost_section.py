@@ -43,13 +43,13 @@ def test_the_lines_of_the_verdict_have_the_cost() -> None:
         (None, "Goodput: not known, in the 199 s since"),
     ],
 )
-def test_a_job_that_was_slower_before_has_no_undisturbed_rate(share: float | None, expected: str) -> None:
+def test_a_previously_slower_job_has_no_undisturbed_rate(share: float | None, expected: str) -> None:
     result = judged()
     result["cost"] = {**result["cost"], "goodput": share}
     assert expected in "\n".join(move_lines.verdict(result, MOVES))
 
 
-def test_the_page_has_the_cost_each_host_and_the_figures_with_their_sources() -> None:
+def test_the_page_shows_costs_hosts_and_sources() -> None:
     page = section(judged(hosts=[HOST]))
     assert "<td>esx1&lt;b&gt;</td>" in page and "images lost in silences</td>" in page and "<b>" not in page
     assert "the outputs of the run show checkpoints, and no checkpoint interval was given" in page
@@ -59,7 +59,7 @@ def test_the_page_has_the_cost_each_host_and_the_figures_with_their_sources() ->
 
 
 @pytest.mark.parametrize("timeline", [{}, {"cost": None}])
-def test_a_test_whose_cost_is_not_known_has_no_section(timeline: dict[str, Any]) -> None:
+def test_a_test_of_unknown_cost_has_no_section(timeline: dict[str, Any]) -> None:
     assert section(timeline) == "" and markdown(timeline) == []
 
 

@@ -131,7 +131,7 @@ def test_a_reader_of_markdown_reads_the_text(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["grid_t4-16c", "190.0", "-", "w1 (by others): 3.5 s, 80%", "esx01.lab", "VM Network"])
-def test_a_usual_text_is_left_alone_in_a_cell(text: str) -> None:
+def test_leaves_ordinary_text_in_cells_unchanged(text: str) -> None:
     assert escaping.markdown(text) == text
 
 

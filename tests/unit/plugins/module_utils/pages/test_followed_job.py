@@ -36,7 +36,7 @@ def followed(place: Path, last: int = 2, is_watched: bool = True, **options: Any
 @pytest.mark.parametrize(
     ("last", "is_watched", "ended"), [(3, True, "finished"), (2, True, "quiet"), (2, False, "unwatched")]
 )
-def test_it_ends(tmp_path: Path, last: int, is_watched: bool, ended: str) -> None:
+def test_following_ends_with_job_silence_or_watch(tmp_path: Path, last: int, is_watched: bool, ended: str) -> None:
     shown: list[tuple[str, str]] = []
     assert followed(tmp_path, last, is_watched, shown=shown)["ended"] == ended
     result = [what for _about, what in shown]
@@ -46,14 +46,14 @@ def test_it_ends(tmp_path: Path, last: int, is_watched: bool, ended: str) -> Non
 
 
 @pytest.mark.parametrize(("size", "count"), [(1, 1), (2, 0)])
-def test_the_first_step_of_all_ranks_is_shown_at_once(tmp_path: Path, size: int, count: int) -> None:
+def test_shows_the_first_step_of_all_ranks_immediately(tmp_path: Path, size: int, count: int) -> None:
     records, shown = tmp_path / "records.jsonl", list[Any]()
     records.write_text("".join(json.dumps(step_of(step) | {"size": size}) + "\n" for step in (1, 2)))
     here("follow_records", records=str(records), quiet=0.1, every=60.0, shown=shown)
     assert len(shown) == count
 
 
-def test_the_page_loads_itself_again_until_the_job_ends(tmp_path: Path) -> None:
+def test_the_page_reloads_until_the_job_ends(tmp_path: Path) -> None:
     folder, metrics = tmp_path / "one", tmp_path / "metrics"
     metrics.mkdir(mode=0o750)
     followed(tmp_path, folder=str(folder), metrics=str(metrics))
@@ -93,7 +93,7 @@ def test_the_page_has_gpus_output_and_moves(tmp_path: Path) -> None:
     assert "rank 0: the end" in page and "Moves of workers" in page and "GiB" not in page
 
 
-def test_a_page_that_cannot_be_written_does_not_end_the_watch(tmp_path: Path) -> None:
+def test_an_unwritable_page_does_not_end_the_watch(tmp_path: Path) -> None:
     (tmp_path / "one").touch()
     shown: list[tuple[str, str]] = []
     assert followed(tmp_path, folder=str(tmp_path / "one"), shown=shown)["ended"] == "quiet"
@@ -101,7 +101,7 @@ def test_a_page_that_cannot_be_written_does_not_end_the_watch(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("phase", ["train", "eval"])
-def test_a_phase_may_be_silent_for_longer_than_training(tmp_path: Path, phase: str) -> None:
+def test_a_phase_may_be_silent_longer_than_training(tmp_path: Path, phase: str) -> None:
     """A launcher is asked whether the job runs each time that following ends."""
     now = time.time()
     mark = {"mark": "begin", "phase": "eval"} if phase == "eval" else {}
@@ -136,7 +136,7 @@ def of_steps(*steps: int) -> str:
     return "".join(json.dumps(record) + "\n" for record in records)
 
 
-def test_a_job_that_makes_more_steps_than_estimated_is_shown_and_counted_to_its_end(tmp_path: Path) -> None:
+def test_follows_a_job_beyond_its_estimated_steps(tmp_path: Path) -> None:
     records, shown = tmp_path / "records.jsonl", list[tuple[str, str]]()
     records.write_text(of_steps(1, 2, 3))
     has_ended = threading.Event()
@@ -160,7 +160,7 @@ def test_a_job_that_makes_more_steps_than_estimated_is_shown_and_counted_to_its_
     assert shown[-1][1].partition(",")[0] == "step 6"
 
 
-def test_a_job_that_has_just_made_its_last_step_may_make_another_one(tmp_path: Path) -> None:
+def test_waits_briefly_for_steps_after_the_last_one(tmp_path: Path) -> None:
     records = tmp_path / "records.jsonl"
     records.write_text(of_steps(1, 2, 3))
     begin = time.monotonic()
@@ -170,7 +170,7 @@ def test_a_job_that_has_just_made_its_last_step_may_make_another_one(tmp_path: P
     assert (ended, time.monotonic() - begin > 1.5) == ("finished", True)
 
 
-def test_the_end_of_the_job_is_noticed_when_a_node_reports_it_and_the_last_records_are_read(tmp_path: Path) -> None:
+def test_notices_a_reported_end_and_reads_last_records(tmp_path: Path) -> None:
     records, began = tmp_path / "records.jsonl", time.monotonic()
     records.write_text(of_steps(1, 2, 3))
     (tmp_path / "records.jsonl.ends").write_text('{"n1": 1.0}')
@@ -181,7 +181,7 @@ def test_the_end_of_the_job_is_noticed_when_a_node_reports_it_and_the_last_recor
     assert time.monotonic() - began < 2.0
 
 
-def test_an_estimate_of_the_steps_ends_nothing_if_a_node_will_report_the_end(tmp_path: Path) -> None:
+def test_an_estimate_does_not_end_a_reporting_job(tmp_path: Path) -> None:
     records = tmp_path / "records.jsonl"
     records.write_text(of_steps(1, 2, 3))
     with records.open("a") as watch:
@@ -189,7 +189,7 @@ def test_an_estimate_of_the_steps_ends_nothing_if_a_node_will_report_the_end(tmp
         assert here("follow_records", records=str(records), steps=3, quiet=3.0, awaits_end=True)["ended"] == "quiet"
 
 
-def test_the_lines_of_the_ranks_are_shown_as_they_come(tmp_path: Path) -> None:
+def test_shows_lines_of_the_ranks_as_they_arrive(tmp_path: Path) -> None:
     output, shown = tmp_path / "output.log", list[tuple[str, str]]()
     output.write_text("[1,0]<stdout>:epoch 1\n[1,1]<stderr>:warn")
     (tmp_path / "records.jsonl.ends").write_text('{"n1": 1.0}')

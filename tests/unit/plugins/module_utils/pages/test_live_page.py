@@ -29,7 +29,7 @@ def text_of(html: str) -> str:
     return " ".join(re.sub("<[^>]+>", " ", html.partition("</style>")[2]).split())
 
 
-def test_a_page_has_step_rate_loss_time_and_ranks() -> None:
+def test_a_page_shows_step_rate_loss_and_ranks() -> None:
     made = page(state_of())
     text = text_of(made)
     for part in (
@@ -46,7 +46,7 @@ def test_a_page_has_step_rate_loss_time_and_ranks() -> None:
     assert "call" not in made.partition("</style>")[2]
 
 
-def test_steps_of_an_optimizer_have_steps_per_second_and_notes() -> None:
+def test_optimizer_steps_show_steps_per_second_and_notes() -> None:
     made = page(state_of(loss=None, images_per_sec=None, by="optimizer SGD", others=1))
     text = text_of(made)
     assert "2.00 steps/s of the slowest rank" in text
@@ -55,7 +55,7 @@ def test_steps_of_an_optimizer_have_steps_per_second_and_notes() -> None:
     assert made.count("<figure>") == 1
 
 
-def test_a_job_without_steps_and_one_with_many_ranks() -> None:
+def test_shows_jobs_without_steps_or_with_many_ranks() -> None:
     assert "No rank has reported a step." in text_of(page(state_of(steps=0)))
     text = text_of(page(state_of(ranks=70, steps=2)))
     assert "6 more ranks have made more steps." in text

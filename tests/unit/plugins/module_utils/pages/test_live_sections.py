@@ -20,13 +20,13 @@ GPU = GpuUse(0, "A100", 93.0, 5 << 30, 80 << 30)
 @pytest.mark.parametrize(
     ("seconds", "step"), [(-9.0, 1.0), (0.0, 1.0), (1.0, 3.0), (2.0, 5.0), (3.0, 5.5), (4.0, 6.0), (99.0, 6.0)]
 )
-def test_the_step_at_a_time(seconds: float, step: float) -> None:
+def test_finds_the_step_at_a_given_time(seconds: float, step: float) -> None:
     points = [{"step": 1, "seconds": 0.0}, {"step": 5, "seconds": 2.0}, {"step": 6, "seconds": 4.0}]
     assert step_at(points, seconds) == step
     assert step_at([], seconds) == 0.0
 
 
-def test_a_move_is_a_band_over_the_steps_during_it() -> None:
+def test_a_move_is_a_band_over_its_steps() -> None:
     # A step each 0.5 s, the first at 0.5 s.
     state = state_of()._replace(began=0.5, moves=[MOVE, MOVE._replace(worker="<w>", kind="running", until=22.0)])
     first, second = bands(state)
@@ -41,12 +41,12 @@ def test_a_move_is_a_band_over_the_steps_during_it() -> None:
     assert "in progress" in text
 
 
-def test_only_the_latest_of_many_moves_are_in_the_table() -> None:
+def test_the_table_lists_only_the_latest_moves() -> None:
     text = text_of(page(state_of()._replace(began=0.5, moves=[MOVE] * 25)))
     assert "5 earlier moves are only in the charts." in text
 
 
-def test_gpus_have_their_use_and_unknown_ones_their_reason() -> None:
+def test_shows_gpu_use_or_why_it_is_unknown() -> None:
     odd = GpuUse(1, "<b>", None, None, 80 << 30)
     nodes = [NodeGpus("n1", (GPU, odd), ""), NodeGpus("n2", (), "No devices <found>"), NodeGpus("n3", (GPU,), "lost")]
     made = page(state_of()._replace(gpus=nodes))

@@ -13,7 +13,7 @@ def check(**more: Any) -> dict[str, Any]:
     return {**SLOW, **more}
 
 
-def test_the_slow_node_and_the_slowest_pairs_are_shown() -> None:
+def test_shows_the_slow_node_and_the_slowest_pairs() -> None:
     html, markdown = pairs_section.section(check()), pairs_section.markdown(check())
     assert "<h2>Bandwidth between the nodes with tcp: fabric</h2>" in html
     assert "The usual bandwidth is 9.00; a pair is slow below 80% of it." in html
@@ -28,7 +28,7 @@ def test_names_are_escaped() -> None:
     assert "No findings." in html
 
 
-def test_the_page_shows_the_last_check_of_each_transport() -> None:
+def test_the_page_shows_each_transports_last_check() -> None:
     old, new = check(ended=1.0, name="old"), {**result(), "ended": 2.0, "name": "new"}
     rdma = check(ended=1.0, name="other", transport="rdma")
     assert [each["name"] for each in pairs_section.newest([new, old, rdma])] == ["other", "new"]

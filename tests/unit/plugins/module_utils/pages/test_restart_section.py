@@ -62,7 +62,7 @@ def test_the_report_shows_a_resumed_run(given: dict[str, Any]) -> None:
     assert not carry_out("report", **given)["changed"]
 
 
-def test_the_report_names_the_cause_of_a_broken_restart(given: dict[str, Any]) -> None:
+def test_the_report_names_a_broken_restarts_cause(given: dict[str, Any]) -> None:
     change(given, "two", code={"sha256": "other"})
 
     shown = " ".join(carry_out("report", **given)["lines"])
@@ -78,7 +78,7 @@ def test_only_runs_that_the_pattern_names_are_judged(given: dict[str, Any]) -> N
     assert shown["failed"] and "it has no run that matches 'three*'" in shown["msg"]
 
 
-def test_a_tolerance_that_is_not_a_share_is_refused(given: dict[str, Any]) -> None:
+def test_refuses_a_tolerance_outside_zero_to_one(given: dict[str, Any]) -> None:
     shown = carry_out("report", **given, loss_tolerance=2)
 
     assert shown["failed"] and "report_loss_tolerance" in shown["msg"] and not Path(given["folder"]).exists()

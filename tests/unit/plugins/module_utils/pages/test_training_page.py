@@ -45,7 +45,7 @@ def test_the_published_table_is_the_whitepaper_s() -> None:
         assert round(shown[int(row["nodes"]), row["transport"]], 2) == float(row["speedup"])
 
 
-def test_the_page_needs_nothing_else_and_has_the_numbers() -> None:
+def test_the_page_is_self_contained_and_has_numbers() -> None:
     read = Page(page(report(RUNS, PUBLISHED, images_per_epoch=3400)))
     assert read.external == []
     assert read.elements.count("svg") == 3
@@ -105,5 +105,5 @@ def test_a_figure_holds_all_its_points() -> None:
 
 
 @pytest.mark.parametrize("value", [0.07, 1, 1.01, 9.9, 99, 1021, 5e6])
-def test_the_top_of_an_axis_is_above_and_not_far(value: float) -> None:
+def test_an_axis_ends_slightly_above_its_values(value: float) -> None:
     assert value <= nice(value) * 1.0001 <= value * 1.7

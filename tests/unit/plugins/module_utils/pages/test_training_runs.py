@@ -29,7 +29,7 @@ RUNS = [run(1), run(2), run(2, 2)]
 ONCE = "No point was measured twice: the spread is unknown."
 
 
-def test_each_point_has_its_curves_with_a_line_for_each_repeat() -> None:
+def test_each_point_draws_a_curve_per_repeat() -> None:
     drawn = figures(RUNS)
     assert len(drawn) == 4
     throughput, loss = drawn[2:]
@@ -64,7 +64,7 @@ def test_a_comparison_of_other_workloads_is_reported() -> None:
     assert not any("same work" in text for text in report(RUNS)["not_measured"])
 
 
-def test_a_spread_of_single_runs_is_not_taken_for_one() -> None:
+def test_single_runs_are_reported_as_having_no_spread() -> None:
     assert ONCE in report(RUNS[:2])["not_measured"]
     assert ONCE not in report(RUNS)["not_measured"]
 
@@ -84,7 +84,7 @@ def test_the_last_loss_is_rounded_however_it_came() -> None:
     assert [row[-1] for row in runs] == ["2.211", "nan", "-"]
 
 
-def test_the_terminal_shows_the_published_figures_next_to_the_measured_ones() -> None:
+def test_shows_published_figures_next_to_measured_ones() -> None:
     whole = lines(report(RUNS, PUBLISHED))
     assert whole[0].startswith("The trained network is unknown")
     head = HEAD.replace("GPUs ", "Ranks")
@@ -100,11 +100,11 @@ def test_the_terminal_shows_the_published_figures_next_to_the_measured_ones() ->
     assert own[own.index(head) + 1].endswith("|        -        -")
 
 
-def test_the_terminal_shows_the_reason_for_a_missing_table() -> None:
+def test_the_terminal_explains_a_missing_table() -> None:
     assert lines(report([])) == ["Not measured: No training run was measured."]
 
 
-def test_ranks_of_nodes_without_a_gpu_are_not_called_gpus() -> None:
+def test_ranks_without_gpus_are_not_called_gpus() -> None:
     without = report(RUNS, PUBLISHED)
     assert without["unit"] == "ranks"
     assert "2 ranks, rdma: loss" in page(without) and "2 GPUs, rdma" not in page(without)

@@ -39,7 +39,7 @@ def read(report_: dict[str, Any]) -> Page:
     return Page(page(report_))
 
 
-def test_the_page_has_each_gpu_in_table_and_plot_and_each_tenant() -> None:
+def test_the_page_shows_each_gpu_and_tenant() -> None:
     shown = read(report(full(), 2.5, "EUR"))
     tenants, gpus = shown.tables
     assert [row[0] for row in gpus] == ["idle", "unassigned", "not measured", "unreachable", "busy"]
@@ -63,7 +63,7 @@ def test_a_page_that_fetches_would_be_seen() -> None:
         assert Page(f"<html><body>{piece}</body></html>").external
 
 
-def test_names_of_others_are_text_and_nothing_else() -> None:
+def test_other_users_names_are_shown_as_text() -> None:
     shown, text = read(report(full(EVIL), 1.0, EVIL)), page(report(full(EVIL), 1.0, EVIL))
     assert shown.external == [] and not {"script", "img"} & set(shown.elements)
     assert "<script" not in text and "<img" not in text
@@ -85,7 +85,7 @@ def test_no_name_gives_a_command_to_the_terminal(name: str) -> None:
     assert all(one == "\n" or one.isprintable() for one in shown)
 
 
-def test_lines_begin_with_sums_period_and_what_is_idle() -> None:
+def test_lines_begin_with_totals_period_and_idle_gpus() -> None:
     shown = lines(report(full(), 2.5, "EUR"))
     assert shown[0] == (
         "red: 5 GPUs on 5 hosts, 1 idle, 1 unassigned, 1 not measured, 1 unreachable, 1 busy; "
@@ -108,13 +108,13 @@ def test_lines_begin_with_sums_period_and_what_is_idle() -> None:
         ({"unknown_instances": ["e1: gpu7"]}, "These counters belong to no known GPU: e1: gpu7"),
     ],
 )
-def test_both_pages_name_what_the_counters_do_not_cover(period: dict[str, Any], words: str) -> None:
+def test_both_pages_name_gaps_in_the_counters(period: dict[str, Any], words: str) -> None:
     made = report(facts(gpu("e1"), period={**PERIOD, **period}))
     assert words in lines(made)[1]
     assert words in page(made)
 
 
-def test_without_price_idle_gpus_or_any_gpu_the_report_still_reads() -> None:
+def test_reports_clusters_without_price_idle_gpus_or_gpus() -> None:
     busy = report(facts(gpu("e1", user("a", "red", 1.0), mean=90.0)))
     assert "No GPU is idle or unassigned." in page(busy) and not any("IDLE" in line for line in lines(busy))
     assert "Cost" not in page(busy)

@@ -40,7 +40,7 @@ def test_a_test_that_passed_has_no_problem() -> None:
         ("inconclusive", {"unproven": ["records: none"]}, ("0", "1"), "records: none"),
     ],
 )
-def test_a_job_that_is_not_continuous_has_a_problem(
+def test_a_job_that_is_not_continuous_has_problems(
     verdict: str, more: dict[str, Any], counts: tuple[str, str], message: str
 ) -> None:
     cases = suite(verdict, **more)
@@ -48,13 +48,13 @@ def test_a_job_that_is_not_continuous_has_a_problem(
     assert [problem.get("message") for problem in cases[0]] == [message]
 
 
-def test_a_move_that_failed_fails_the_test_though_the_job_lives() -> None:
+def test_a_failed_move_fails_the_test() -> None:
     cases = suite("continuous", moved=(True, False))
     assert (cases.get("failures"), cases.get("errors")) == ("1", "0")
     assert cases[2][0].get("message") == "No room."
 
 
-def test_the_timeline_has_a_row_for_each_host_that_was_out_of_service() -> None:
+def test_the_timeline_has_a_row_per_serviced_host() -> None:
     records = [{"rank": 0, "step": step, "t": 50.0 + step, "seen": 100.0 + step, "host": "w1"} for step in range(60)]
     judged = {
         "verdict": "continuous",
@@ -74,7 +74,7 @@ def test_the_timeline_has_a_row_for_each_host_that_was_out_of_service() -> None:
     assert "out of service for" not in timeline_texts(ABOUT, tracks, [], judged, {"w1": "esx02.lab"})["timeline.html"]
 
 
-def test_a_burst_at_the_start_does_not_flatten_the_curve() -> None:
+def test_an_initial_burst_does_not_flatten_the_curve() -> None:
     seen = [*(59 + step / 60 for step in range(60)), *range(60, 160)]
     records = [
         {"rank": 0, "step": step, "t": 50.0 + moment, "seen": 100.0 + moment, "host": "w1"}

@@ -48,7 +48,7 @@ def runs_of(read: Page) -> dict[str, str]:
         ({"command": ["python", "mine.py"]}, ["The trained network is unknown; stack lab-cpu"]),
     ],
 )
-def test_the_workload_is_one_sentence(requested: dict[str, Any], words: list[str]) -> None:
+def test_describes_the_workload_with_all_requested_values(requested: dict[str, Any], words: list[str]) -> None:
     (sentence,) = sentences([run(**requested)])
     assert all(one in sentence for one in words)
 
@@ -67,7 +67,7 @@ def test_different_workloads_have_the_names_of_their_runs() -> None:
     assert second.startswith("b: Trained: small")
 
 
-def test_results_from_before_these_facts_were_kept_have_dashes() -> None:
+def test_results_without_these_facts_show_dashes() -> None:
     (old,) = [
         {key: value for key, value in run().items() if key not in ("asked", "card", "speed", "seconds_per_epoch")}
     ]
@@ -99,11 +99,11 @@ def test_each_figure_has_the_caution_for_other_networks(options: list[str], word
     assert words in " ".join(lines(content))
 
 
-def test_without_published_results_there_is_nothing_to_warn_of() -> None:
+def test_gives_no_caution_without_published_results() -> None:
     assert report([run(options=LAB)])["caution"] == ""
 
 
-def test_the_first_line_has_the_workload_and_the_rest_the_measurements() -> None:
+def test_the_first_line_describes_the_workload() -> None:
     content = report([run(options=LAB)], PAPER)
     html = page(content)
     assert html.index("Trained: small") < html.index("Not measured")

@@ -45,7 +45,7 @@ def test_four_files_are_written_once(given: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("title", ["esx01.********", "Runs with High avai********ility", "Runs on esx01.********: two"])
-def test_a_report_in_which_a_word_is_masked_is_not_written(given: dict[str, Any], title: str) -> None:
+def test_refuses_a_report_that_contains_a_masked_word(given: dict[str, Any], title: str) -> None:
     result = carry_out("report", **given, title=title)
 
     assert result["failed"] and "is a masked name: it contains a secret, such as the password" in result["msg"]
@@ -53,7 +53,7 @@ def test_a_report_in_which_a_word_is_masked_is_not_written(given: dict[str, Any]
 
 
 @pytest.mark.parametrize("title", ["******** Runs ********", "Runs ****************", "**Runs** of *one* week"])
-def test_asterisks_that_mask_no_part_of_a_word_are_written(given: dict[str, Any], title: str) -> None:
+def test_writes_asterisks_that_mask_nothing(given: dict[str, Any], title: str) -> None:
     assert carry_out("report", **given, title=title)["changed"]
 
 
@@ -62,7 +62,7 @@ def test_check_mode_writes_nothing(given: dict[str, Any]) -> None:
     assert result["changed"] and result["rows"] and not Path(given["folder"]).exists()
 
 
-def test_a_run_that_has_no_rate_is_shown_without_one(given: dict[str, Any]) -> None:
+def test_shows_a_run_without_a_rate(given: dict[str, Any]) -> None:
     run = {"name": "tcp-3", "nodes": 3, "gpus": 3, "transport": "tcp", "images_per_sec": None}
     (Path(given["results"]) / "tcp-3.json").write_text(json.dumps(run))
     result = carry_out("report", **given)

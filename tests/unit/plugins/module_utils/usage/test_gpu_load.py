@@ -24,11 +24,11 @@ CARDS = ["0000:3b:00.0", "0000:ca:00.0"]
         ("0", None),
     ],
 )
-def test_the_card_that_an_instance_names(instance: str, address: str | None) -> None:
+def test_finds_the_card_that_an_instance_names(instance: str, address: str | None) -> None:
     assert card_of(instance, CARDS) == address
 
 
-def test_the_sum_of_a_host_is_its_card_only_where_it_has_one() -> None:
+def test_a_hosts_sum_counts_for_a_single_card() -> None:
     total = Samples(UTILISATION, "", [100])
     assert by_card(CARDS[:1], [total]) == ({CARDS[0]: {UTILISATION: total}}, [])
     assert by_card(CARDS, [total]) == ({}, [])
@@ -36,12 +36,12 @@ def test_the_sum_of_a_host_is_its_card_only_where_it_has_one() -> None:
     assert by_card(CARDS[:1], [total, named]) == ({CARDS[0]: {UTILISATION: named}}, [])
 
 
-def test_instances_that_mean_no_card_are_named_and_empty_series_are_nothing() -> None:
+def test_names_unknown_instances_and_ignores_empty_series() -> None:
     found, strangers = by_card(CARDS, [Samples(UTILISATION, "gpu1", [5]), Samples(UTILISATION, CARDS[1], [])])
     assert (found, strangers) == ({}, ["gpu1"])
 
 
-def test_samples_are_summed_up_in_percent_gigabytes_and_hours() -> None:
+def test_summarizes_samples_in_percent_gigabytes_and_hours() -> None:
     busy, memory = Samples(UTILISATION, "", [0, 9000, 3000]), Samples(MEMORY, "", [2**20, 3 * 2**20])
     assert summary({UTILISATION: busy, MEMORY: memory}, 20) == {
         "mean": 40,

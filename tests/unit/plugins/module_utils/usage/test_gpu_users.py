@@ -29,12 +29,12 @@ def users_of(host: HostGpus) -> dict[str, list[tuple[str, str, float, bool]]]:
     }
 
 
-def test_machines_share_a_card_by_the_memory_of_their_profiles() -> None:
+def test_machines_share_a_card_by_profile_memory() -> None:
     host = HostGpus([t4("a", "v1", "v2")], T4, [vm("v1", "grid_t4-8c"), vm("v2", "grid_t4-4c")])
     assert users_of(host) == {"a": [("v1", "grid_t4-8c", 0.5, True), ("v2", "grid_t4-4c", 0.25, True)]}
 
 
-def test_several_virtual_gpus_of_a_machine_are_on_the_gpus_named_by_the_server() -> None:
+def test_places_virtual_gpus_where_the_server_reports_them() -> None:
     twins = vm("v", "grid_t4-16c", "grid_t4-16c")
     assert users_of(HostGpus([t4("a", "v"), t4("b", "v")], T4, [twins])) == {
         "a": [("v", "grid_t4-16c", 1.0, True)],
@@ -55,13 +55,13 @@ def test_derives_missing_values_and_marks_them() -> None:
     }
 
 
-def test_a_virtual_gpu_without_any_room_is_lost_and_counted_on_no_card() -> None:
+def test_a_virtual_gpu_without_room_is_lost() -> None:
     host = HostGpus([t4("a", "v1")], T4, [vm("v1", "grid_t4-16c"), vm("v2", "grid_t4-16c")])
     assert [(one.name, profile) for one, profile in host.lost] == [("v2", "grid_t4-16c")]
     assert [one.machine.name for one in host.users(host.cards[0])] == ["v1"]
 
 
-def test_a_gpu_in_passthrough_is_whole_and_takes_no_virtual_one() -> None:
+def test_a_passthrough_gpu_takes_no_virtual_gpus() -> None:
     card = t4("a", mode=PASSTHROUGH)
     host = HostGpus(
         [card], T4, [vm("v1", addresses=("a",)), vm("v2", "grid_t4-4c"), vm("v3", addresses=("elsewhere",))]
@@ -94,7 +94,7 @@ def test_a_gpu_in_passthrough_is_whole_and_takes_no_virtual_one() -> None:
         (t4("a", "v"), T4, [vm("v", "strange")], [("strange", 1, 0)]),
     ],
 )
-def test_places_used_and_free(
+def test_counts_used_and_free_places(
     card: GpuCard, offered: tuple[str, ...], machines: list[GpuVm], slots: list[tuple[str, int, int]]
 ) -> None:
     found = HostGpus([card], offered, machines).slots(card)
@@ -119,7 +119,7 @@ def test_machines_that_are_off_wait_and_take_nothing(machine: GpuVm, fits: bool)
     assert [one.machine.name for card in host.cards for one in host.users(card)] == ["v"]
 
 
-def test_unknown_profiles_share_what_is_left_and_no_card_is_more_than_whole() -> None:
+def test_unknown_profiles_share_the_rest_of_a_card() -> None:
     strange = HostGpus([t4("a", "u", "v", "w")], T4, [vm("u", "grid_t4-8c"), vm("v", "odd"), vm("w", "even")])
     assert [one.share for one in strange.users(strange.cards[0])] == [0.5, 0.25, 0.25]
     crowd = [vm(f"v{place}", "grid_t4-16c") for place in range(4)]
@@ -127,7 +127,7 @@ def test_unknown_profiles_share_what_is_left_and_no_card_is_more_than_whole() ->
     assert [one.share for one in full.users(full.cards[0])] == [0.25] * 4
 
 
-def test_a_card_as_plain_data_names_the_machine_and_whose_it_is() -> None:
+def test_plain_data_names_each_cards_machine_and_tenant() -> None:
     host = HostGpus([t4("a", "v")], T4, [vm("v", "grid_t4-8c", running_hours=2.00049)])
     (user,) = facts(host, host.cards[0])["users"]
     assert user == {
@@ -146,7 +146,7 @@ MACHINES = st.lists(st.tuples(st.lists(PROFILES, max_size=3), st.booleans()), ma
 
 
 @given(machines=MACHINES, listed=st.lists(st.lists(st.integers(0, 7), max_size=6), min_size=1, max_size=3))
-def test_a_card_never_exceeds_one_and_a_virtual_gpu_never_counts_twice(
+def test_shares_never_exceed_a_card_or_count_twice(
     machines: list[tuple[list[str], bool]], listed: list[list[int]]
 ) -> None:
     people = [GpuVm(str(key), str(key), running, tuple(some)) for key, (some, running) in enumerate(machines)]

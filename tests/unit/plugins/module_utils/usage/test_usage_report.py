@@ -33,7 +33,7 @@ MIXED = facts(
         (gpu("h", user("v", "t", 1.0), mean=90.0, reachable=False), UNREACHABLE),
     ],
 )
-def test_the_state_of_a_gpu(card: dict[str, Any], state: str) -> None:
+def test_derives_the_state_of_a_gpu(card: dict[str, Any], state: str) -> None:
     assert report(facts(card))["gpus"][0]["state"] == state
 
 
@@ -51,7 +51,7 @@ def test_idle_machines_come_first_and_the_busiest_last() -> None:
     assert [one["host"] for one in report(MIXED, idle_below=30.0)["gpus"]][:3] == ["e2", "e5", "e3"]
 
 
-def test_tenants_are_summed_up_and_a_part_of_a_card_costs_its_share() -> None:
+def test_tenants_pay_for_their_share_of_cards() -> None:
     groups = {one["tenant"]: one for one in report(MIXED, 2.0, "EUR")["groups"]}
     assert {name: one["gpus"] for name, one in groups.items()} == {"red": 1.5, "blue": 1.5, "": 0.25, None: 2.75}
     assert groups["red"]["cost_per_hour"] == 3.0
@@ -65,7 +65,7 @@ def test_tenants_are_summed_up_and_a_part_of_a_card_costs_its_share() -> None:
     assert report(MIXED)["groups"][-1]["tenant"] is None
 
 
-def test_totals() -> None:
+def test_totals_add_up_gpus_hosts_and_costs() -> None:
     totals = report(MIXED, 2.0)["totals"]
     assert (totals["gpus"], totals["hosts"], totals["vms"], totals["measured"]) == (6, 6, 6, 3)
     assert (totals["assigned"], totals["free"]) == (3.25, 2.75)
@@ -73,7 +73,7 @@ def test_totals() -> None:
     assert (totals["cost_per_hour"], totals["idle_cost_per_hour"]) == (6.5, 4.0)
 
 
-def test_without_a_price_nothing_costs_and_a_price_of_nothing_is_a_price() -> None:
+def test_distinguishes_a_price_of_zero_from_none() -> None:
     free, unknown = report(MIXED, 0.0), report(MIXED)
     assert (free["totals"]["cost"], free["price"]) == (0.0, {"per_gpu_hour": 0.0, "currency": ""})
     assert (unknown["totals"]["cost"], unknown["price"]) == (None, None)
@@ -93,7 +93,7 @@ CARDS = st.lists(st.tuples(CUTS, st.none() | st.floats(0, 100), st.booleans()), 
 
 
 @given(cards=CARDS, price=st.floats(0, 1000), below=st.floats(0, 100))
-def test_the_tenants_and_the_unassigned_line_add_up_to_all_gpus_hours_and_costs(
+def test_tenants_and_unassigned_gpus_add_up_to_all(
     cards: list[tuple[list[tuple[int, str, float | None]], float | None, bool]], price: float, below: float
 ) -> None:
     gpus = []

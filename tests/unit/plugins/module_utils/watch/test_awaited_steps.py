@@ -20,19 +20,19 @@ def waited(records: Path, **options: Any) -> str:
         return str(here("wait_for_steps", records=str(records), steps=20, **options)["msg"])
 
 
-def test_a_job_without_steps_is_refused_before_the_timeout(tmp_path: Path) -> None:
+def test_refuses_a_job_without_steps_before_the_timeout(tmp_path: Path) -> None:
     message = waited(tmp_path / "records.jsonl", first=0.3, timeout=30)
     assert "could not make 20 steps on every rank: all its nodes were read, and no rank has reported a step" in message
     assert "record the steps of the script with dml_records" in message
 
 
-def test_a_job_on_a_node_that_cannot_be_read_may_report_steps(tmp_path: Path) -> None:
+def test_waits_for_steps_of_an_unreadable_node(tmp_path: Path) -> None:
     (tmp_path / "records.jsonl.troubles").write_text('{"w1": "no route"}')
     assert "w1 cannot be read: no route" in waited(tmp_path / "records.jsonl", first=0.3, timeout=0.6)
 
 
 @pytest.mark.parametrize(("started", "first"), [(None, 600.0), (990.0, 590.0), (100.0, 30.0)])
-def test_the_vmotion_test_waits_less_for_a_job_that_has_run_for_long(started: float | None, first: float) -> None:
+def test_the_test_waits_less_for_long_running_jobs(started: float | None, first: float) -> None:
     assert first_step_seconds(started, 1000.0) == first
 
 
@@ -45,7 +45,7 @@ def test_a_wait_ends_early_on_request(tmp_path: Path) -> None:
     assert result["asked"] is True and "failed" not in result
 
 
-def test_a_wait_lets_its_caller_look_at_the_job(tmp_path: Path) -> None:
+def test_a_wait_returns_early_to_check_the_job(tmp_path: Path) -> None:
     (tmp_path / "records.jsonl").touch()
 
     result = here("wait_for_steps", records=str(tmp_path / "records.jsonl"), steps=20, timeout=60, at_most=0.1)

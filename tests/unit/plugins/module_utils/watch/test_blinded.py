@@ -53,7 +53,7 @@ def test_skips_and_reports_output_between_messages(tmp_path: Path) -> None:
     assert bench.links[0].last_error == "wall"
 
 
-def test_a_stream_without_any_end_of_line_takes_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_line_uses_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link, "LONGEST_MESSAGE", 1 << 18)
     bench = Bench(tmp_path, 1, ["sh", "-c", "exec tr '\\0' x < /dev/zero"])
     wait_for(lambda: bench.links[0].noise > 3)
@@ -73,7 +73,7 @@ def test_counts_malformed_records_without_losing_others(tmp_path: Path) -> None:
     assert seen.unreadable == len(odd)
 
 
-def test_a_connection_that_leaves_a_program_behind_is_closed_all_the_same(tmp_path: Path) -> None:
+def test_closes_a_connection_despite_a_leftover_program(tmp_path: Path) -> None:
     # Like ssh that keeps a connection open for the next one: in a separate session, it holds its output open.
     reach = ["sh", "-c", "setsid sleep 20 & echo no route >&2; exit 255"]
     bench = Bench(tmp_path, 1, reach)
@@ -92,7 +92,7 @@ def test_a_connection_that_leaves_a_program_behind_is_closed_all_the_same(tmp_pa
         (["sh", "-c", "echo Change your password:; exec sleep 60"], "Change your password: (for "),
     ],
 )
-def test_a_node_that_cannot_be_read_is_named_within_seconds(
+def test_names_an_unreadable_node_within_seconds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reach: list[str], why: str
 ) -> None:
     monkeypatch.setattr(link, "QUIET_SECONDS", 0.5)
@@ -141,7 +141,7 @@ def test_a_login_banner_does_not_blind_an_inspection(tmp_path: Path, noise: str)
         (["sh", "-c", "setsid sleep 20 & exec sleep 60"], "it did not answer in time"),
     ],
 )
-def test_a_node_that_gives_no_answer_is_an_error_of_that_node(tmp_path: Path, reach: list[str], error: str) -> None:
+def test_a_node_without_an_answer_has_an_error(tmp_path: Path, reach: list[str], error: str) -> None:
     began = time.monotonic()
     report = node_programs.run_on_nodes([{"name": "n1", "reach": reach}], transport_program, [str(tmp_path)], 2)
     assert report == {"n1": {"error": error}}

@@ -11,7 +11,7 @@ from plugins.module_utils.watch.growing_file import GrowingFile
 LINE = '{"step": %d}\n'
 
 
-def test_lines_are_read_once_and_only_when_they_are_whole(tmp_path: Path) -> None:
+def test_reads_lines_once_and_only_when_complete(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     with GrowingFile(path) as growing:
         assert list(growing.new_records()) == []

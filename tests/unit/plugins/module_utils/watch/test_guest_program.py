@@ -15,7 +15,7 @@ from plugins.module_utils.watch import guest_program
 from tests.reuse import reused
 
 
-def test_the_environment_of_a_rank_is_reported_without_its_keys(tmp_path: Path) -> None:
+def test_reports_a_ranks_environment_without_its_keys(tmp_path: Path) -> None:
     environment = {"HOROVOD_SECRET_KEY": "hush", "NCCL_API_TOKEN": "hush", "HOME": "hush", "NCCL_IB_TIMEOUT": "20"}
     program, pipe = ["sh", "-c", "echo runs; read -r line"], subprocess.PIPE
     with subprocess.Popen(program, env={**environment, "PATH": "/usr/bin:/bin"}, stdin=pipe, stdout=pipe) as rank:
@@ -28,7 +28,7 @@ def test_the_environment_of_a_rank_is_reported_without_its_keys(tmp_path: Path) 
             rank.kill()
 
 
-def test_a_process_that_got_the_pid_of_a_rank_is_not_read_for_it(tmp_path: Path) -> None:
+def test_does_not_read_a_process_with_reused_pid(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as rank:
         record = {"pid": rank.pid, "start": guest_program.start_ticks(rank.pid)}
         (tmp_path / "rank0.jsonl").write_text(json.dumps(record) + "\n")
@@ -75,6 +75,6 @@ def test_reports_the_launcher_of_the_rank_among_several(tmp_path: Path) -> None:
         assert guest_program.launcher(str(tmp_path))[3] == "ours"
 
 
-def test_reports_the_launcher_of_the_records_on_a_node_without_ranks(tmp_path: Path) -> None:
+def test_finds_the_launcher_on_nodes_without_ranks(tmp_path: Path) -> None:
     with two_launchers(tmp_path, DML_RECORDS=str(tmp_path)):
         assert guest_program.launcher(str(tmp_path))[3] == "ours"

@@ -42,7 +42,7 @@ def test_a_dump_is_read_without_its_frames(tmp_path: Path) -> None:
     assert found[3]["pg_config"] == CONTENT["pg_config"]
 
 
-def test_dumps_that_pytorch_wrote_name_the_rank_that_is_behind() -> None:
+def test_dumps_of_pytorch_name_the_rank_behind() -> None:
     """Three ranks over Gloo: see SOURCES.txt beside the dumps."""
     found = hang_program.dumps(str(RECORDED))
 
@@ -53,7 +53,7 @@ def test_dumps_that_pytorch_wrote_name_the_rank_that_is_behind() -> None:
     )
 
 
-def test_a_completed_collective_of_gloo_is_not_waited_for() -> None:
+def test_a_completed_gloo_collective_is_not_waited_for() -> None:
     found = hang_program.dumps(str(RECORDED))
     without = {"entries": found[2]["entries"], "pg_status": found[2]["pg_status"], "pg_config": {}}
 
@@ -61,7 +61,7 @@ def test_a_completed_collective_of_gloo_is_not_waited_for() -> None:
 
 
 @pytest.mark.parametrize("content", [{"entries": [Evil()]}, Evil(), b"not a dump", {"no": "entries"}])
-def test_a_dump_with_more_than_plain_data_is_not_read(
+def test_does_not_read_dumps_that_contain_code(
     tmp_path: Path, content: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[str] = []
@@ -71,7 +71,7 @@ def test_a_dump_with_more_than_plain_data_is_not_read(
     assert hang_program.dumps(str(tmp_path)) == {} and ran == []
 
 
-def test_a_rank_that_reads_its_pipe_writes_its_dump(tmp_path: Path) -> None:
+def test_a_rank_reading_its_pipe_writes_a_dump(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe_0.pipe")
     os.mkfifo(tmp_path / "pipe_1.pipe")
     reader = os.open(tmp_path / "pipe_0.pipe", os.O_RDONLY | os.O_NONBLOCK)
@@ -91,7 +91,7 @@ def test_a_rank_that_reads_its_pipe_writes_its_dump(tmp_path: Path) -> None:
     assert list(found) == [0], "a rank that is gone opens no pipe, and is not waited for"
 
 
-def test_ras_is_read_at_the_address_of_the_rank(tmp_path: Path) -> None:
+def test_reads_ras_at_the_address_of_the_rank(tmp_path: Path) -> None:
     with socket.create_server(("localhost", 0)) as server:
         port = server.getsockname()[1]
         requests: list[bytes] = []

@@ -90,7 +90,7 @@ def job_in(folder: Path, output: str, secrets: dict[str, Any] | None = None) -> 
 
 
 @pytest.mark.usefixtures("viewed")
-def test_the_whole_output_comes_while_the_job_runs_without_secrets(tmp_path: Path) -> None:
+def test_copies_the_whole_output_live_without_secrets(tmp_path: Path) -> None:
     bench = bench_of(tmp_path, "")
     output = job_in(tmp_path / "node0", "hello a-secret-token-and-more\nlo 1234567890\na-secret-tok", SECRETS)
     here = tmp_path / "here.log"
@@ -108,7 +108,7 @@ def test_the_whole_output_comes_while_the_job_runs_without_secrets(tmp_path: Pat
 
 
 @pytest.mark.usefixtures("viewed")
-def test_the_end_of_the_job_is_reported_at_once_and_after_its_output(tmp_path: Path) -> None:
+def test_reports_the_end_promptly_after_the_output(tmp_path: Path) -> None:
     bench = bench_of(tmp_path, "")
     end = tmp_path / "node0" / "end.json"
     job_in(end.parent, "hello\n")
@@ -136,21 +136,21 @@ def read_all(folder: Path, chunk: int) -> str:
     return "".join(parts)
 
 
-def test_the_values_to_hide_are_those_of_the_job(tmp_path: Path) -> None:
+def test_hides_the_secret_values_of_the_job(tmp_path: Path) -> None:
     output = "x a-secret-token-and-more 1234567890 lo a-secret-token\n"
     job_in(tmp_path, output, SECRETS)
     assert read_all(tmp_path, 1 << 20) == job_secrets.without(output, job_secrets.values(SECRETS))
 
 
 @pytest.mark.parametrize("chunk", range(33, 60))
-def test_a_secret_value_that_two_chunks_share_is_not_shown(tmp_path: Path, chunk: int) -> None:
+def test_hides_a_secret_value_split_across_chunks(tmp_path: Path, chunk: int) -> None:
     secret = "first line\nsecond one\nthird line"
     job_in(tmp_path, f"{'y' * 10}{secret}{'z' * 30}\nthe end\n", {"KEY": secret})
 
     assert read_all(tmp_path, chunk) == f"{'y' * 10}HIDDEN{'z' * 30}\nthe end\n"
 
 
-def test_a_secret_value_of_several_lines_is_hidden_although_mpirun_tags_each_line(tmp_path: Path) -> None:
+def test_hides_a_multiline_secret_despite_mpirun_tags(tmp_path: Path) -> None:
     key = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w\nshort\n-----END KEY-----\n"
     printed = "".join(f"[1,0]<stdout>:{line}\n" for line in key.splitlines())
     job_in(tmp_path, printed, {"KEY": key})
@@ -161,7 +161,7 @@ def test_a_secret_value_of_several_lines_is_hidden_although_mpirun_tags_each_lin
     assert shown.splitlines() == [f"[1,0]<stdout>:{text}" for text in ("HIDDEN", "HIDDEN", "short", "HIDDEN")]
 
 
-def test_a_job_that_prints_faster_than_it_is_read_loses_the_middle_and_no_secret(tmp_path: Path) -> None:
+def test_fast_output_loses_its_middle_and_leaks_nothing(tmp_path: Path) -> None:
     secret = "first line\nsecond one\nthird line"
     job_in(tmp_path, f"{'y' * 100}{secret}\n{'z' * 30}\nthe end\n", {"KEY": secret})
     with mock.patch.object(records_program, "MOST_BEHIND", len(f"line\nsecond one\nthird line\n{'z' * 30}\nthe end\n")):
@@ -171,7 +171,7 @@ def test_a_job_that_prints_faster_than_it_is_read_loses_the_middle_and_no_secret
     assert message["skipped"]
 
 
-def test_a_progress_bar_is_shown_before_its_line_ends(tmp_path: Path) -> None:
+def test_shows_a_progress_bar_before_its_line_ends(tmp_path: Path) -> None:
     job_in(tmp_path, "[1,0]<stderr>: 10%\r 20%\r 3")
     assert read_all(tmp_path, 1 << 20) == "[1,0]<stderr>: 10%\r 20%\r"
 

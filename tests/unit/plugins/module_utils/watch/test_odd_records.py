@@ -85,7 +85,7 @@ def test_a_file_of_records_is_read_or_refused(content: bytes, ended: bool) -> No
 
 
 @pytest.mark.parametrize("make", [lambda path: path.mkdir(), lambda path: path.write_bytes(b"\xff" * 5000)])
-def test_a_file_without_records_adds_at_most_one_sentence(make: Any, tmp_path: Path) -> None:
+def test_reads_no_records_and_refuses_a_folder(make: Any, tmp_path: Path) -> None:
     make(tmp_path / "records.jsonl")
     with growing_file.GrowingFile(tmp_path / "records.jsonl") as growing:
         if (tmp_path / "records.jsonl").is_dir():
@@ -95,7 +95,7 @@ def test_a_file_without_records_adds_at_most_one_sentence(make: Any, tmp_path: P
             assert list(growing.new_records()) == []
 
 
-def test_an_endless_line_hides_no_later_line_and_fills_no_memory(tmp_path: Path) -> None:
+def test_an_endless_line_hides_no_later_line(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     path.write_bytes(b"x" * (5 * growing_file.LONGEST_LINE + 3))
     with growing_file.GrowingFile(path) as growing:
@@ -176,7 +176,7 @@ def message(line: str, offset: int = 9) -> bytes:
 @pytest.mark.parametrize(
     "noise", [b"Last login: Sun", b"[1]", b'{"file": "rank0.jsonl"}', b"7", b'{"offset": 3, "lines": []}']
 )
-def test_noise_is_counted_and_skipped_and_the_next_message_is_read(noise: bytes) -> None:
+def test_counts_noise_and_reads_the_next_message(noise: bytes) -> None:
     reader = a_link()
     assert [*reader._lines_in(noise), *reader._lines_in(message('{"step": 1}'))] == ['{"step": 1}']
     assert (reader.noise, reader.last_error, reader.offsets) == (1, noise.decode(), {"rank0.jsonl": 9})
@@ -196,7 +196,7 @@ def test_link_reconnects_after_any_number_of_files() -> None:
     reader.close()
 
 
-def test_a_message_behind_a_word_without_a_line_end_is_read() -> None:
+def test_reads_a_message_after_an_unterminated_word() -> None:
     reader = a_link()
     assert reader._lines_in(b"Welcome! " + message('{"step": 1}')) == ['{"step": 1}']
     assert reader.noise == 0
@@ -206,7 +206,7 @@ def folder(path: Path) -> records_program.RecordFolder:
     return records_program.RecordFolder(str(path), {})
 
 
-def test_an_entry_that_is_not_a_file_is_reported_once_and_hides_no_file(tmp_path: Path) -> None:
+def test_reports_an_entry_that_is_not_a_file(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").mkdir()
     os.mkfifo(tmp_path / "b.jsonl")
     (tmp_path / "c.jsonl").symlink_to(tmp_path / "nowhere")
@@ -225,13 +225,13 @@ def test_an_entry_that_is_not_a_file_is_reported_once_and_hides_no_file(tmp_path
     assert reader.last_error == "a.jsonl: it is not a regular file"
 
 
-def test_each_line_of_the_file_is_one_line_with_any_content(tmp_path: Path) -> None:
+def test_keeps_unusual_separators_within_a_line(tmp_path: Path) -> None:
     text = '{"host": "a\u2028b\x85c\x0bd"}'
     (tmp_path / "rank0.jsonl").write_text(f"{text}\n", encoding="utf-8")
     assert [one["lines"] for one in folder(tmp_path).read()] == [[text]]
 
 
-def test_a_file_that_was_rewritten_is_read_from_its_beginning(tmp_path: Path) -> None:
+def test_reads_a_rewritten_file_from_the_beginning(tmp_path: Path) -> None:
     path, seen = tmp_path / "rank0.jsonl", folder(tmp_path)
     path.write_text('{"step": 1}\n{"step": 2}\n')
     seen.read()
@@ -239,7 +239,7 @@ def test_a_file_that_was_rewritten_is_read_from_its_beginning(tmp_path: Path) ->
     assert [one["lines"] for one in seen.read()] == [['{"step": 3}']]
 
 
-def test_a_line_longer_than_one_read_hides_no_later_line(tmp_path: Path) -> None:
+def test_an_overlong_line_hides_no_later_line(tmp_path: Path) -> None:
     path, seen = tmp_path / "rank0.jsonl", folder(tmp_path)
     path.write_bytes(b"x" * (records_program.MOST_BYTES + 10) + b'\n{"step": 1}\n')
     lines = [line for _look in range(3) for one in seen.read() for line in one["lines"]]  # type: ignore[attr-defined]
@@ -248,7 +248,7 @@ def test_a_line_longer_than_one_read_hides_no_later_line(tmp_path: Path) -> None
 
 
 @given(FILES)
-def test_an_inspected_node_reports_its_ranks_with_any_file_content(content: bytes) -> None:
+def test_an_inspected_node_reports_ranks_despite_malformed_files(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "rank0.jsonl"
         path.write_bytes(content)
@@ -274,7 +274,7 @@ def test_finds_an_answer_after_a_login_banner(reported: str, answer: dict[str, A
     assert node_programs._answer(process, 20.0) == answer
 
 
-def test_a_file_that_is_too_large_for_a_summary_is_not_read(tmp_path: Path) -> None:
+def test_does_not_read_an_oversized_summary(tmp_path: Path) -> None:
     text = json.dumps({"parameters_sha256": "6b86"})
     (tmp_path / "summary0.json").write_text(text)
     (tmp_path / "summary1.json").write_text(" " * transport_program.SUMMARY_BYTES + text)

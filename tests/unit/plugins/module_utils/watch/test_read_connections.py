@@ -9,7 +9,7 @@ from plugins.module_utils.training.transport import connections as transport_see
 from tests.fakes.calling import here
 
 
-def test_a_finished_job_reports_the_checksums_of_its_ranks(tmp_path: Path) -> None:
+def test_a_finished_job_reports_its_ranks_checksums(tmp_path: Path) -> None:
     for rank, checksum in ((0, "aa"), (1, "bb")):
         (tmp_path / f"summary{rank}.json").write_text(json.dumps({"rank": rank, "parameters_sha256": checksum}))
     nodes = [{"name": "n1", "reach": ["sh", "-c"]}]

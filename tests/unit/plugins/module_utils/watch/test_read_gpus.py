@@ -63,7 +63,7 @@ def stops(answer: dict[str, Any]) -> list[str]:
     return [finding["text"] for finding in answer["findings"] if finding["severity"] == "stop"]
 
 
-def test_an_nccl_that_needs_memory_pools_is_found_before_the_job_starts(node: Path) -> None:
+def test_finds_unusable_nccl_before_the_job_starts(node: Path) -> None:
     answer = read()
 
     found = answer["nodes"]["w1"]
@@ -82,7 +82,7 @@ def test_an_nccl_that_starts_is_not_refused(node: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(("gdr", "severity"), [("PHB", "stop"), ("auto", "note"), ("off", ""), ("", "")])
-def test_a_node_without_gpudirect_stops_only_a_run_that_asks_for_it(
+def test_missing_gpudirect_stops_only_runs_that_require_it(
     node: Path, monkeypatch: pytest.MonkeyPatch, gdr: str, severity: str
 ) -> None:
     monkeypatch.setenv("POOLS", "1")
@@ -94,7 +94,7 @@ def test_a_node_without_gpudirect_stops_only_a_run_that_asks_for_it(
     assert all("its GPUs do not support GPUDirect RDMA" in each["text"] for each in found)
 
 
-def test_errors_in_the_kernels_log_count_up_to_their_age(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_in_the_kernel_log_expire_with_age(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POOLS", "1")
 
     assert [text.split(" in the log")[0] for text in stops(read(xid_seconds=1e9))] == [
@@ -135,9 +135,7 @@ print(pools, value.value)
 """
 
 
-def test_the_library_of_make_gpu_hides_the_memory_pools_of_the_driver(
-    node: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_test_library_hides_the_drivers_memory_pools(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POOLS", "1")
     library = no_pools_library(node)
 
@@ -153,7 +151,7 @@ def test_the_library_of_make_gpu_hides_the_memory_pools_of_the_driver(
     )
 
 
-def test_the_diagnostic_of_dcgm_runs_on_a_node_whose_gpus_are_whole_and_idle(node: Path) -> None:
+def test_runs_dcgm_diagnostics_only_on_whole_idle_gpus(node: Path) -> None:
     dumps = DUMPS.parent / "dcgm"
     program(node, "dcgmi", f'test "$*" = "diag -r 1 -j" && cat {dumps}/persistence-v4.json; exit 226')
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.fakes.calling import here
 
 
-def test_a_node_reports_its_timers_its_ranks_and_its_checkpoint(tmp_path: Path) -> None:
+def test_a_node_reports_timers_ranks_and_checkpoint(tmp_path: Path) -> None:
     kept = tmp_path / "checkpoints" / "step-40"
     kept.parent.mkdir()
     kept.write_bytes(b"weights")

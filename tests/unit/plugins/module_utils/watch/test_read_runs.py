@@ -39,7 +39,7 @@ def ended(reading: dict[str, Any]) -> list[str]:
     return [text for text in reading["sentences"] if not text.endswith("still active")]
 
 
-def test_a_run_that_ended_during_the_test_is_named_with_its_times_and_its_node(tmp_path: Path) -> None:
+def test_names_a_run_that_ended_during_the_test(tmp_path: Path) -> None:
     own = run_of(tmp_path, "mine", 900, 2000)
     run_of(tmp_path, "rates", 1060, 1125)
     run_of(tmp_path, "long ago", 100, 900)
@@ -53,7 +53,7 @@ def test_a_run_that_ended_during_the_test_is_named_with_its_times_and_its_node(t
     )
 
 
-def test_a_run_with_a_process_is_still_active_wherever_its_folder_is(tmp_path: Path) -> None:
+def test_a_run_with_a_process_is_still_active(tmp_path: Path) -> None:
     own, other = run_of(tmp_path / "runs", "mine", 900, 2000), tmp_path / "elsewhere" / "sweep.1"
     other.mkdir(parents=True)
     command = [sys.executable, "-c", "print(flush=True); input()"]
@@ -67,7 +67,7 @@ def test_a_run_with_a_process_is_still_active_wherever_its_folder_is(tmp_path: P
     assert not [text for text in read(own)["sentences"] if text.startswith("sweep.1 ")]
 
 
-def test_the_checkpoints_are_those_from_which_the_run_would_be_resumed(tmp_path: Path) -> None:
+def test_finds_the_checkpoints_usable_for_resuming(tmp_path: Path) -> None:
     own = run_of(tmp_path, "mine", 900, 2000)
     times = {"outputs/epoch1.pt": 1100, "outputs/epoch2.pt": 1200, "outputs/log.txt": 1300, "model.pt": 0}
     times.update({f"outputs/checkpoint-5/{name}": 1250 for name in ("trainer_state.json", "model.safetensors")})
@@ -80,7 +80,7 @@ def test_the_checkpoints_are_those_from_which_the_run_would_be_resumed(tmp_path:
     assert read(own)["saved"] == [1100.0, 1200.0, 1250.0]
 
 
-def test_a_node_that_does_not_answer_hides_nothing_of_the_others(tmp_path: Path) -> None:
+def test_an_unreachable_node_hides_no_other_nodes_runs(tmp_path: Path) -> None:
     own = run_of(tmp_path, "mine", 900, 2000)
     run_of(tmp_path, "rates", 1060, 1125)
     nodes = [*NODES, {"name": "worker02", "reach": ["false"]}]
@@ -90,7 +90,7 @@ def test_a_node_that_does_not_answer_hides_nothing_of_the_others(tmp_path: Path)
     assert [text.partition(" of ")[0] for text in ended(found)] == ["rates"]
 
 
-def test_one_run_on_several_nodes_is_one_sentence() -> None:
+def test_reports_one_run_on_several_nodes_once() -> None:
     stay = {"run_dir": "/var/lib/dml/runs/rates", "user": "anna", "since": 1060.4, "until": 1125.0}
     later = {**stay, "since": 1070.0, "until": None}
 

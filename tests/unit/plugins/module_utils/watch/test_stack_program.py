@@ -35,7 +35,7 @@ def rank(folder: Path, number: int) -> subprocess.Popen[str]:
     return process
 
 
-def test_each_rank_writes_where_it_is_and_goes_on(tmp_path: Path) -> None:
+def test_each_rank_writes_its_stack_and_continues(tmp_path: Path) -> None:
     ranks = [rank(tmp_path, number) for number in range(2)]
     nodes = [{"name": "n1", "reach": ["sh", "-c"]}]
 
@@ -50,7 +50,7 @@ def test_each_rank_writes_where_it_is_and_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("start", ["own", "other"])
-def test_a_process_that_would_end_by_the_signal_gets_none(tmp_path: Path, start: str) -> None:
+def test_does_not_signal_a_process_it_would_kill(tmp_path: Path, start: str) -> None:
     """The number of a rank that ended belongs to another process, or a user has written the file."""
     with subprocess.Popen(["sleep", "60"]) as process:
         ticks = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[19] if start == "own" else "1"

@@ -50,7 +50,7 @@ def rank(folder: Path, pid: int) -> None:
 
 
 @pytest.mark.parametrize("where", ["beside", "loopback"])
-def test_connections_of_a_rank(tmp_path: Path, server: socket.socket, where: str) -> None:
+def test_reports_the_connections_of_a_rank(tmp_path: Path, server: socket.socket, where: str) -> None:
     address = own_address() if where == "beside" else "127.0.0.1"
     command = [sys.executable, "-c", PROGRAM, address, str(server.getsockname()[1])]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -71,7 +71,7 @@ def test_reports_a_rank_that_is_gone(tmp_path: Path) -> None:
     assert report["error"] == f"/proc/{process.pid}/fd: No such file or directory"
 
 
-def test_a_process_that_got_the_pid_of_a_rank_is_not_read_for_it(tmp_path: Path) -> None:
+def test_does_not_read_a_process_with_reused_pid(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as process:
         record = {"rank": 3, "pid": process.pid, "start": transport_program.start_ticks(process.pid), "step": 7}
         (tmp_path / "rank3.jsonl").write_text(json.dumps(record) + "\n")
@@ -119,7 +119,7 @@ def test_soft_roce_counts_only_packets(tmp_path: Path, packets: str, mtu: str, s
     assert (report["device"], report["sent_bytes"]) == ("rxe0", sent)
 
 
-def test_a_node_that_does_not_answer_hides_no_other(tmp_path: Path) -> None:
+def test_an_unresponsive_node_hides_no_other(tmp_path: Path) -> None:
     nodes = [
         {"name": "silent", "reach": ["sh", "-c", "sleep 60 #"]},
         {"name": "refuses", "reach": ["sh", "-c", "echo no way >&2; exit 255 #"]},

@@ -35,7 +35,7 @@ def watched(place: Path, **more: Any) -> dict[str, Any]:
     return runner.outcome(lambda: watch_records(**options(place, **more)))
 
 
-def test_the_result_names_the_end_and_the_source_of_each_value(tmp_path: Path) -> None:
+def test_the_result_names_the_ending_and_each_source(tmp_path: Path) -> None:
     folder = tmp_path / "records"
     folder.mkdir()
     (folder / "rank0.jsonl").write_text('{"step": 1}\n{"step": 2}\n')
@@ -63,7 +63,7 @@ def test_the_watch_ends_after_a_while_without_attention(tmp_path: Path) -> None:
     assert took > held - 1.0, "the watch continues while a process holds the lock"
 
 
-def test_the_watch_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+def test_the_watch_ends_with_its_starting_process(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as asking:
         threading.Timer(1.0, asking.kill).start()
         result = watched(tmp_path, started_by=asking.pid)
@@ -71,14 +71,14 @@ def test_the_watch_ends_with_the_process_that_started_it(tmp_path: Path) -> None
     assert result["ended"] == "abandoned"
 
 
-def test_a_file_of_records_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+def test_reports_a_record_file_that_cannot_be_written(tmp_path: Path) -> None:
     failed = watched(tmp_path, records=str(tmp_path / "no" / "out"))
 
     message = f"{tmp_path}/no/out: could not collect the records of the job: No such file or directory"
     assert (failed["failed"], failed["msg"]) == (True, message)
 
 
-def test_the_watch_runs_in_the_background_and_writes_why_it_ended(tmp_path: Path) -> None:
+def test_the_background_watch_reports_why_it_ended(tmp_path: Path) -> None:
     records = tmp_path / "out.jsonl"
 
     assert start_watch(options(tmp_path, silence=60.0)) == {}
@@ -89,13 +89,13 @@ def test_the_watch_runs_in_the_background_and_writes_why_it_ended(tmp_path: Path
     assert (tmp_path / "out.jsonl.watch").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_watch_that_cannot_start_is_one_sentence(tmp_path: Path) -> None:
+def test_reports_a_watch_that_cannot_start(tmp_path: Path) -> None:
     failed = start_watch(options(tmp_path, records=str(tmp_path / "no" / "out")))
 
     assert failed["msg"] == f"{tmp_path}/no/out.watch: could not start the watch: No such file or directory"
 
 
-def test_an_error_of_the_watch_is_its_last_line(tmp_path: Path) -> None:
+def test_the_last_line_reports_a_watch_error(tmp_path: Path) -> None:
     records = tmp_path / "out.jsonl"
     assert why_watch_ended(str(records)) == {"msg": ""}
 

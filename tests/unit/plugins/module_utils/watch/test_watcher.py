@@ -60,7 +60,7 @@ def record(step: int) -> str:
     return json.dumps({"step": step}) + "\n"
 
 
-def test_records_come_as_they_are_written_stamped_with_our_clock(tmp_path: Path) -> None:
+def test_records_arrive_as_written_with_our_timestamps(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     before = time.time()
     bench.write(0, record(1))
@@ -78,7 +78,7 @@ def test_records_come_as_they_are_written_stamped_with_our_clock(tmp_path: Path)
     assert bench.out.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_connection_that_breaks_is_opened_again_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_broken_connection_reopens_without_losing_records(tmp_path: Path) -> None:
     bench = Bench(tmp_path, nodes=1)
     for step in range(300):
         bench.write(0, record(step))
@@ -93,7 +93,7 @@ def test_a_connection_that_breaks_is_opened_again_and_loses_nothing(tmp_path: Pa
     assert bench.links[0].breaks == 1
 
 
-def test_a_silent_job_and_a_long_one_are_ended(tmp_path: Path) -> None:
+def test_ends_for_a_silent_job_or_a_timeout(tmp_path: Path) -> None:
     quiet = Bench(tmp_path, silence=0.5)
     quiet.thread.join(30)
     assert quiet.seen[0].ended == "silent"
@@ -145,7 +145,7 @@ def test_the_watch_ends_when_no_one_needs_it(tmp_path: Path) -> None:
     assert [one.ended for one in bench.seen] == [watcher.ABANDONED]
 
 
-def test_a_second_watch_of_the_same_file_leaves_it_to_the_first(tmp_path: Path) -> None:
+def test_a_second_watch_leaves_files_to_the_first(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     wait_for(lambda: watcher.is_watched(bench.out))
     desired = watcher.WatchOptions(bench.out, tmp_path / "another", 60, 60)
@@ -157,7 +157,7 @@ def test_a_second_watch_of_the_same_file_leaves_it_to_the_first(tmp_path: Path) 
     assert not watcher.is_watched(tmp_path / "never")
 
 
-def test_records_written_without_a_watch_have_no_arrival_time(tmp_path: Path) -> None:
+def test_records_written_between_watches_have_no_arrival_time(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.write(0, record(1))
     wait_for(lambda: len(bench.came()) == 1)
@@ -192,9 +192,7 @@ class Disk:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_a_full_disk_does_not_end_the_watch_and_the_time_without_it_shows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_watch_survives_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Disk()
     monkeypatch.setattr(watcher.os, "write", disk)
     monkeypatch.setattr(watcher, "WAIT_SECONDS", 0.05)
@@ -218,7 +216,7 @@ def test_a_full_disk_does_not_end_the_watch_and_the_time_without_it_shows(
     assert sorted(first) == [(1, True), (1, True), (2, False), (2, True), (3, False), (4, True)], "each of them once"
 
 
-def test_a_watch_whose_disk_stays_full_can_be_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watch_can_be_stopped_despite_full_disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Disk()
     disk.is_full = True
     monkeypatch.setattr(watcher.os, "write", disk)
@@ -240,7 +238,7 @@ class Reopened:
         """Keep the descriptor."""
 
 
-def test_links_that_reopen_at_once_may_exchange_their_descriptors() -> None:
+def test_links_that_reopen_may_swap_their_descriptors() -> None:
     (first, first_end), (second, second_end) = os.pipe(), os.pipe()
     links: list[Any] = [Reopened(first), Reopened(second)]
     arrivals = watcher._Arrivals(links)
@@ -254,7 +252,7 @@ def test_links_that_reopen_at_once_may_exchange_their_descriptors() -> None:
         os.close(descriptor)
 
 
-def test_starts_a_new_record_file_on_request_without_losing_a_record(tmp_path: Path) -> None:
+def test_starts_a_new_record_file_without_losing_records(tmp_path: Path) -> None:
     request, kept = tmp_path / "roll", tmp_path / "records.jsonl.before"
     bench = Bench(tmp_path, nodes=1, roll=request)
     for number in range(3):
@@ -271,7 +269,7 @@ def test_starts_a_new_record_file_on_request_without_losing_a_record(tmp_path: P
     assert not (tmp_path / "records.jsonl.new").exists()
 
 
-def test_a_watch_may_begin_with_the_last_lines_of_a_long_job(tmp_path: Path) -> None:
+def test_a_watch_may_start_with_the_last_lines(tmp_path: Path) -> None:
     (tmp_path / "node0").mkdir()
     (tmp_path / "node0" / "rank0.jsonl").write_text("".join(map(record, range(10_000))))
     bench = Bench(tmp_path, nodes=1, tail=200)

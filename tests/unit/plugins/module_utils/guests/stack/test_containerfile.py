@@ -40,7 +40,7 @@ def steps(stack: dict[str, Any]) -> list[str]:
     return [line for line in text.splitlines() if line and not line.startswith("#")]
 
 
-def test_the_2019_image_starts_from_its_base_by_digest() -> None:
+def test_pins_the_2019_images_base_by_digest() -> None:
     assert steps(of_2019())[0] == f"FROM ubuntu@{DIGEST}"
 
 
@@ -72,7 +72,7 @@ def test_repositories_trust_only_their_keys() -> None:
     )
 
 
-def test_openmpi_is_compiled_from_the_archive_of_the_stack() -> None:
+def test_compiles_openmpi_from_the_archive_of_the_stack() -> None:
     (compiled,) = [step for step in steps(of_2019()) if "./configure" in step]
     assert "./configure --prefix=/usr/local --enable-orterun-prefix-by-default" in compiled
     assert [one for one in containerfile.recipe(of_2019())["downloads"] if one["name"] == "openmpi.tar"] == [
@@ -100,7 +100,7 @@ def test_python_packages_are_installed_by_checksum_after_pip() -> None:
     assert installed.count("--require-hashes") == 2
 
 
-def test_horovod_is_compiled_with_the_flags_of_the_stack_by_the_image_s_mpi() -> None:
+def test_compiles_horovod_with_flags_and_mpi_of_images() -> None:
     (compiled,) = [step for step in steps(of_2019()) if "pip wheel" in step]
     assert "HOROVOD_GPU_ALLREDUCE='NCCL'" in compiled
     assert "PATH='/build/tools/bin:/usr/local/bin:/usr/bin:/bin'" in compiled
@@ -126,7 +126,7 @@ def test_pip_gets_the_package_index_of_a_site() -> None:
     assert message.count(index) == message.count("--require-hashes") == 4
 
 
-def test_every_version_in_the_text_is_that_of_a_package_and_occurs_once() -> None:
+def test_names_each_package_version_exactly_once() -> None:
     text = containerfile.recipe(of_2019())["text"]
     specs = re.findall(r"[-a-z0-9]+=[0-9]\S+", text)
     held = [
@@ -137,7 +137,7 @@ def test_every_version_in_the_text_is_that_of_a_package_and_occurs_once() -> Non
     assert re.findall(r"[0-9]+\.[0-9]+\.[0-9]+", rest) == []
 
 
-def test_the_key_is_that_of_the_content_not_of_its_address() -> None:
+def test_the_key_depends_on_content_not_on_addresses() -> None:
     own = containerfile.recipe(of_2019())["key"]
     mirrored = completed(SHIPPED["t4-2019"], GIVEN, {"openmpi": "https://mirror.example.org"})
     assert containerfile.recipe(mirrored)["key"] == own
@@ -170,7 +170,7 @@ def test_a_stack_without_an_image_is_refused() -> None:
         containerfile.recipe(SHIPPED["lab-cpu"])
 
 
-def test_the_role_receives_the_recipe_and_the_requested_versions() -> None:
+def test_the_role_receives_recipe_and_requested_versions() -> None:
     made = role_variables.variables(of_2019(), "ubuntu-22.04", ["image"])["training_image"]
     assert made["training_image_wanted"] == {
         "python": "3.6",
@@ -186,7 +186,7 @@ def test_the_role_receives_the_recipe_and_the_requested_versions() -> None:
     assert "training_image" not in role_variables.variables(SHIPPED["lab-cpu"], "debian-12", ["image"])
 
 
-def test_podman_is_installed_with_the_image_and_reaches_gpus_by_cdi() -> None:
+def test_podman_comes_with_images_and_uses_cdi() -> None:
     stack = of_lab()
     stack["container"] = {"engine": "podman", "packages": {"debian-12": [{"name": "podman"}]}}
     made = role_variables.variables(stack, "debian-12", ["container", "image"])

@@ -108,7 +108,7 @@ def test_a_stack_is_compared_with_its_environment(name: str, around: NodeEnviron
 
 
 @pytest.mark.parametrize(("guest", "refused"), [("570.86.10", False), ("535.54.03", False), ("550.54.15", True)])
-def test_a_newer_manager_runs_the_previous_branch_and_the_previous_long_term_branch(guest: str, refused: bool) -> None:
+def test_a_newer_manager_runs_two_previous_driver_branches(guest: str, refused: bool) -> None:
     stack = changed("horovod-ubuntu22", {"gpu_driver.version": guest})
     assert bool(misfits(stack, FACTS, NodeEnvironment(host_driver="580.65.05"))) is refused
 
@@ -126,18 +126,18 @@ def test_a_branch_without_a_source_is_not_guessed() -> None:
 
 
 @pytest.mark.parametrize("gpu", [{"moves": False}, {"attachment": "passthrough"}])
-def test_a_gpu_that_does_not_move_may_have_any_nccl(gpu: dict[str, Any]) -> None:
+def test_accepts_any_nccl_on_gpus_that_stay(gpu: dict[str, Any]) -> None:
     stack = changed("horovod-ubuntu22", {"nccl.version": "2.27.5", "gpu": ALL["horovod-ubuntu22"]["gpu"] | gpu})
     assert [sentence for sentence in misfits(stack, FACTS) if "NCCL" in sentence] == []
 
 
 @pytest.mark.parametrize("version", ["2.22.3", "2.32.3", "2.33.1"])
-def test_a_vgpu_that_moves_may_have_an_nccl_that_needs_no_memory_pools(version: str) -> None:
+def test_accepts_nccl_without_memory_pools_on_moving_vgpus(version: str) -> None:
     stack = changed("horovod-ubuntu22", {"nccl.version": version})
     assert [sentence for sentence in misfits(stack, FACTS) if "NCCL" in sentence] == []
 
 
-def test_an_nccl_known_only_from_its_source_is_not_established() -> None:
+def test_nccl_known_only_from_source_is_not_established() -> None:
     ran, inferred = (changed("horovod-ubuntu22", {"nccl.version": version}) for version in ("2.22.3", "2.32.3"))
     assert [sentence for sentence in not_established(ran, FACTS) if "NCCL" in sentence] == []
     assert [sentence for sentence in not_established(inferred, FACTS) if "NCCL" in sentence] == [
@@ -155,7 +155,7 @@ def test_an_nccl_known_only_from_its_source_is_not_established() -> None:
         ({"container.docker": "27.0.1"}, "docker-ce 5:28.3.3"),
     ],
 )
-def test_an_image_is_compared_with_the_guest_whose_driver_it_uses(changes: dict[str, Any], sentence: str) -> None:
+def test_compares_an_image_with_the_guests_driver(changes: dict[str, Any], sentence: str) -> None:
     path, value = next(iter(changes.items()))
     document = copy.deepcopy(SHIPPED["t4-2019"])
     holder: Any = document

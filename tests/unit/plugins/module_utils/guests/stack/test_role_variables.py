@@ -39,7 +39,7 @@ def lab(**changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("name", "platform"), PLATFORMS)
-def test_variables_are_options_of_their_role_and_of_their_type(name: str, platform: str) -> None:
+def test_variables_match_the_options_of_their_role(name: str, platform: str) -> None:
     kinds = {"str": str, "path": str, "list": list, "dict": dict, "int": int, "bool": bool}
     for role, variables in role_variables.variables(STACKS[name], platform, ["container"]).items():
         there = options(role)
@@ -67,7 +67,7 @@ def test_a_role_without_a_part_is_left_out(name: str, parts: list[str], names: s
     assert set(role_variables.variables(STACKS[name], platform, parts)) == names
 
 
-def test_only_the_node_that_compiles_horovod_gets_compilers_and_headers() -> None:
+def test_only_the_compiling_node_gets_compilers_and_headers() -> None:
     made = role_variables.variables(LAB, "debian-12", [])
     everywhere = [*made["openmpi"]["openmpi_packages"], *made["horovod"]["horovod_system_packages"]]
     assert [one["name"] for one in everywhere if one["name"].endswith("-dev")] == []
@@ -84,13 +84,13 @@ def test_repositories_of_a_part_come_with_it() -> None:
     assert {"docker", "libnvidia-container"} <= repositories_of("container") - repositories_of()
 
 
-def test_packages_of_cuda_are_those_of_all_its_parts() -> None:
+def test_cuda_packages_include_those_of_all_parts() -> None:
     cuda = role_variables.variables(STACKS["horovod-ubuntu24"], "ubuntu-24.04")["cuda"]
     assert [one["name"] for one in cuda["cuda_packages"]] == ["cuda-toolkit-12-6", "libnccl2", "libnccl-dev"]
     assert (cuda["cuda_version"], cuda["cuda_cudnn_version"], cuda["cuda_nccl_version"]) == ("12.6", "", "2.22.3")
 
 
-def test_horovod_comes_from_the_package_index_or_an_address() -> None:
+def test_horovod_comes_from_a_package_index_or_url() -> None:
     def source(stack: dict[str, Any]) -> tuple[str, str]:
         horovod = role_variables.variables(stack, "debian-12")["horovod"]
         return horovod["horovod_source_url"], horovod["horovod_index"]

@@ -39,14 +39,14 @@ def entries(value: Any) -> list[dict[str, Any]]:
     return [entry for child in value for entry in entries(child)] if isinstance(value, list) else []
 
 
-def test_the_table_of_the_documents_has_each_shipped_stack_once() -> None:
+def test_documentation_lists_each_shipped_stack_once() -> None:
     rows = re.findall(
         r"^\| \[`([\w-]+)`\]\(../stacks/\1\.yml\)", (STACKS.parent / "docs" / "stacks.md").read_text(), re.MULTILINE
     )
     assert sorted(rows) == sorted(SHIPPED), "give each stack a row in the first table of docs/stacks.md"
 
 
-def test_each_system_that_guests_may_have_is_served_by_a_stack() -> None:
+def test_each_supported_guest_system_has_a_stack() -> None:
     served = {platform for document in SHIPPED.values() for platform in document["platforms"]}
     assert served == {"ubuntu-22.04", "ubuntu-24.04", "rocky-9", "debian-12"}
 
@@ -58,7 +58,7 @@ def test_a_shipped_stack_has_no_fault(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_each_download_of_a_shipped_stack_has_or_requires_a_checksum(name: str) -> None:
+def test_each_shipped_download_has_or_requires_a_checksum(name: str) -> None:
     document = stack(name)
     open_ones = [entry for entry in entries(document) if entry.get("sha256", "") is None]
     requested = [*document.get("inputs", []), *(document.get("image") or {}).get("inputs", [])]
@@ -67,13 +67,13 @@ def test_each_download_of_a_shipped_stack_has_or_requires_a_checksum(name: str) 
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_no_checksum_of_a_shipped_stack_serves_two_files(name: str) -> None:
+def test_no_two_shipped_files_share_a_checksum(name: str) -> None:
     sums = [(entry["sha256"], entry.get("name")) for entry in entries(stack(name)) if entry.get("sha256")]
     assert len({checksum for checksum, _name in sums}) == len(set(sums))
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_each_part_of_a_shipped_stack_has_packages_for_each_of_its_platforms(name: str) -> None:
+def test_each_shipped_part_has_packages_for_its_platforms(name: str) -> None:
     document = stack(name)
     image = document.pop("image", None)
     for side in [document, image] if image else [document]:
@@ -89,14 +89,14 @@ def test_each_part_of_a_shipped_stack_has_packages_for_each_of_its_platforms(nam
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_every_address_of_a_shipped_stack_comes_from_a_base(name: str) -> None:
+def test_each_address_of_a_stack_uses_a_base(name: str) -> None:
     document = stack(name)
     elsewhere = {key: part for key, part in document.items() if key != "bases"}
     assert re.findall(r"https?://\S+", json.dumps(elsewhere)) == []
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_inputs_are_checksums_and_addresses_that_are_not_public(name: str) -> None:
+def test_inputs_are_only_checksums_and_private_addresses(name: str) -> None:
     document = SHIPPED[name]
     requested = missing_inputs(document)
     assert requested == list(document.get("inputs", []))
@@ -120,7 +120,7 @@ COMPILING = {
 
 
 @pytest.mark.parametrize("name", [name for name, one in SHIPPED.items() if one.get("gpu_driver")])
-def test_a_runfile_finds_a_compiler_and_the_headers_of_the_c_library(name: str) -> None:
+def test_runfile_drivers_come_with_compiler_and_headers(name: str) -> None:
     driver = SHIPPED[name]["gpu_driver"]
     assert driver["install"] == "runfile"
     for platform, packages in driver["packages"].items():
@@ -129,7 +129,7 @@ def test_a_runfile_finds_a_compiler_and_the_headers_of_the_c_library(name: str) 
         assert ("--dkms" in driver["arguments"]) is ("dkms" in there)
 
 
-def test_inputs_of_an_optional_part_are_required_only_on_request() -> None:
+def test_optional_parts_require_inputs_only_on_request() -> None:
     document = stack("bare-2019")
     assert missing_inputs(document, ["container"])[-1] == "container.digest"
     digest = "sha256:" + "d" * 64
@@ -213,7 +213,7 @@ def test_mismatched_names_of_parts_are_faults(kind: str, sentence: str) -> None:
     assert found[0].startswith(sentence)
 
 
-def test_a_mirror_has_every_base_in_a_folder_of_its_name() -> None:
+def test_a_mirror_serves_each_base_in_a_folder() -> None:
     whole = completed(
         stack("bare-2019"), {"gpu_driver.source.sha256": "ab" * 32}, {}, "https://mirror.example.org/dml/"
     )
@@ -224,7 +224,7 @@ def test_a_mirror_has_every_base_in_a_folder_of_its_name() -> None:
     assert [url for url in addresses if not url.startswith("https://mirror.example.org/dml/")] == []
 
 
-def test_a_base_that_is_named_goes_before_the_mirror() -> None:
+def test_a_named_base_overrides_the_mirror() -> None:
     whole = completed(
         stack("lab-cpu"), {}, {"python": "https://python.example.org/packages"}, "https://mirror.example.org"
     )

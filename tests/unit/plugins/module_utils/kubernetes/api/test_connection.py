@@ -75,7 +75,7 @@ def http(body: str, status: str = "200 OK", longer: int = 0) -> bytes:
     return f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}".encode()
 
 
-def test_gives_up_on_a_server_that_accepts_and_never_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gives_up_on_a_server_that_never_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "TIMEOUT_SECONDS", 1)
     with answering(b"") as address:
         began = time.monotonic()
@@ -95,9 +95,7 @@ def test_gives_up_on_a_server_that_accepts_and_never_answers(tmp_path: Path, mon
     ],
     ids=["in the headers", "in the body", "in a refusal", "in a body without a length"],
 )
-def test_an_answer_that_arrives_too_slowly_is_cut_off(
-    begin: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cuts_off_an_answer_that_is_too_slow(begin: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "WHOLE_SECONDS", 1)
     with answering(begin, drips=True) as address:
         began = time.monotonic()
@@ -106,7 +104,7 @@ def test_an_answer_that_arrives_too_slowly_is_cut_off(
     assert time.monotonic() - began < 20
 
 
-def test_the_request_after_a_cut_off_answer_has_a_new_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_timeout_does_not_shorten_the_next_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "WHOLE_SECONDS", 1)
     with answering(http("{", longer=10**6), drips=True) as address:
         server = connected(tmp_path, address)
@@ -137,7 +135,9 @@ def test_the_request_after_a_cut_off_answer_has_a_new_deadline(tmp_path: Path, m
         (b"SSH-2.0-OpenSSH_9.2\r\n", Unreachable, "could not read /api/v1/nodes: "),
     ],
 )
-def test_an_odd_answer_is_one_sentence(answer: bytes, kind: type[CollectionError], words: str, tmp_path: Path) -> None:
+def test_reports_a_malformed_answer_on_a_single_line(
+    answer: bytes, kind: type[CollectionError], words: str, tmp_path: Path
+) -> None:
     with answering(answer) as address, pytest.raises(kind) as raised:
         connected(tmp_path, address).items("/api/v1/nodes")
     assert words in str(raised.value) and "\n" not in str(raised.value)
@@ -164,7 +164,7 @@ def test_a_missing_object_returns_none(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_an_odd_kubeconfig_is_refused_in_one_sentence(text: str, tmp_path: Path) -> None:
+def test_refuses_a_malformed_kubeconfig_on_a_single_line(text: str, tmp_path: Path) -> None:
     file = tmp_path / "kubeconfig"
     file.write_text(text)
     with pytest.raises(CollectionError) as raised:

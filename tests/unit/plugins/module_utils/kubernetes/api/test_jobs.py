@@ -50,20 +50,20 @@ def secret(**values: str) -> dict[str, Any]:
     return {"data": {name: base64.b64encode(value.encode()).decode() for name, value in values.items()}}
 
 
-def test_a_value_of_the_secret_is_not_in_the_log() -> None:
+def test_hides_secret_values_in_the_log() -> None:
     log = "[1,0]<stderr>:401 for the token hf_abcdefgh, size 1\n"
     server: Any = Telling(secret(HF_TOKEN="hf_abcdefgh", SIZE="1"), log)
     assert shown_log(server, "ml", "dml-one", "dml-one-launcher-x") == log.replace("hf_abcdefgh", "HIDDEN")
     assert server.read == ["/api/v1/namespaces/ml/secrets/dml-one-environment"]
 
 
-def test_the_begin_of_a_long_log_may_be_the_rest_of_a_value() -> None:
+def test_hides_the_truncated_beginning_of_a_log() -> None:
     server: Any = Telling(secret(HF_TOKEN="hf_abcdefgh"), "abcdefgh\n" + "x" * (LOG_BYTES - 10) + "\n")
     assert "abcdefgh" not in shown_log(server, "ml", "dml-one", "dml-one-launcher-x")
 
 
 @pytest.mark.parametrize("content", [None, {}, {"data": None}, {"data": {"A": "no base64", "B": 1}}, {"data": []}])
-def test_a_log_without_a_readable_secret_stays_as_it_is(content: dict[str, Any] | None) -> None:
+def test_shows_a_log_unchanged_without_readable_secrets(content: dict[str, Any] | None) -> None:
     """A job of another tool has none, and an account may read logs without Secrets."""
     server: Any = Telling(content, "the end\n")
     assert shown_log(server, "ml", "dml-one", "dml-one-launcher-x") == "the end\n"

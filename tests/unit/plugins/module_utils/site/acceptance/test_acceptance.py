@@ -64,7 +64,7 @@ def test_an_unknown_field_is_reported() -> None:
     assert list(shapes.unknown_words(answered("system uptime get", {"Days": "1"}))) == ["esxcli system uptime get"]
 
 
-def test_answers_of_the_rest_api() -> None:
+def test_checks_answers_of_the_rest_api() -> None:
     path = "/api/esx/settings/clusters/domain-c9/enablement/software"
     assert list(shapes.missing_fields(requested(path, {"enabled": True}), HOSTS)) == []
     assert list(shapes.missing_fields(requested(path, {"active": True}), HOSTS)) == [
@@ -75,7 +75,7 @@ def test_answers_of_the_rest_api() -> None:
     assert "'ODD'" in next(shapes.unknown_words(requested(compliance, {"status": "ODD"})))
 
 
-def test_words_outside_their_enumeration() -> None:
+def test_finds_words_outside_their_enumeration() -> None:
     gpu = vim.host.GraphicsInfo(graphicsType="sharedDirect", pciId="0000:3b:00.0", vgpuMode="sameSize")
     known = Recording(objects={"host-1": RecordedObject("HostSystem", {"config.graphicsInfo": gpu})})
     assert list(shapes.unknown_words(known)) == []
@@ -89,7 +89,7 @@ def test_every_enumeration_that_is_named_exists() -> None:
         assert VmomiSupport.GetVmodlType(words).values
 
 
-def test_a_field_that_the_type_tables_promise() -> None:
+def test_finds_a_missing_field_that_types_promise() -> None:
     switch = vim.dvs.VmwareDistributedVirtualSwitch.ConfigInfo(name="rdma")
     seen = Recording(objects={"dvs-1": RecordedObject("DistributedVirtualSwitch", {"config": switch})})
     assert any(text.endswith("ConfigInfo.defaultPortConfig") for text in shapes.missing_fields(seen, HOSTS))
@@ -164,7 +164,7 @@ def test_the_error_of_a_group_is_reported_unchanged(monkeypatch: pytest.MonkeyPa
     assert acceptance._attempt(cast(Session, None), reader, expected, "esx01") == (acceptance.NOT_UNDERSTOOD, [answer])
 
 
-def test_refuted_assumptions_and_answers_that_are_not_understood_are_an_error() -> None:
+def test_refuted_assumptions_and_unknown_answers_are_an_error() -> None:
     row = {"reader": "esxi_info: rdma", "object": "esx01", "status": acceptance.NEVER_SEEN, "what": ["a field"]}
     assumed = [{"name": "x", "text": "All is well.", "status": REFUTED, "said": "it is not"}]
     assert acceptance.error([row], [], accept_new=True) == ""
@@ -172,7 +172,7 @@ def test_refuted_assumptions_and_answers_that_are_not_understood_are_an_error() 
     assert acceptance.error([], assumed, accept_new=True) == "an assumption is refuted: All is well. But it is not"
 
 
-def test_esxi_info_does_not_import_what_only_preflight_uses() -> None:
+def test_esxi_info_does_not_import_preflight_only_modules() -> None:
     """In a new process, because this one has imported all readers."""
     program = "import sys; from plugins.modules import esxi_info; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

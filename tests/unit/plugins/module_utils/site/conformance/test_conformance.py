@@ -102,7 +102,7 @@ def rows(result: Mapping[str, Any]) -> dict[str, bool | None]:
     return {f"{row['case']}, {row['step']}": row["equal"] for row in result["document"]["cases"]}
 
 
-def test_equal_answers_have_no_error_and_the_document_has_no_name_of_the_site() -> None:
+def test_equal_answers_pass_and_hide_site_names() -> None:
     site = Site()
     result = conformance.run(site, OPTIONS)
     assert set(rows(result).values()) == {True} and result["error"] == ""
@@ -112,14 +112,14 @@ def test_equal_answers_have_no_error_and_the_document_has_no_name_of_the_site() 
     assert len(result["lines"]) == sum(len(case.steps) for case in CASES)
 
 
-def test_a_case_that_needs_what_was_not_given_is_left_out() -> None:
+def test_skips_cases_whose_inputs_are_missing() -> None:
     site = Site()
     found = rows(conformance.run(site, {**OPTIONS, "template": "", "uplink": "", "vib": {}}))
     assert {name.partition(",")[0] for name, equal in found.items() if equal is None} == {"worker", "switch", "VIB"}
     assert {"worker_vm", "worker_rules", "vmotion", "rdma_fabric", "esxi_pvrdma"} & set(site.writes) == set()
 
 
-def test_no_package_is_tried_on_hosts_that_an_image_manages() -> None:
+def test_tries_no_package_on_image_managed_hosts() -> None:
     site = Site()
     site.image_managed = True
     found = rows(conformance.run(site, OPTIONS))
@@ -127,7 +127,7 @@ def test_no_package_is_tried_on_hosts_that_an_image_manages() -> None:
     assert "esxi_vib" not in site.writes
 
 
-def test_an_installed_vib_is_refused_because_the_cases_would_remove_it() -> None:
+def test_refuses_an_installed_vib_that_cases_would_remove() -> None:
     site = Site()
     site.installed = True
     with pytest.raises(CollectionError, match="VIB vib-secret is installed on a-secret, and the cases remove it"):
@@ -142,7 +142,7 @@ def test_a_vib_without_its_source_is_refused() -> None:
     assert site.writes == []
 
 
-def test_another_fault_is_a_difference_that_names_its_type() -> None:
+def test_a_differing_fault_names_its_type() -> None:
     refused = {"failed": True, "msg": "c-secret: could not log in: the server said NotAuthenticated: c-secret"}
     site = Site(a_wrong_password=refused)
     result = conformance.run(site, OPTIONS)
@@ -158,7 +158,7 @@ def test_an_unconfirmed_cluster_is_refused_before_any_call(confirm: str) -> None
     assert site.calls == []
 
 
-def test_a_cluster_with_machines_of_others_is_refused_before_the_first_write() -> None:
+def test_refuses_a_cluster_with_machines_of_other_users() -> None:
     site = Site()
     site.vms.append({"vm": "database", "folder": "vm"})
     with pytest.raises(CollectionError, match="virtual machines of others run there: database"):
@@ -166,7 +166,7 @@ def test_a_cluster_with_machines_of_others_is_refused_before_the_first_write() -
     assert site.writes == []
 
 
-def test_a_host_that_others_took_out_is_not_used_and_one_host_is_too_few() -> None:
+def test_refuses_to_run_with_one_available_host() -> None:
     site = Site()
     site.out = [{"host": "b-secret", "ours": False}]
     with pytest.raises(CollectionError, match="of its hosts, a-secret can be used, and the cases need two"):
@@ -174,7 +174,7 @@ def test_a_host_that_others_took_out_is_not_used_and_one_host_is_too_few() -> No
     assert site.writes == []
 
 
-def test_after_another_end_the_rest_of_a_case_is_not_tried_and_the_site_is_restored() -> None:
+def test_a_failed_case_ends_and_restores_the_site() -> None:
     site = Site(enter={"failed": True, "msg": "a-secret: it stays"})
     result = conformance.run(site, OPTIONS)
     found = rows(result)
@@ -188,7 +188,7 @@ def test_after_another_end_the_rest_of_a_case_is_not_tried_and_the_site_is_resto
     assert site.calls[entered + 1] == ("esxi_power", {**power, "state": "in_service"}), "it is restored at once"
 
 
-def test_another_value_is_a_difference_and_a_text_of_the_site_is_not_kept() -> None:
+def test_a_differing_value_hides_the_sites_text() -> None:
     site = Site(rule={"changed": True, "state": {"affinity": {"rule": "a-private-name"}}})
     result = conformance.run(site, OPTIONS)
     (row,) = [row for row in result["document"]["cases"] if row["equal"] is False]

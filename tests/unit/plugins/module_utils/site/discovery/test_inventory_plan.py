@@ -79,7 +79,7 @@ def accepted(item: Item) -> Item:
     return replace(item, decide="", children=tuple(map(accepted, item.children)))
 
 
-def test_common_settings_are_active_and_others_need_a_decision() -> None:
+def test_common_settings_are_active_while_others_need_decisions() -> None:
     found = site(cluster(TAGGED, TAGGED))
     assert read(text_of(found)) == {
         "preflight_gpu": "Tesla T4",
@@ -92,7 +92,7 @@ def test_common_settings_are_active_and_others_need_a_decision() -> None:
     assert "fabric_adapters" not in text_of(found)
 
 
-def test_hosts_that_differ_leave_the_decision_to_the_user() -> None:
+def test_hosts_that_differ_leave_decisions_to_the_user() -> None:
     text = text_of(site(cluster(SHARED, PASSED)))
     assert read(text) == {"preflight_gpu": "Tesla T4"}
     assert "# decide: how workers get GPUs" in text and "#   graphics: {type: shared_direct" in text
@@ -117,7 +117,7 @@ def test_all_proposals_fit_the_schema_of_inventories(hosts: list[dict[str, Any]]
     jsonschema.validate(variables, json.loads(json.dumps(schema())))
 
 
-def test_a_proposal_of_workers_uses_what_the_cluster_has() -> None:
+def test_proposed_workers_use_what_the_cluster_has() -> None:
     items = {item.key: item.value for item in items_of(cluster(SHARED, SHARED, SHARED), [DEBIAN])}
     worker = items["worker_defaults"]
     assert worker["template"] == "debian-12" and worker["datastore"] == "shared" and worker["firmware"] == "efi"
@@ -139,7 +139,7 @@ def test_free_hosts_are_those_in_service_without_machines() -> None:
     assert busy.free_hosts == ["esx03.lab"]
 
 
-def test_clusters_without_gpus_are_left_out_unless_no_cluster_has_one() -> None:
+def test_leaves_out_clusters_without_gpus_if_others_exist() -> None:
     plain = replace(cluster({**HOST, "gpus": []}), facts={**FACTS, "name": "office"})  # type: ignore[typeddict-item]
     both = text_of(site(cluster(HOST), plain))
     assert set(yaml.safe_load(both)["clusters"]["hosts"]) == {"gpu"} and "left out: office" in both
@@ -147,7 +147,7 @@ def test_clusters_without_gpus_are_left_out_unless_no_cluster_has_one() -> None:
 
 
 @pytest.mark.parametrize("name", ["gpu[1:3]", "gpu:22", "{{ x }}", "all", "a,b", " gpu", "gpu*", "12", "line\nbreak"])
-def test_a_name_that_ansible_reads_otherwise_is_a_decision(name: str) -> None:
+def test_a_name_that_ansible_misreads_needs_a_decision(name: str) -> None:
     found = site(replace(cluster(HOST), facts={**FACTS, "name": name}))  # type: ignore[typeddict-item]
     assert not is_host_name(name)
     assert yaml.safe_load(text_of(found))["clusters"]["hosts"] is None

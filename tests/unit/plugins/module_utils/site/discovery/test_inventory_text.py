@@ -40,7 +40,7 @@ def test_every_value_survives(value: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "word", ["yes", "NO", "null", "~", "1", "1.5", "0x1f", "1e3", "12:30:45", "2026-01-01", "=", "<<"]
 )
-def test_a_text_that_yaml_reads_as_something_else_is_quoted(word: str) -> None:
+def test_quotes_a_text_that_yaml_would_misread(word: str) -> None:
     assert load([f"value: {scalar(word)}"]) == {"value": word}
 
 
@@ -56,7 +56,7 @@ def test_a_comment_stays_a_comment(text: str) -> None:
     assert load([*comments([text], 0), "end: 1"]) == {"end": 1}
 
 
-def test_a_proposal_is_one_block_of_comments_below_its_decisions() -> None:
+def test_a_proposal_is_commented_below_its_decisions() -> None:
     whole = Item("profile", children=(Item("a", 1, decide="first"), Item("b", {"c": 2}, decide="second")))
     assert not whole.is_active and whole.decisions == ["first", "second"]
     assert lines_of([whole], 1) == [

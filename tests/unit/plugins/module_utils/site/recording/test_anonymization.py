@@ -37,7 +37,7 @@ def test_adapters_lose_their_world_wide_names_and_secrets() -> None:
     assert (fabric.nodeWorldWideName, fabric.portWorldWideName, fabric.device) == (0, 0, "vmhba2")
 
 
-def test_a_virtual_card_loses_the_name_of_its_network_and_a_gpu_keeps_its_own() -> None:
+def test_anonymizes_network_names_but_not_gpu_names() -> None:
     backing = vim.vm.device.VirtualEthernetCard.NetworkBackingInfo(deviceName="granite")
     card = vim.vm.device.VirtualVmxnet3(
         key=4000, backing=backing, deviceInfo=vim.Description(label="Network adapter 1", summary="granite")
@@ -49,7 +49,7 @@ def test_a_virtual_card_loses_the_name_of_its_network_and_a_gpu_keeps_its_own() 
     assert (gpu.deviceName, gpu.graphicsType) == ("NVIDIA granite", "sharedDirect")
 
 
-def test_servers_of_time_rules_and_alarms() -> None:
+def test_anonymizes_servers_of_time_rules_and_alarms() -> None:
     time = vim.host.DateTimeInfo(ntpConfig=vim.host.NtpConfig(server=["ntp.acme.org", "10.9.8.7"]))
     replaced = anonymized("HostSystem", "config.dateTimeInfo", time)
     assert replaced.ntpConfig.server == ["host-2.domain-1.example", "198.18.0.1"]
@@ -58,7 +58,7 @@ def test_servers_of_time_rules_and_alarms() -> None:
     assert anonymized("Alarm", "info.name", "ACME GPU is hot") == "title-1"
 
 
-def test_notes_of_the_collection_lose_names_within_and_those_of_others_as_a_whole() -> None:
+def test_anonymizes_own_notes_partly_and_foreign_notes_completely() -> None:
     custom = vim.CustomFieldsManager.StringValue
     ours = custom(key=1, value='{"name": "granite", "cluster": "granite", "role": "worker"}')
     theirs = custom(key=2, value="Wilhelmina Feldspar")
@@ -67,7 +67,7 @@ def test_notes_of_the_collection_lose_names_within_and_those_of_others_as_a_whol
     assert other.value == "value-1"
 
 
-def test_answers_of_esxcli_and_rest() -> None:
+def test_anonymizes_answers_of_esxcli_and_rest() -> None:
     recording = Recording(
         objects={"h": RecordedObject("HostSystem", {"name": "anvil.acme.org"})},
         calls={'HostSystem h Query ["anvil"]': CallAnswer(["anvil.acme.org says 10.1.2.3"])},
@@ -92,7 +92,7 @@ def test_answers_of_esxcli_and_rest() -> None:
     assert recording.requests[1].text == '{"version": "10.1.2.3", "of": "host-1", "tag": "tag-1"}'
 
 
-def test_the_task_of_a_deleted_machine_its_snapshots_and_its_files() -> None:
+def test_anonymizes_deleted_machines_snapshots_and_files() -> None:
     task = vim.TaskInfo(key="task-1", entityName="quartz-old", descriptionId="VirtualMachine.destroy")
     replaced = anonymized("Task", "info", task)
     assert (replaced.entityName, replaced.descriptionId) == ("object-2", "VirtualMachine.destroy")
@@ -107,7 +107,7 @@ def test_the_task_of_a_deleted_machine_its_snapshots_and_its_files() -> None:
     assert plain == "[datastore-1] file-1/file-1.vmx"
 
 
-def test_switches_and_stacks_that_a_site_named() -> None:
+def test_anonymizes_switches_and_stacks_named_by_a_site() -> None:
     switch = vim.host.VirtualSwitch(key="key-vim.host.VirtualSwitch-basalt", name="basalt", portgroup=[])
     (replaced,) = anonymized("HostSystem", "config.network.vswitch", [switch])
     assert (replaced.name, replaced.key) == ("switch-1", "key-vim.host.VirtualSwitch-switch-1")
@@ -120,7 +120,7 @@ def test_switches_and_stacks_that_a_site_named() -> None:
     ("version", "plain"),
     [("1.2.3-4feldspar2026", "1.2.3-4x2026"), ("2.0-1OEM.800.1", "2.0-1OEM.800.1"), ("1.0", "1.0"), ("basalt", "x")],
 )
-def test_home_made_packages_lose_the_words_in_their_versions(version: str, plain: str) -> None:
+def test_anonymizes_words_in_versions_of_custom_packages(version: str, plain: str) -> None:
     row = f"<ID>Opal_bootbank_tool_{version}</ID><Name>tool</Name><Vendor>Opal</Vendor><Version>{version}</Version>"
     answer = f"<obj><DataObject>{row}</DataObject></obj>"
     recording = Recording(commands=[EsxcliCommand("h", "software vib list", {}, answer)])
@@ -131,7 +131,7 @@ def test_home_made_packages_lose_the_words_in_their_versions(version: str, plain
     assert f"_{plain}</ID>" in (recording.commands[0].response or "")
 
 
-def test_home_made_packages_lose_their_names_and_those_of_others_stay() -> None:
+def test_anonymizes_custom_packages_but_keeps_those_of_vendors() -> None:
     def package(name: str, vendor: str) -> str:
         row = f"<ID>{vendor}_bootbank_{name}_1.0</ID><Name>{name}</Name><Vendor>{vendor}</Vendor>"
         return f"<DataObject>{row}<Summary>Opal</Summary></DataObject>"

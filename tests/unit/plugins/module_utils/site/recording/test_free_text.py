@@ -74,7 +74,7 @@ def test_words_that_may_be_names_do_not_stay(text: str, words: list[str]) -> Non
     assert pseudonyms.free_text(found) == found
 
 
-def test_a_word_has_one_pseudonym_and_a_registered_name_keeps_its_own() -> None:
+def test_each_word_keeps_its_pseudonym() -> None:
     pseudonyms = Pseudonyms()
     pseudonyms.name("guest", "granite")
     result = pseudonyms.free_text("Granite moved for Feldspar, then feldspar moved for basalt")
@@ -92,7 +92,7 @@ def test_no_word_of_any_text_stays(text: str) -> None:
 
 
 @pytest.mark.parametrize("path", SITES, ids=lambda path: path.stem)
-def test_a_recorded_site_is_read_alike_without_its_words(path: Path, tmp_path: Path) -> None:
+def test_a_recorded_site_reads_alike_without_its_words(path: Path, tmp_path: Path) -> None:
     pseudonyms = Pseudonyms()
     with replayed(path) as session:
         before = [(row["reader"], row["status"]) for row in accept(session).rows]
@@ -111,7 +111,7 @@ def anonymized(kind: str, path: str, value: Any) -> Any:
     return recording.objects["one"].values[path]
 
 
-def test_texts_of_events_tasks_faults_and_options() -> None:
+def test_anonymizes_texts_of_events_tasks_faults_and_options() -> None:
     event = vim.event.VmMigratedEvent(fullFormattedMessage="granite moved to basalt by ACME\\wobermeier")
     assert (
         anonymized("VirtualMachine", "events", event).fullFormattedMessage
@@ -133,7 +133,7 @@ def test_notes_of_the_collection_keep_their_keys() -> None:
     assert json.loads(found.value) == {**note, "name": "guest-1", "said": "word-1 word-2 word-3 word-4"}
 
 
-def test_texts_of_commands_requests_and_calls() -> None:
+def test_anonymizes_texts_of_commands_requests_and_calls() -> None:
     call = 'HostSystem h Query [{"text": "by Wilhelmina \\"W\\" Feldspar"}, "/vmfs/volumes/basalt"]'
     recording = Recording(
         commands=[

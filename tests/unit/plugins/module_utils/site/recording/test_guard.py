@@ -60,7 +60,7 @@ def test_only_esxcli_commands_that_get_or_list_pass() -> None:
             recorder.must_read("ExecuteSoap", (HANDLER, URN, method, []))
 
 
-def test_requests() -> None:
+def test_allows_only_requests_that_read() -> None:
     recorder.must_request("GET", "/api/esx/settings/clusters/domain-c9/software")
     recorder.must_request("POST", "/api/session")
     recorder.must_request("POST", "/api/cis/tagging/tag-association?action=list-attached-tags-on-objects")

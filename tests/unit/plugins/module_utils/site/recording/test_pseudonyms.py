@@ -15,7 +15,7 @@ def named() -> Pseudonyms:
     return made
 
 
-def test_a_name_is_replaced_everywhere_alike_and_longer_names_first(named: Pseudonyms) -> None:
+def test_replaces_a_name_everywhere_longer_names_first(named: Pseudonyms) -> None:
     assert named.text("payroll-old left ESX01.corp.acme.org for esx01; payroll stayed") == (
         "guest-2 left host-1.domain-1.example for host-1; guest-1 stayed"
     )
@@ -23,11 +23,11 @@ def test_a_name_is_replaced_everywhere_alike_and_longer_names_first(named: Pseud
     assert named.text("https://vcenter.corp.acme.org/") == "https://vcenter.domain-1.example/"
 
 
-def test_a_name_within_a_longer_word_is_another_word(named: Pseudonyms) -> None:
+def test_ignores_a_name_within_a_longer_word(named: Pseudonyms) -> None:
     assert named.text("payrolls, mypayroll, pay_payroll") == "payrolls, mypayroll, pay_payroll"
 
 
-def test_a_number_is_a_name_only_on_its_own(named: Pseudonyms) -> None:
+def test_replaces_a_numeric_name_only_on_its_own(named: Pseudonyms) -> None:
     assert named.whole("7") == "user-1" and named.text("7 cards") == "7 cards"
 
 
@@ -65,7 +65,7 @@ def test_masks_versions_times_and_pci_addresses_stay(named: Pseudonyms, text: st
     assert named.text(text) == text
 
 
-def test_long_addresses(named: Pseudonyms) -> None:
+def test_replaces_long_addresses(named: Pseudonyms) -> None:
     assert named.text("fe80::250:56ff:fe9a:1 and 2a02:810::7/64") == "fe80::1 and 2001:db8::2/64"
 
 
@@ -85,7 +85,7 @@ def test_uuids_in_both_spellings_are_one_value(named: Pseudonyms) -> None:
     )
 
 
-def test_licence_keys(named: Pseudonyms) -> None:
+def test_replaces_licence_keys(named: Pseudonyms) -> None:
     assert named.text("AB12C-34DEF-5GH67-8IJ9K-0LMN1") == "XXXXX-XXXXX-XXXXX-XXXXX-00001"
 
 
