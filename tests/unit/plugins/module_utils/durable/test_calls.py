@@ -18,7 +18,7 @@ def test_a_good_result_is_returned() -> None:
         ({"failed": True}, "the module failed without a message"),
     ],
 )
-def test_a_failed_result_raises_its_sentence(result: dict[str, object], words: str) -> None:
+def test_raises_the_message_of_a_failed_result(result: dict[str, object], words: str) -> None:
     with pytest.raises(ModuleFailed) as caught:
         required(result)
     assert str(caught.value) == words

@@ -229,7 +229,7 @@ def test_reads_only_the_requested_properties() -> None:
     assert len(everything) == len(set(everything))
 
 
-def test_the_documented_queries_answer() -> None:
+def test_every_documented_query_finds_an_answer() -> None:
     answer = host_info.result(gather(host()), fail_unreachable=True)
     query = "hosts[].{host: host, gpus: gpus[?type != active_type].[address, type, active_type]}"
     assert jmespath.search(query, answer) == [{"host": "esx01.lab", "gpus": [[GPU, "shared_direct", "shared"]]}]

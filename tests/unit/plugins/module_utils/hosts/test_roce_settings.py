@@ -70,7 +70,7 @@ def test_contradictory_options_are_refused(priority: int, trust: str, dscp: int 
         ("nmlx4_en", None, {"nmlx4_en": {}}),
     ],
 )
-def test_options_by_driver(driver: str, desired: LosslessRoce | None, expected: dict[str, Any]) -> None:
+def test_chooses_options_by_driver(driver: str, desired: LosslessRoce | None, expected: dict[str, Any]) -> None:
     assert desired_options(driver, desired) == expected
 
 
@@ -133,7 +133,7 @@ def test_inactive_options_are_named_by_module() -> None:
     ("desired", "expected"),
     [(DSCP, [4]), (None, [3, 4]), (lossless_roce(4, "pcp"), [3]), (lossless_roce(5, "pcp"), [3, 4])],
 )
-def test_priorities_that_lose_flow_control(desired: LosslessRoce | None, expected: list[int]) -> None:
+def test_names_priorities_that_lose_flow_control(desired: LosslessRoce | None, expected: list[int]) -> None:
     assert dropped_priorities("nmlx5_core", {"nmlx5_core": {"pfctx": "0x18"}, "nmlx5_rdma": {}}, desired) == expected
 
 
@@ -156,7 +156,7 @@ def test_reads_priorities_from_a_mask(mask: str, expected: list[int]) -> None:
         ({"Mode": "CEE Mode", "PFC Enabled": "false", "PFC Configuration": "0 0 0 0 0 0 0 0"}, []),
     ],
 )
-def test_flow_control_as_the_host_reports_it(status: dict[str, Any], expected: list[int]) -> None:
+def test_reads_flow_control_from_the_host(status: dict[str, Any], expected: list[int]) -> None:
     assert pfc_of(status) == expected
 
 

@@ -99,7 +99,7 @@ LONG = replace(ALICE, owner="a" * 200 + "/%\\ ü", run="r" * 200)
 
 
 @pytest.mark.parametrize("desired", [ALICE, BOB, LONG], ids=["process", "no process", "long"])
-def test_a_record_survives_being_written_as_names(desired: lock_rules.LockRequest) -> None:
+def test_reads_a_record_that_was_encoded_as_names(desired: lock_rules.LockRequest) -> None:
     desired = replace(desired, owner=lock_rules.safe_text(desired.owner), run=lock_rules.safe_text(desired.run))
     written = record(desired, left=60)
     lines = lock_rules.encode(written)
