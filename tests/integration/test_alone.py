@@ -39,7 +39,7 @@ def run(folder: Path, *attempts: dict[str, object]) -> str:
     return " ".join(ended.stdout.split())
 
 
-def test_only_root_can_hold_a_lock_and_links_are_not_followed(tmp_path: Path) -> None:
+def test_accepts_only_locks_of_root_without_following_links(tmp_path: Path) -> None:
     free, held, open_to_all, link = (tmp_path / name for name in ("free", "held", "open", "link"))
     victim = tmp_path / "victim"
     victim.mkdir(mode=0o755)

@@ -103,7 +103,7 @@ def truth(place: Simulator) -> dict[tuple[str, str], dict[str, Any]]:
     return {(name, gpu["pci"]): gpu for name in hosts for gpu in place.ask("GET", f"/hosts/{name}")["gpus"]}
 
 
-def test_modes_users_and_load_are_the_truth_and_nothing_is_written(
+def test_reports_true_modes_users_and_load_without_writing(
     place: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     found, real = by_card(usage(ansible_for(place))), truth(place)
@@ -126,7 +126,9 @@ def test_modes_users_and_load_are_the_truth_and_nothing_is_written(
             assert gpu["utilisation"]["samples"] == 288
 
 
-def test_places_shares_and_machines_that_are_off(place: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> None:
+def test_reports_places_shares_and_powered_off_machines(
+    place: Simulator, ansible_for: Callable[[Simulator], Ansible]
+) -> None:
     result = usage(ansible_for(place))
     found = by_card(result)
     mig = found["esx05.lab", A100]
@@ -156,14 +158,14 @@ def test_places_shares_and_machines_that_are_off(place: Simulator, ansible_for: 
         ({"group_by": "owner"}, {"ada", ""}),
     ],
 )
-def test_tenants_are_grouped_by_the_requested_attribute(
+def test_groups_tenants_by_the_requested_attribute(
     place: Simulator, ansible_for: Callable[[Simulator], Ansible], group_by: dict[str, str], tenants: set[str]
 ) -> None:
     found = usage(ansible_for(place), **group_by)
     assert {one["tenant"] for gpu in found["gpus"] for one in gpu["users"]} == tenants
 
 
-def test_without_history_the_last_hour_is_read_with_a_message(
+def test_reads_only_the_last_hour_without_history(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     place = start(text=PLACE.replace("statistics_level: 4", "statistics_level: 1"))
@@ -176,7 +178,7 @@ def test_without_history_the_last_hour_is_read_with_a_message(
     assert found["esx01.lab", T4]["utilisation"]["samples"] >= 179
 
 
-def test_a_load_that_changes_ends_or_names_no_card_is_followed(
+def test_reports_changing_ended_and_unassigned_gpu_load(
     place: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     place.set_host("esx01.lab", gpu_load={T4: {"utilisation": [10, 30]}})
@@ -190,7 +192,7 @@ def test_a_load_that_changes_ends_or_names_no_card_is_followed(
     assert found["period"]["unknown_instances"] == ["esx04.lab: gpu7"]
 
 
-def test_reports_a_missing_host_and_continues_with_the_others(
+def test_reports_an_unreachable_host_and_continues_with_others(
     place: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     place.set_host("esx04.lab", connection="notResponding")
@@ -199,7 +201,7 @@ def test_reports_a_missing_host_and_continues_with_the_others(
     assert cards["esx01.lab", T4]["utilisation"]["mean"] == 85
 
 
-def test_reading_costs_few_calls_however_many_hosts_there_are(
+def test_number_of_calls_does_not_grow_with_hosts(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     calls = []
@@ -211,7 +213,7 @@ def test_reading_costs_few_calls_however_many_hosts_there_are(
     assert calls[0] == calls[1] <= 20
 
 
-def test_wrong_options_and_faults_fail_with_one_sentence(
+def test_error_explains_wrong_options_and_server_faults(
     place: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     ansible_ = ansible_for(place)
@@ -227,7 +229,7 @@ def test_wrong_options_and_faults_fail_with_one_sentence(
 
 
 @pytest.mark.every_release
-def test_the_playbook_shows_and_keeps_a_report_that_is_true(
+def test_playbook_shows_and_keeps_a_true_report(
     place: Simulator, ansible_for: Callable[[Simulator], Ansible], tmp_path: Path
 ) -> None:
     inventory, kept = tmp_path / "inventory.yml", tmp_path / "kept"
@@ -258,7 +260,7 @@ def test_the_playbook_shows_and_keeps_a_report_that_is_true(
     assert (files, kept.stat().st_mode & 0o777) == ({"gpu.json": 0o600, "gpu.html": 0o600}, 0o700)
 
 
-def test_the_playbook_shows_the_sick_gpus_of_the_workers_and_fails_for_nothing(
+def test_playbook_shows_faulty_gpus_of_workers_without_failing(
     place: Simulator, ansible_for: Callable[[Simulator], Ansible], tmp_path: Path
 ) -> None:
     dump = ROOT / "tests" / "fixtures" / "nvidia_smi" / "blackwell-v13.xml"

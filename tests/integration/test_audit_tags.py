@@ -64,7 +64,7 @@ def tenants(ansible: Ansible, category: str) -> dict[str, str]:
     return {one["vm"]: one["tenant"] for gpu in outcome.result["usage"]["gpus"] for one in gpu["users"]}
 
 
-def test_the_tags_of_one_category_name_the_tenant(place: Simulator, ansible: Ansible) -> None:
+def test_groups_tenants_by_tags_of_one_category(place: Simulator, ansible: Ansible) -> None:
     team = {"green": ["half-a", "whole"], "dark": ["whole"], "spare": []}
     tag(place, team=team, other={"loud": ["half-a", "half-b"]}, empty={})
     assert tenants(ansible, "team") == {"half-a": "green", "half-b": "", "whole": "dark, green"}
@@ -73,7 +73,7 @@ def test_the_tags_of_one_category_name_the_tenant(place: Simulator, ansible: Ans
     assert place.writes() == []
 
 
-def test_a_category_that_is_not_there_is_named_with_those_that_are(place: Simulator, ansible: Ansible) -> None:
+def test_names_a_missing_category_and_the_existing_ones(place: Simulator, ansible: Ansible) -> None:
     assert "tag_category" in ansible.module("gpu_usage", cluster="gpu", group_by="tag").msg
     none = ansible.module("gpu_usage", **BY_TAG)
     assert "could not find its tag category team: it has none; name one of them, or create it" in none.msg
@@ -93,7 +93,7 @@ def test_a_category_that_is_not_there_is_named_with_those_that_are(place: Simula
         ),
     ],
 )
-def test_a_refusal_is_a_sentence_without_secrets(
+def test_refused_tag_request_shows_no_secrets(
     place: Simulator, ansible: Ansible, call: str, status: int, words: str
 ) -> None:
     tag(place, team={"green": ["half-a"]})

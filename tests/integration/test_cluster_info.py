@@ -22,7 +22,7 @@ def rules(ansible: Ansible, **options: Any) -> dict[str, str]:
     return {stop["rule"]: stop["text"] for stop in outcome.result["stops"]}
 
 
-def test_a_sound_cluster_lets_one_host_leave_and_reading_writes_nothing(vcenter: Simulator, ansible: Ansible) -> None:
+def test_healthy_cluster_lets_one_host_leave_without_writes(vcenter: Simulator, ansible: Ansible) -> None:
     outcome = ansible.module("cluster_info", gather=["clocks", "occupied", "vms"], **ONE)
     assert outcome.rc == 0 and outcome.result["stops"] == [], outcome.out
     assert vcenter.writes() == []
@@ -37,7 +37,7 @@ def test_a_sound_cluster_lets_one_host_leave_and_reading_writes_nothing(vcenter:
     assert cluster["lock"]["held"] is False and cluster["vsan"] == {"enabled": False, "resync_bytes": 0}
 
 
-def test_hosts_are_occupied_if_a_virtual_machine_runs_there(
+def test_lists_hosts_with_running_machines_as_occupied(
     start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
 ) -> None:
     vcenter = workers(start, hosts=3, count=1)
@@ -48,7 +48,7 @@ def test_hosts_are_occupied_if_a_virtual_machine_runs_there(
     assert len(cluster["occupied"]) < 3
 
 
-def test_reading_costs_the_same_number_of_calls_for_many_hosts(
+def test_number_of_calls_does_not_grow_with_hosts(
     start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
 ) -> None:
     calls = []
@@ -59,7 +59,7 @@ def test_reading_costs_the_same_number_of_calls_for_many_hosts(
     assert calls[0] == calls[1] <= 40
 
 
-def test_a_red_alarm_of_another_host_stops_and_our_own_does_not(vcenter: Simulator, ansible: Ansible) -> None:
+def test_red_alarm_stops_unless_its_host_leaves(vcenter: Simulator, ansible: Ansible) -> None:
     vcenter.set_host("esx02.lab", alarm="red")
     assert "esx02.lab: the alarm" in rules(ansible)["red_alarm"]
     assert "red_alarm" not in rules(ansible, leaving=["esx02.lab"])
@@ -67,7 +67,7 @@ def test_a_red_alarm_of_another_host_stops_and_our_own_does_not(vcenter: Simulat
     assert "red_alarm" not in rules(ansible)
 
 
-def test_a_resync_of_vsan_stops(vcenter: Simulator, ansible: Ansible) -> None:
+def test_vsan_resync_stops(vcenter: Simulator, ansible: Ansible) -> None:
     vcenter.set_cluster("gpu", vsan_resync_bytes=3 * 2**30)
     assert "3.0 GiB are left" in rules(ansible)["vsan_resync"]
     vcenter.set_cluster("gpu", vsan_resync_bytes=0)
@@ -82,7 +82,7 @@ def test_a_resync_of_vsan_stops(vcenter: Simulator, ansible: Ansible) -> None:
         ({"connection": "notResponding"}, "not_responding", "it does not respond (notResponding)"),
     ],
 )
-def test_a_host_that_is_out_of_service_without_us_stops(
+def test_host_taken_out_by_another_user_stops(
     vcenter: Simulator, ansible: Ansible, state: dict[str, Any], rule: str, reason: str
 ) -> None:
     vcenter.set_host("esx03.lab", **state)
@@ -92,7 +92,7 @@ def test_a_host_that_is_out_of_service_without_us_stops(
     assert "keeps 1 host free" in found["ha_capacity"]
 
 
-def test_the_own_host_counts_but_is_not_foreign(vcenter: Simulator, ansible: Ansible) -> None:
+def test_rollout_host_counts_only_towards_the_limit(vcenter: Simulator, ansible: Ansible) -> None:
     assert ansible.module("esxi_power", hosts=["esx02.lab"], state="maintenance", rollout=True).changed
     found = rules(ansible)
     assert "out_of_service" not in found and "max_out_of_service" in found
@@ -102,14 +102,12 @@ def test_the_own_host_counts_but_is_not_foreign(vcenter: Simulator, ansible: Ans
     assert rules(ansible, max_out_of_service=2) == {}
 
 
-def test_a_host_that_a_person_took_out_with_the_module_stops(ansible: Ansible) -> None:
+def test_host_taken_out_with_the_module_stops(ansible: Ansible) -> None:
     assert ansible.module("esxi_power", hosts=["esx02.lab"], state="maintenance").changed
     assert "it is out of service (maintenance) through " in rules(ansible)["out_of_service"]
 
 
-def test_too_few_places_for_virtual_gpus_stop(
-    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
-) -> None:
+def test_too_few_free_vgpu_places_stop(start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]) -> None:
     full = ansible_for(workers(start, hosts=3, count=3))
     assert "too few free places for the grid_t4-16c of esx01.lab" in rules(full)["gpu_slots"]
     roomy = ansible_for(workers(start, hosts=3, count=2))
@@ -125,7 +123,7 @@ def test_too_few_places_for_virtual_gpus_stop(
     ]
 
 
-def test_names_a_host_of_another_cluster_and_an_unknown_cluster(ansible: Ansible) -> None:
+def test_names_hosts_outside_the_cluster_and_unknown_clusters(ansible: Ansible) -> None:
     stranger = ansible.module("cluster_info", cluster="gpu", leaving=["esx99.lab"])
     assert stranger.rc == 1 and "it has no esx99.lab" in stranger.msg
     unknown = ansible.module("cluster_info", cluster="nosuch")

@@ -36,7 +36,7 @@ def folders(vcenter: Simulator) -> list[str]:
 DEFAULTS: dict[str, Any] = {"validate_certs": True, "tls_fingerprint": None, "proxy": None, "timeout": 60}
 
 
-def test_check_writes_nothing_and_the_lock_is_taken_renewed_and_released(vcenter: Simulator, ansible: Ansible) -> None:
+def test_takes_renews_and_releases_the_lock_once_each(vcenter: Simulator, ansible: Ansible) -> None:
     planned = ansible.module("cluster_lock", check=True, run="a", **GPU)
     assert planned.changed and planned.result["state"]["run"] == "a" and vcenter.writes() == []
     taken = ansible.module("cluster_lock", run="a", **GPU)
@@ -56,7 +56,7 @@ def test_check_writes_nothing_and_the_lock_is_taken_renewed_and_released(vcenter
 
 
 @pytest.mark.breaks("lock")
-def test_a_refusal_names_the_holder_the_deadline_and_the_remedy(vcenter: Simulator, ansible: Ansible) -> None:
+def test_refusal_names_holder_deadline_and_remedy(vcenter: Simulator, ansible: Ansible) -> None:
     ansible.module("cluster_lock", run="a", owner="alice@ctl01", **GPU)
     vcenter.clear()
     for state in ("held", "free"):
@@ -95,9 +95,7 @@ def test_exactly_one_of_many_controllers_takes_the_lock(vcenter: Simulator) -> N
             one.apply(one.plan(state))
 
 
-def test_the_lock_of_a_cluster_that_is_moved_to_another_folder_still_counts(
-    vcenter: Simulator, ansible: Ansible
-) -> None:
+def test_lock_remains_valid_after_its_cluster_moves(vcenter: Simulator, ansible: Ansible) -> None:
     """The simulator moves no clusters, so the lock is read as one whose folder is elsewhere."""
     ansible.module("cluster_lock", run="a", **GPU)
     with session.session({**DEFAULTS, **vcenter.connection}) as opened:
@@ -109,7 +107,7 @@ def test_the_lock_of_a_cluster_that_is_moved_to_another_folder_still_counts(
     assert found.record is not None and found.record.run == "a"
 
 
-def test_a_lock_that_ran_out_is_taken_over(vcenter: Simulator, ansible: Ansible) -> None:
+def test_takes_over_an_expired_lock(vcenter: Simulator, ansible: Ansible) -> None:
     ansible.module("cluster_lock", run="a", owner="alice@ctl01", ttl=7200, **GPU)
     vcenter.let_pass(7201)
     taken = ansible.module("cluster_lock", run="b", **GPU)
@@ -117,7 +115,7 @@ def test_a_lock_that_ran_out_is_taken_over(vcenter: Simulator, ansible: Ansible)
     assert "alice@ctl01" in str(taken.result["warnings"]) and "run out" in str(taken.result["warnings"])
 
 
-def test_who_only_looks_learns_that_the_next_run_gets_the_lock(
+def test_cluster_info_shows_that_a_lock_has_lapsed(
     vcenter: Simulator, ansible: Ansible, ansible_for: Callable[..., Ansible]
 ) -> None:
     def over(outcome: Outcome) -> Any:
@@ -136,7 +134,7 @@ def test_who_only_looks_learns_that_the_next_run_gets_the_lock(
     assert over(ansible.module("cluster_info", **GPU)) == "it has run out"
 
 
-def test_a_lock_outlives_its_time_while_its_holder_waits_for_a_boot(
+def test_holder_renews_its_lock_while_a_host_boots(
     vcenter: Simulator, ansible_for: Callable[..., Ansible], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     me = holder._described(os.getpid())
@@ -160,9 +158,7 @@ def test_a_lock_outlives_its_time_while_its_holder_waits_for_a_boot(
         assert boot.result().rc == 0, boot.result().out
 
 
-def test_a_controller_that_slept_through_two_changes_does_not_get_the_lock(
-    vcenter: Simulator, ansible: Ansible
-) -> None:
+def test_controller_with_an_outdated_plan_takes_no_lock(vcenter: Simulator, ansible: Ansible) -> None:
     assert ansible.module("cluster_lock", run="a", **GPU).changed
     assert ansible.module("cluster_lock", run="a", state="free", **GPU).changed
     with session.session({**DEFAULTS, **vcenter.connection}) as opened:
@@ -204,7 +200,7 @@ def take_and_be_killed(vcenter: Simulator, monkeypatch: pytest.MonkeyPatch, call
 
 
 @pytest.mark.breaks("lock")
-def test_a_run_killed_between_any_two_calls_leaves_a_lock_that_is_whole(
+def test_run_killed_between_calls_leaves_a_valid_lock(
     vcenter: Simulator, ansible: Ansible, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = 0
@@ -236,7 +232,7 @@ def test_reports_folders_changed_by_hand_as_an_error(vcenter: Simulator, ansible
     assert ansible.module("cluster_lock", run="b", force_unlock=True, **GPU).changed
 
 
-def test_a_cluster_that_is_not_there(ansible: Ansible) -> None:
+def test_names_a_missing_cluster(ansible: Ansible) -> None:
     outcome = ansible.module("cluster_lock", run="a", cluster="nosuch")
     assert outcome.rc == 1 and "nosuch" in outcome.msg and "it has gpu" in outcome.msg
 
@@ -249,7 +245,7 @@ clusters:
 
 
 @pytest.mark.parametrize("name", [LONG_NAME, "a/b", "50% gpu", "a\\b"])
-def test_a_cluster_may_have_any_name_that_vsphere_takes(
+def test_locks_clusters_with_any_name_that_vsphere_allows(
     start: Callable[..., Simulator], tmp_path: Path, name: str
 ) -> None:
     vcenter = start(text=NAMED.format(name=name))
@@ -262,7 +258,7 @@ def test_a_cluster_may_have_any_name_that_vsphere_takes(
     assert all(len(one) <= 80 for one in made)
 
 
-def test_the_lock_of_a_run_that_is_alive_outlives_its_time(vcenter: Simulator, ansible: Ansible) -> None:
+def test_lock_of_a_living_run_outlives_its_time(vcenter: Simulator, ansible: Ansible) -> None:
     mine = holder._described(os.getpid())
     with session.session({**DEFAULTS, **vcenter.connection}) as opened:
         one = ClusterLock(opened, "gpu", "held", lock_rules.LockRequest("alice@ctl01", "a", 0, mine))

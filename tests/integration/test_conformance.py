@@ -62,7 +62,7 @@ def unequal(result: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("version", ["8.0.3", pytest.param("9.1.0", marks=pytest.mark.slow)])
-def test_the_simulated_data_centre_answers_as_the_table_expects(
+def test_simulated_data_centre_answers_as_the_table_expects(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], version: str
 ) -> None:
     vcenter = start(text=SITE.format(version=version))
@@ -91,7 +91,7 @@ def stock() -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.slow
-def test_another_server_differs_and_the_table_shows_where(stock: dict[str, str], tmp_path: Path) -> None:
+def test_table_shows_where_another_server_differs(stock: dict[str, str], tmp_path: Path) -> None:
     result = conformance.run(Called(Ansible(stock, tmp_path)), options("DC0_C0"))
     assert any(line.startswith("DIFFERENT advanced option, set: simulator") for line in result["lines"])
     assert any(line.startswith("DIFFERENT sessions, a wrong password: simulator") for line in result["lines"])
@@ -106,7 +106,7 @@ def play(ansible: Ansible, folder: Path, *arguments: str) -> Any:
     return ansible.playbook("playbooks/conformance.yml", "-i", str(inventory), *where, *arguments)
 
 
-def test_the_playbook_writes_nothing_in_check_mode_or_without_a_confirmation(
+def test_playbook_writes_nothing_in_check_mode_or_unconfirmed(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], tmp_path: Path
 ) -> None:
     vcenter = start(text=SITE.format(version="8.0.3"))
@@ -119,7 +119,7 @@ def test_the_playbook_writes_nothing_in_check_mode_or_without_a_confirmation(
 
 
 @pytest.mark.slow
-def test_the_playbook_writes_the_table(
+def test_playbook_writes_the_table(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], tmp_path: Path
 ) -> None:
     done = play(ansible_for(start(text=SITE.format(version="8.0.3"))), tmp_path, "-e", "conformance_confirm=spare")

@@ -22,20 +22,18 @@ def ask(ansible: Ansible, **options: Any) -> Outcome:
     return ansible.module("esxi_kernel_module", check=True, **DESIRED, **chosen, **options)
 
 
-def test_an_authority_that_is_not_known_is_refused(vcenter: Simulator, ansible_for: Callable[..., Ansible]) -> None:
+def test_refuses_an_unknown_certificate_authority(vcenter: Simulator, ansible_for: Callable[..., Ansible]) -> None:
     refused = ask(ansible_for(vcenter, VMWARE_CA_PATH=""))
     assert refused.rc == 1
     assert "could not trust its certificate" in refused.msg
     assert "name its authority in ca_path" in refused.msg
 
 
-def test_certificates_are_left_unchecked_only_on_request(
-    vcenter: Simulator, ansible_for: Callable[..., Ansible]
-) -> None:
+def test_skips_certificate_checks_only_on_request(vcenter: Simulator, ansible_for: Callable[..., Ansible]) -> None:
     assert ask(ansible_for(vcenter, VMWARE_CA_PATH=""), validate_certs=False).rc == 0
 
 
-def test_the_right_fingerprint_takes_the_place_of_an_authority(
+def test_matching_fingerprint_replaces_a_certificate_authority(
     vcenter: Simulator, ansible_for: Callable[..., Ansible]
 ) -> None:
     pinned = ansible_for(vcenter, VMWARE_CA_PATH="", VMWARE_TLS_FINGERPRINT=vcenter.facts["fingerprint"])
@@ -74,18 +72,18 @@ def test_reports_a_wrong_password_without_showing_it(vcenter: Simulator, ansible
     ],
     indirect=["release"],
 )
-def test_a_name_without_a_domain_is_refused_with_the_reason(ansible: Ansible, remedy: str) -> None:
+def test_refuses_a_user_name_without_a_domain(ansible: Ansible, remedy: str) -> None:
     refused = ask(ansible, username="administrator")
     assert refused.rc == 1 and "InvalidLogin" in refused.msg and remedy in refused.msg
 
 
-def test_the_password_never_appears_in_the_output_of_ansible(ansible: Ansible) -> None:
+def test_password_never_appears_in_ansible_output(ansible: Ansible) -> None:
     shown = ansible.adhoc("esxi_kernel_module", check=True, cluster="gpu", **DESIRED)
     assert shown.rc == 0, shown.out
     assert PASSWORD not in shown.out
 
 
-def test_playbooks_take_the_connection_from_variables_before_the_environment(
+def test_playbook_prefers_connection_variables_to_the_environment(
     vcenter: Simulator, ansible_for: Callable[..., Ansible], tmp_path: Path
 ) -> None:
     unknown = dict.fromkeys(("VMWARE_HOST", "VMWARE_USER", "VMWARE_PASSWORD", "VMWARE_CA_PATH"), "nobody")
@@ -98,7 +96,7 @@ def test_playbooks_take_the_connection_from_variables_before_the_environment(
     assert "changed=1" in connected.out and PASSWORD not in connected.out
 
 
-def test_an_inventory_is_bound_to_its_vcenter(
+def test_inventory_works_only_with_its_vcenter(
     vcenter: Simulator, ansible_for: Callable[..., Ansible], tmp_path: Path
 ) -> None:
     ansible, inventory = ansible_for(vcenter), tmp_path / "hosts.yml"
@@ -117,7 +115,7 @@ def test_an_inventory_is_bound_to_its_vcenter(
     assert f"the instance UUID 0f2c7d36-0000-0000-0000-000000000000 (vcenter_uuid), and this one has {uuid}" in text
 
 
-def test_playbooks_leave_to_the_environment_what_no_variable_gives(
+def test_playbook_uses_the_environment_for_missing_variables(
     vcenter: Simulator, ansible_for: Callable[..., Ansible], tmp_path: Path
 ) -> None:
     inventory = tmp_path / "inventory.json"
@@ -129,7 +127,7 @@ def test_playbooks_leave_to_the_environment_what_no_variable_gives(
     assert "changed=1" in connected.out and PASSWORD not in connected.out
 
 
-def test_a_server_that_is_not_there_is_unreachable(ansible: Ansible) -> None:
+def test_reports_a_missing_server_as_unreachable(ansible: Ansible) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         refused = ask(ansible, port=unused.getsockname()[1])
@@ -137,7 +135,7 @@ def test_a_server_that_is_not_there_is_unreachable(ansible: Ansible) -> None:
     assert "could not connect" in refused.msg and "check hostname, port and proxy" in refused.msg
 
 
-def test_a_proxy_that_is_not_there_is_what_the_connection_fails_at(ansible: Ansible) -> None:
+def test_connection_fails_if_the_proxy_is_unreachable(ansible: Ansible) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         refused = ask(ansible, proxy=f"127.0.0.1:{unused.getsockname()[1]}")
@@ -145,7 +143,7 @@ def test_a_proxy_that_is_not_there_is_what_the_connection_fails_at(ansible: Ansi
     assert "could not connect" in refused.msg
 
 
-def test_refuses_an_account_in_the_proxy_address_without_showing_it(ansible: Ansible) -> None:
+def test_refuses_and_hides_credentials_in_the_proxy_address(ansible: Ansible) -> None:
     # By the environment: the command that asked is on the screen anyway.
     ansible.environment["VMWARE_PROXY"] = "http://me:hush-hush@proxy.lab:3128"
     refused = ansible.adhoc("cluster_info", cluster="gpu")
@@ -153,27 +151,27 @@ def test_refuses_an_account_in_the_proxy_address_without_showing_it(ansible: Ans
     assert "hush-hush" not in refused.out and "hush-hush" not in str(refused.result)
 
 
-def test_who_checks_no_certificate_is_warned(ansible: Ansible) -> None:
+def test_warns_if_certificates_are_not_checked(ansible: Ansible) -> None:
     words = "an impostor of vCenter receives the password"
     assert words not in ask(ansible).out
     requested = ask(ansible, validate_certs=False)
     assert requested.rc == 0 and words in str(requested.result["warnings"])
 
 
-def test_an_unknown_host_and_an_unknown_cluster_are_refused_with_those_that_exist(ansible: Ansible) -> None:
+def test_unknown_host_or_cluster_error_lists_existing_ones(ansible: Ansible) -> None:
     unknown = ask(ansible, hosts=["esx99.lab"])
     assert "find one host named 'esx99.lab'" in unknown.msg and "esx01.lab" in unknown.msg
     nothing = ansible.module("esxi_kernel_module", cluster="nosuch", **DESIRED)
     assert "find one cluster named 'nosuch'" in nothing.msg and "gpu" in nothing.msg
 
 
-def test_a_host_named_twice_is_refused(vcenter: Simulator, ansible: Ansible) -> None:
+def test_refuses_a_host_named_twice(vcenter: Simulator, ansible: Ansible) -> None:
     refused = ansible.module("esxi_kernel_module", hosts=["esx01.lab", "esx01.lab"], **DESIRED)
     assert "it is named twice in this call" in refused.msg
     assert vcenter.writes() == []
 
 
-def test_both_ways_to_choose_hosts_exclude_each_other(ansible: Ansible) -> None:
+def test_hosts_and_cluster_exclude_each_other(ansible: Ansible) -> None:
     assert (
         "mutually exclusive" in ansible.module("esxi_kernel_module", hosts=["esx01.lab"], cluster="gpu", **DESIRED).msg
     )
@@ -205,7 +203,7 @@ FAILING: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", FAILING)
-def test_a_module_that_fails_leaves_no_session_behind(vcenter: Simulator, ansible: Ansible, name: str) -> None:
+def test_failed_module_leaves_no_session_behind(vcenter: Simulator, ansible: Ansible, name: str) -> None:
     module, options, fault = FAILING[name]
     before = open_sessions(vcenter)
     if fault:

@@ -30,7 +30,7 @@ def good(site: Site, module: str, *, check: bool = False, **options: Any) -> Out
     return done
 
 
-def test_module_by_module_everything_goes_and_vcenter_is_as_before(site: Site) -> None:
+def test_removal_by_modules_restores_the_original_vcenter(site: Site) -> None:
     before = world.state(site.vcenter)
     site.build(workers=2)
     assert len(world.differences(before, world.state(site.vcenter))) > 100
@@ -50,7 +50,7 @@ def test_module_by_module_everything_goes_and_vcenter_is_as_before(site: Site) -
     assert world.differences(before, world.state(site.vcenter)) == {}
 
 
-def test_a_note_about_a_boot_goes_when_the_host_booted(site: Site) -> None:
+def test_removes_a_boot_note_after_the_host_boots(site: Site) -> None:
     options = {"max_vfs": 4}
     changed = site.ansible.module("esxi_kernel_module", hosts=["esx01.lab"], name="nmlx5_core", options=options)
     assert changed.rc == 0, changed.msg
@@ -61,7 +61,7 @@ def test_a_note_about_a_boot_goes_when_the_host_booted(site: Site) -> None:
     assert [method for method, _name in site.written()] == ["SetField", "RemoveCustomFieldDef"]
 
 
-def test_the_lock_goes_only_with_its_holder(site: Site) -> None:
+def test_removes_the_lock_only_for_its_holder(site: Site) -> None:
     before = world.state(site.vcenter)
     good(site, "cluster_lock", run="one")
     refused = site.ansible.module("cluster_lock", cluster="gpu", run="other", state="absent")
@@ -72,7 +72,7 @@ def test_the_lock_goes_only_with_its_holder(site: Site) -> None:
     assert not good(site, "cluster_lock", run="other", state="absent").changed and site.written() == []
 
 
-def test_the_next_run_finishes_a_killed_removal(site: Site) -> None:
+def test_next_run_finishes_a_killed_removal(site: Site) -> None:
     before = world.state(site.vcenter)
     good(site, "cluster_lock", run="one")
     site.vcenter.fault("Destroy_Task")

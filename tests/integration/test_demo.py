@@ -15,7 +15,7 @@ LONG = 1800  # seconds, for a machine that has much else to do
 
 @pytest.mark.slow
 @pytest.mark.parametrize("release", list(RELEASES))
-def test_every_promise_is_kept_on_a_release(release: str) -> None:
+def test_demo_keeps_every_promise_on_each_release(release: str) -> None:
     command = [sys.executable, "-m", "lab.demo", "--without-guests", "--release", release]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LONG, check=False)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]

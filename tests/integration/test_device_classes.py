@@ -66,7 +66,7 @@ def place(start: Callable[..., Simulator], request: pytest.FixtureRequest) -> Si
     return start("", f"--release={request.param}", text=CLASSES)
 
 
-def test_workers_are_placed_by_class_and_move_where_it_moves(
+def test_places_and_moves_workers_by_device_class(
     place: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     ansible = ansible_for(place)
@@ -93,7 +93,7 @@ def test_workers_are_placed_by_class_and_move_where_it_moves(
     assert moved.result["move"]["vsphere"]["host"] == {"before": "esx01.lab", "after": "esx02.lab"}
 
 
-def test_a_class_without_a_free_device_is_refused_before_any_write(
+def test_refuses_a_class_without_free_device_before_writing(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     place = start("", "--release=9.0", text=CLASSES)
@@ -120,7 +120,7 @@ def with_nic(name: str, device_class: str, host: str) -> dict[str, Any]:
     }
 
 
-def test_rdma_cards_by_class_are_placed_and_move_where_the_class_moves(
+def test_places_and_moves_rdma_cards_by_device_class(
     place: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     ansible = ansible_for(place)
@@ -156,7 +156,7 @@ def with_rails(first: int = 0) -> dict[str, Any]:
     return {**requested, "workers": [{**requested["workers"][0], **nics, "guest": guest}]}
 
 
-def test_several_rdma_cards_are_built_with_their_addresses(
+def test_builds_several_rdma_cards_with_their_addresses(
     place: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     ansible = ansible_for(place)
@@ -175,7 +175,7 @@ def test_several_rdma_cards_are_built_with_their_addresses(
     assert worker["vm_rdma_addresses"] == ["10.216.1.11", "10.216.2.11"]
 
 
-def test_an_rdma_card_is_removed_only_while_the_worker_is_off(
+def test_removes_an_rdma_card_only_from_stopped_workers(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     place = start("", "--release=9.0", text=CLASSES)
@@ -192,7 +192,7 @@ def test_an_rdma_card_is_removed_only_while_the_worker_is_off(
     assert ansible.module("worker_vm", power_cycle=True, **with_rails(1)).changed is False
 
 
-def test_a_pvrdma_card_becomes_one_of_a_class_and_back(
+def test_converts_a_pvrdma_card_to_class_and_back(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     place = start("", "--release=9.0", text=CLASSES)

@@ -79,7 +79,7 @@ def test_discovered_inventory_passes_preflight(
     assert vcenter.environment["VMWARE_PASSWORD"] not in text and "decide:" in text
 
 
-def test_a_password_that_is_a_part_of_a_name_writes_no_inventory(
+def test_writes_no_inventory_that_would_contain_the_password(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     vcenter = start("lab.yml", "--password=lab")
@@ -107,7 +107,7 @@ def test_keeps_an_existing_file_by_default(vcenter: Simulator, ansible: Ansible)
     ).changes == {"localhost": 0}
 
 
-def test_hosts_that_are_prepared_need_no_change(
+def test_prepared_hosts_need_no_change(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     described = yaml.safe_load((DATACENTRES / "lab.yml").read_text())
@@ -121,7 +121,9 @@ def test_hosts_that_are_prepared_need_no_change(
     assert planned.rc == 0 and not planned.changed and vcenter.writes() == [], planned.out
 
 
-def test_accepted_proposals_are_a_plan(vcenter: Simulator, ansible: Ansible, start: Callable[..., Simulator]) -> None:
+def test_accepted_proposals_become_a_plan(
+    vcenter: Simulator, ansible: Ansible, start: Callable[..., Simulator]
+) -> None:
     path = discover(ansible)
     decide_all(path)
     planned = ansible.playbook("playbooks/site.yml", "-i", str(path), "--check", "--diff")
@@ -129,13 +131,13 @@ def test_accepted_proposals_are_a_plan(vcenter: Simulator, ansible: Ansible, sta
     assert "worker04: changes" in " ".join(planned.out.split()) and vcenter.writes() == []
 
 
-def test_named_clusters_only(vcenter: Simulator, ansible: Ansible) -> None:
+def test_discovers_only_the_named_clusters(vcenter: Simulator, ansible: Ansible) -> None:
     refused = ansible.module("site", gather="discovery", clusters=["gpus"])
     assert refused.rc != 0 and "find a cluster named gpus" in refused.msg and "it has gpu" in refused.msg
     assert ansible.module("site", gather="discovery", clusters=["gpu"]).result["clusters"] == ["gpu"]
 
 
-def test_disconnected_host_is_a_decision(
+def test_asks_for_a_decision_about_a_disconnected_host(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     vcenter = start()
@@ -146,7 +148,7 @@ def test_disconnected_host_is_a_decision(
     assert any("esx02.lab" in text for text in found.result["decisions"])
 
 
-def test_refuses_to_write_the_password_to_the_debug_output(vcenter: Simulator, ansible: Ansible) -> None:
+def test_refuses_to_run_with_ansible_debug_output(vcenter: Simulator, ansible: Ansible) -> None:
     ansible.environment["ANSIBLE_DEBUG"] = "1"
     path = json.dumps({"discover_file": str(ansible.folder / "hosts.yml")})
 

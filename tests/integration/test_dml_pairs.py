@@ -70,7 +70,7 @@ def records(folder: Path, nodes: int) -> list[dict[str, Any]]:
     return found
 
 
-def test_an_odd_number_of_ranks_measures_all_pairs(tmp_path: Path) -> None:
+def test_odd_number_of_ranks_measures_all_pairs(tmp_path: Path) -> None:
     ran = start(tmp_path, 3)
     assert ran.returncode == 0, ran.stderr
     found = records(tmp_path, 3)
@@ -91,7 +91,7 @@ def stand_in(tmp_path: Path) -> dict[str, str]:
     return {"LD_LIBRARY_PATH": str(tmp_path)}
 
 
-def test_the_bus_bandwidth_of_two_ranks_is_bytes_by_seconds(tmp_path: Path, stand_in: dict[str, str]) -> None:
+def test_two_rank_bus_bandwidth_is_bytes_per_second(tmp_path: Path, stand_in: dict[str, str]) -> None:
     ran = start(tmp_path, 2, stand_in, nccl="2.26.2", seconds=0.3, bytes=1048576)
     assert ran.returncode == 0, ran.stderr
     found = records(tmp_path, 2)
@@ -100,19 +100,19 @@ def test_the_bus_bandwidth_of_two_ranks_is_bytes_by_seconds(tmp_path: Path, stan
     assert all(1 < rate <= 8 for each in found for rate in each["gbits"]), found
 
 
-def test_an_error_of_nccl_is_named(tmp_path: Path, stand_in: dict[str, str]) -> None:
+def test_names_an_nccl_error(tmp_path: Path, stand_in: dict[str, str]) -> None:
     ran = start(tmp_path, 2, {**stand_in, "NCCL_FAILS": "1"}, nccl="2.26.2")
     assert ran.returncode != 0
     assert "ncclCommInitRank returned 2: a stand-in for an error" in ran.stderr
 
 
-def test_without_nccl_the_libraries_are_named(tmp_path: Path) -> None:
+def test_names_the_missing_libraries_without_nccl(tmp_path: Path) -> None:
     ran = start(tmp_path, 2, nccl="2.26.2")
     assert ran.returncode != 0
     assert "none of these libraries can be loaded" in ran.stderr
 
 
-def test_a_pair_without_progress_ends_the_measurement(tmp_path: Path, stand_in: dict[str, str]) -> None:
+def test_pair_without_progress_ends_the_measurement(tmp_path: Path, stand_in: dict[str, str]) -> None:
     """A window of 2 GB takes two seconds, so that a limit of half a second is exceeded."""
     ran = start(tmp_path, 2, stand_in, nccl="2.26.2", stall=0.5, bytes=268435456)
     assert ran.returncode != 0

@@ -161,7 +161,7 @@ def found(result: dict[str, Any]) -> list[tuple[str, list[str]]]:
 
 
 @pytest.mark.slow
-def test_a_network_without_fault_has_no_findings(fabric: Fabric) -> None:
+def test_faultless_network_has_no_findings(fabric: Fabric) -> None:
     ran = fabric.check()
     assert ran.returncode == 0, ran.stdout
     (result,) = fabric.results()
@@ -170,7 +170,7 @@ def test_a_network_without_fault_has_no_findings(fabric: Fabric) -> None:
     assert {card["device"] for card in result["cards"]} == {"fab0"}
 
 
-def test_a_slow_node_is_named_and_stops_scaling(fabric: Fabric) -> None:
+def test_names_a_slow_node_and_stops_scaling(fabric: Fabric) -> None:
     fabric.limit("w3", SLOW)
     ran = fabric.check()
     assert ran.returncode != 0
@@ -185,7 +185,7 @@ def test_a_slow_node_is_named_and_stops_scaling(fabric: Fabric) -> None:
 
 
 @pytest.mark.slow
-def test_a_node_that_sends_through_another_card_is_named(fabric: Fabric) -> None:
+def test_names_a_node_that_uses_another_card(fabric: Fabric) -> None:
     fabric.second_link("w2")
     ran = fabric.check()
     (result,) = fabric.results()
@@ -196,7 +196,7 @@ def test_a_node_that_sends_through_another_card_is_named(fabric: Fabric) -> None
 
 
 @pytest.mark.slow
-def test_a_pair_whose_large_packets_are_lost_is_named(fabric: Fabric) -> None:
+def test_names_a_pair_that_loses_large_packets(fabric: Fabric) -> None:
     with ThreadPoolExecutor(1) as pool:
         checked = pool.submit(fabric.check, training_fabric_stall=10, training_fabric_repeats=10)
         fabric.first_round()

@@ -42,7 +42,7 @@ def settings(vcenter: Simulator, ansible: Ansible) -> tuple[Any, Any]:
     return read["options"], vcenter.ask("GET", "/clusters/gpu")["drs_options"]
 
 
-def test_a_refused_network_leaves_the_shared_settings(
+def test_refused_network_leaves_shared_settings_unchanged(
     start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
 ) -> None:
     vcenter = start(text=with_switch(count=3))
@@ -55,7 +55,7 @@ def test_a_refused_network_leaves_the_shared_settings(
 
 
 @pytest.mark.every_release
-def test_workers_come_and_go_without_a_trace(
+def test_built_and_removed_network_leaves_no_trace(
     start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
 ) -> None:
     vcenter = start(text=datacentre())
@@ -80,7 +80,7 @@ def test_workers_come_and_go_without_a_trace(
     assert ansible.module("cluster_info", cluster="gpu", switch="rdma").result["fabric"]["switch"] is None
 
 
-def test_a_network_that_no_variable_describes_is_not_built(tmp_path: Path) -> None:
+def test_refuses_to_build_a_network_without_variables(tmp_path: Path) -> None:
     path = tmp_path / "hosts.yml"
     path.write_text(json.dumps({"clusters": {"hosts": {"gpu": None}}}))
     ansible = Ansible({"VMWARE_HOST": "vcenter.invalid", "VMWARE_USER": "u", "VMWARE_PASSWORD": "p"}, tmp_path)

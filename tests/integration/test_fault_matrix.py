@@ -117,7 +117,7 @@ UNTOUCHED = Fault(LOST.name, LOST.do, LOST.words, out=False, at=LOST.at, mend=LO
 
 
 @pytest.mark.parametrize("chain", [SHORT_CHAIN, pytest.param(CHAIN, marks=pytest.mark.slow)], ids=["short", "whole"])
-def test_one_misfortune_after_another_takes_one_reboot(
+def test_successive_faults_cost_only_one_reboot(
     start: Start, ansible_for: AnsibleFor, chain: tuple[Fault, ...]
 ) -> None:
     vcenter = start(text=automated("name: esx01.lab"))
@@ -133,9 +133,7 @@ def test_one_misfortune_after_another_takes_one_reboot(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", [PRIVILEGE, DEAF, REFUSED, DROPPED, UNTOUCHED, EXPIRED, NEVER, SILENT, TASK], ids=str)
-def test_each_alone_is_one_sentence_and_the_next_run_ends_it(
-    start: Start, ansible_for: AnsibleFor, fault: Fault
-) -> None:
+def test_single_fault_is_reported_and_next_run_finishes(start: Start, ansible_for: AnsibleFor, fault: Fault) -> None:
     vcenter = start(text=datacentre('name: "esx%02d.lab", count: 2'))
     bench = Bench(vcenter, ansible_for(vcenter), {"vibs": [DRIVER]} if fault is REFUSED else None)
     bench.suffer(fault)
@@ -145,7 +143,7 @@ def test_each_alone_is_one_sentence_and_the_next_run_ends_it(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", [FULL, BLOCKED], ids=str)
-def test_a_host_that_cannot_be_emptied_stays_in_service(start: Start, ansible_for: AnsibleFor, fault: Fault) -> None:
+def test_host_that_cannot_be_emptied_stays_in_service(start: Start, ansible_for: AnsibleFor, fault: Fault) -> None:
     count = 1 if fault is FULL else 2
     vcenter = start(text=automated(f'name: "esx%02d.lab", count: {count}'))
     bench = Bench(vcenter, ansible_for(vcenter))

@@ -44,7 +44,7 @@ def bench(start: Start, ansible_for: AnsibleFor) -> Bench:
     return Bench(vcenter, ansible_for(vcenter))
 
 
-def test_killed_while_it_changes_the_host_and_again_while_that_boots(bench: Bench) -> None:
+def test_run_finishes_after_kills_during_change_and_boot(bench: Bench) -> None:
     first = bench.begin()
     wait_for(has_started(bench.vcenter, "UpdateModuleOptionString"))
     kill_all(first)
@@ -65,7 +65,7 @@ def test_killed_while_it_changes_the_host_and_again_while_that_boots(bench: Benc
     bench.finish()
 
 
-def test_ctrl_c_names_the_host_that_is_out_of_service_and_the_next_run_continues_with_it(bench: Bench) -> None:
+def test_ctrl_c_names_the_host_that_stays_out(bench: Bench) -> None:
     running = bench.begin()
     wait_for(has_started(bench.vcenter, CHANGE))
     os.kill(running.pid, signal.SIGINT)
@@ -78,7 +78,7 @@ def test_ctrl_c_names_the_host_that_is_out_of_service_and_the_next_run_continues
 
 @pytest.mark.slow
 @both_ways
-def test_killed_in_every_phase_one_run_after_another_at_once(bench: Bench, kill: Kill) -> None:
+def test_run_finishes_after_kills_in_every_phase(bench: Bench, kill: Kill) -> None:
     rest: list[int] = []
     killed: list[str] = []
     # A note that takes a second is distinct from what follows.
@@ -97,7 +97,7 @@ def test_killed_in_every_phase_one_run_after_another_at_once(bench: Bench, kill:
 
 @pytest.mark.slow
 @both_ways
-def test_killed_while_it_gives_the_lock_back_nothing_is_left_but_a_lock_of_the_dead(bench: Bench, kill: Kill) -> None:
+def test_run_killed_while_unlocking_leaves_only_its_lock(bench: Bench, kill: Kill) -> None:
     running = bench.begin()
     wait_for(has_started(bench.vcenter, LOCK, 2))
     wait_for_end(kill(running))

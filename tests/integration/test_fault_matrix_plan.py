@@ -80,7 +80,7 @@ def test_refuses_an_impossible_setting_before_any_write(
     assert vcenter.writes() == []
 
 
-def test_an_image_managed_cluster_takes_no_vib_by_hand(start: Start, ansible_for: AnsibleFor) -> None:
+def test_image_managed_cluster_refuses_single_vibs(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start(text=HOSTS)
     vcenter.set_cluster("gpu", image_managed=True)
     refused = ansible_for(vcenter).module(
@@ -90,7 +90,7 @@ def test_an_image_managed_cluster_takes_no_vib_by_hand(start: Start, ansible_for
     assert vcenter.writes() == []
 
 
-def test_an_object_named_twice_is_refused(start: Start, ansible_for: AnsibleFor) -> None:
+def test_refuses_an_object_named_twice(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start(text=HOSTS)
     refused = ansible_for(vcenter).module("esxi_profile", hosts=["esx01.lab", "esx01.lab"], profile=PROFILE)
     one_sentence(refused.msg, "esx01.lab", "it is named twice in this call", "name it once")
@@ -98,7 +98,7 @@ def test_an_object_named_twice_is_refused(start: Start, ansible_for: AnsibleFor)
 
 
 @pytest.mark.parametrize("connection", CONNECTIONS.values(), ids=CONNECTIONS)
-def test_the_playbook_ends_before_the_lock_when_it_may_not_connect(
+def test_playbook_ends_before_the_lock_without_connection(
     start: Start, ansible_for: AnsibleFor, connection: tuple[dict[str, str], tuple[str, ...]]
 ) -> None:
     environment, reported = connection
@@ -111,9 +111,7 @@ def test_the_playbook_ends_before_the_lock_when_it_may_not_connect(
     assert vcenter.writes() == []
 
 
-def test_the_playbook_ends_before_the_lock_and_the_evidence_when_the_plan_is_refused(
-    start: Start, ansible_for: AnsibleFor
-) -> None:
+def test_refused_plan_ends_the_playbook_before_the_lock(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start(text=HOSTS)
     ansible = ansible_for(vcenter)
     ended = run(ansible, esxi_host_profile={**PROFILE, "pvrdma": {"vmk": "vmk9"}})

@@ -39,7 +39,7 @@ def apply_and_boot(vcenter: Simulator, ansible: Ansible, host: str) -> dict[str,
     return planned.host(host)
 
 
-def test_boots_are_planned_as_they_are_needed(
+def test_plans_only_the_needed_boots(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     vcenter = start(text=CENTRE)

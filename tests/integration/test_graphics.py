@@ -26,7 +26,7 @@ clusters:
 """
 
 
-def test_is_active_with_driver_and_boot(vcenter: Simulator, ansible: Ansible) -> None:
+def test_settings_take_effect_with_driver_and_boot(vcenter: Simulator, ansible: Ansible) -> None:
     applied = ansible.module("esxi_graphics", **DESIRED)
     assert applied.rc == 0, applied.out
     state = applied.host("esx01.lab")["state"]
@@ -36,7 +36,7 @@ def test_is_active_with_driver_and_boot(vcenter: Simulator, ansible: Ansible) ->
     assert ansible.module("esxi_graphics", **DESIRED).host("esx01.lab")["state"]["active_policy"] == "consolidation"
 
 
-def test_a_restart_of_xorg_is_enough_where_the_driver_runs(
+def test_xorg_restart_replaces_a_reboot_with_running_driver(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     vcenter = start(text=DRIVEN)
@@ -55,7 +55,7 @@ def test_a_restart_of_xorg_is_enough_where_the_driver_runs(
     assert not ansible.module("esxi_graphics", **desired).changed
 
 
-def test_a_gpu_in_passthrough_is_left_alone_and_a_host_without_gpu_refused(
+def test_leaves_passthrough_gpus_alone_and_refuses_gpuless_hosts(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     vcenter = start(text=DRIVEN)

@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("check", [True, False])
-def test_no_command_of_the_folder_runs(tmp_path: Path, folder: Path, check: bool) -> None:
+def test_hostile_folder_runs_no_command(tmp_path: Path, folder: Path, check: bool) -> None:
     head = subprocess.run(["git", "-C", str(folder), "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
     ansible = Ansible(ACCOUNT, tmp_path)
     paths: dict[str, Any] = {"path": str(folder), "dest": str(tmp_path / "work"), "store": str(tmp_path / "store")}

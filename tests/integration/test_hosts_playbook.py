@@ -32,7 +32,7 @@ IN_SERVICE: dict[str, Any] = {"esxi_host_profile": {"pvrdma": {"vmk": "vmk1"}}}
 
 
 @pytest.mark.every_release
-def test_bare_hosts_take_one_reboot_each_and_a_second_run_does_nothing(start: Start, ansible_for: AnsibleFor) -> None:
+def test_bare_hosts_reboot_once_and_never_again(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start(text=datacentre("name: esx01.lab", "name: esx02.lab, module_options: {nmlx5_core: max_vfs=8}"))
     ansible = ansible_for(vcenter)
     # A driver that loads after the boot does not cost a second reboot.
@@ -58,9 +58,7 @@ def test_bare_hosts_take_one_reboot_each_and_a_second_run_does_nothing(start: St
 
 @pytest.mark.slow
 @pytest.mark.breaks("hosts_out")
-def test_a_passthrough_host_comes_to_vgpu_with_two_reboots_and_two_go_at_a_time_where_allowed(
-    start: Start, ansible_for: AnsibleFor
-) -> None:
+def test_passthrough_host_reaches_vgpu_with_two_reboots(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start(text=datacentre("name: esx01.lab, passthrough: [all]", "name: esx02.lab", "name: esx03.lab"))
     profile: dict[str, Any] = {
         "passthrough": {"enabled": False},
@@ -88,7 +86,7 @@ def test_refuses_an_unknown_canary_before_any_write(start: Start, ansible_for: A
     assert sentence in " ".join(refused.out.split()), refused.out
 
 
-def test_only_the_canary_is_changed_until_the_user_continues(
+def test_changes_only_the_canary_until_the_user_continues(
     start: Start, ansible_for: AnsibleFor, tmp_path: Path
 ) -> None:
     lab = yaml.safe_load((DATACENTRES / "ready.yml").read_text())
@@ -128,7 +126,7 @@ def test_changes_hosts_in_service_and_shows_no_password(vcenter: Simulator, ansi
 
 
 @pytest.mark.slow
-def test_refuses_the_second_controller_and_names_the_holder_of_the_lock(start: Start, ansible_for: AnsibleFor) -> None:
+def test_refuses_a_second_controller_during_a_run(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start(text=datacentre('name: "esx%02d.lab", count: 2'))
     ansible = ansible_for(vcenter)
     both = [ansible.start(PLAYBOOK, *arguments(ansible)) for _controller in range(2)]
@@ -140,9 +138,7 @@ def test_refuses_the_second_controller_and_names_the_holder_of_the_lock(start: S
     assert times(writes, "RebootHost_Task") == {"esx01.lab": 1, "esx02.lab": 1}
 
 
-def test_a_host_in_the_maintenance_of_others_is_neither_changed_nor_rebooted(
-    start: Start, ansible_for: AnsibleFor
-) -> None:
+def test_skips_a_host_in_another_users_maintenance(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start(text=datacentre('name: "esx%02d.lab", count: 2'))
     ansible = ansible_for(vcenter)
     vcenter.set_host("esx02.lab", maintenance=True)
@@ -161,7 +157,7 @@ def test_a_host_in_the_maintenance_of_others_is_neither_changed_nor_rebooted(
     assert "EnterMaintenanceMode_Task" not in [write["method"] for write in vcenter.writes()]
 
 
-def test_the_error_names_a_module_that_the_kernel_kills(vcenter: Simulator, ansible: Ansible) -> None:
+def test_error_names_a_module_killed_by_the_kernel(vcenter: Simulator, ansible: Ansible) -> None:
     python = ansible.folder / "python"
     killing = 'case "$*" in *AnsiballZ_esxi_profile*) kill -KILL $$;; esac'
     python.write_text(f'#!/bin/sh\n{killing}\nexec {sys.executable} "$@"\n')

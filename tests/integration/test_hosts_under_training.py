@@ -96,7 +96,7 @@ class Window:
         return dict(times(self.trial.vcenter.writes(), "RebootHost_Task"))
 
 
-def test_every_host_is_changed_and_rebooted_around_the_job(trial: Trial) -> None:
+def test_changes_and_reboots_every_host_around_the_job(trial: Trial) -> None:
     window = Window(trial)
     shown = window.run("--check")
     assert shown.rc == 0 and trial.vcenter.writes() == [], shown.out
@@ -124,7 +124,7 @@ def test_every_host_is_changed_and_rebooted_around_the_job(trial: Trial) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["EnterMaintenanceMode_Task", "RebootHost_Task", "RelocateVM_Task"])
-def test_a_window_whose_controller_is_killed_goes_on(trial: Trial, method: str) -> None:
+def test_window_continues_after_its_controller_is_killed(trial: Trial, method: str) -> None:
     window = Window(trial)
     running = trial.ansible.start(*window.command())
     started = has_started(trial.vcenter, method)
@@ -138,7 +138,7 @@ def test_a_window_whose_controller_is_killed_goes_on(trial: Trial, method: str) 
     assert sorted(trial.moved()) == WORKERS and trial.free()
 
 
-def test_a_job_that_is_named_is_not_searched_for(trial: Trial) -> None:
+def test_does_not_search_for_a_named_job(trial: Trial) -> None:
     window = Window(trial)
     shown = window.run("--check", maintenance_job=window.job, training_name="no-such-job")
     assert shown.rc == 0 and "esx05.lab is changed, no worker runs on it" in shown.out, shown.out
@@ -154,7 +154,7 @@ def by_hand(trial: Trial) -> Iterator[Window]:
 
 
 @pytest.mark.slow
-def test_the_hosts_are_changed_around_a_job_of_another_tool(trial: Trial, by_hand: Window) -> None:
+def test_changes_hosts_around_a_job_of_another_tool(trial: Trial, by_hand: Window) -> None:
     assert not (trial.nodes.run_dir / "run.json").exists()
     done = by_hand.run(maintenance_job=by_hand.job)
     assert done.rc == 0, done.out
@@ -172,7 +172,7 @@ def _journal(trial: Trial) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_a_rank_that_dies_ends_the_window_before_the_next_host(trial: Trial) -> None:
+def test_rank_death_ends_the_window_before_further_hosts(trial: Trial) -> None:
     window = Window(trial)
     running = trial.ansible.start(*window.command(maintenance_job=window.job))
     started = has_started(trial.vcenter, "RebootHost_Task")

@@ -25,7 +25,7 @@ def changes(vcenter: Simulator) -> list[str]:
     return [write["method"].split()[0] + write["method"].partition("?")[2] for write in vcenter.writes()]
 
 
-def test_the_image_is_drafted_and_committed_once(managed: Simulator, ansible: Ansible) -> None:
+def test_drafts_and_commits_the_image_once(managed: Simulator, ansible: Ansible) -> None:
     planned = ansible.module("esxi_image", check=True, **DESIRED)
     assert planned.changed, planned.out
     assert managed.writes() == []
@@ -43,13 +43,13 @@ def test_the_image_is_drafted_and_committed_once(managed: Simulator, ansible: An
     assert gone.result["state"]["compliance"] == "compliant"
 
 
-def test_a_component_that_no_depot_has_leaves_no_draft(managed: Simulator, ansible: Ansible) -> None:
+def test_component_missing_from_the_depot_leaves_no_draft(managed: Simulator, ansible: Ansible) -> None:
     failed = ansible.module("esxi_image", cluster="gpu", components={COMPONENT: "1.0"})
     assert "cannot be found in depot; import the bundle with the option depot" in failed.msg
     assert ansible.module("esxi_image", **DESIRED).changed
 
 
-def test_a_commit_that_fails_leaves_no_draft(managed: Simulator, ansible: Ansible) -> None:
+def test_failed_commit_leaves_no_draft(managed: Simulator, ansible: Ansible) -> None:
     drafts = f"/api/esx/settings/clusters/{managed.ask('GET', '/clusters/gpu')['moid']}/software/drafts"
     managed.fault(f"POST {drafts}/1?action=commit", "fault", status=500)
     failed = ansible.module("esxi_image", **DESIRED)
@@ -58,7 +58,7 @@ def test_a_commit_that_fails_leaves_no_draft(managed: Simulator, ansible: Ansibl
     assert ansible.module("esxi_image", **DESIRED).rc == 0
 
 
-def test_single_vibs_and_an_image_exclude_each_other(vcenter: Simulator, ansible: Ansible) -> None:
+def test_single_vibs_and_image_exclude_each_other(vcenter: Simulator, ansible: Ansible) -> None:
     by_image = ansible.module("esxi_image", **DESIRED)
     assert "not managed by an image; install VIBs on its hosts with esxi_vib" in by_image.msg
     vcenter.set_cluster("gpu", image_managed=True)
@@ -70,7 +70,7 @@ def test_single_vibs_and_an_image_exclude_each_other(vcenter: Simulator, ansible
     assert vcenter.writes() == []
 
 
-def test_the_rest_session_checks_the_certificate_as_the_other_does(managed: Simulator, ansible: Ansible) -> None:
+def test_rest_session_checks_the_certificate_fingerprint(managed: Simulator, ansible: Ansible) -> None:
     pinned = ansible.module("esxi_image", tls_fingerprint=managed.facts["fingerprint"], **DESIRED)
     assert pinned.rc == 0, pinned.out
     assert "fingerprint" in ansible.module("esxi_image", tls_fingerprint="00" * 32, **DESIRED).msg.lower()
@@ -79,7 +79,7 @@ def test_the_rest_session_checks_the_certificate_as_the_other_does(managed: Simu
 HOST: dict[str, Any] = {"hosts": ["esx01.lab"]}
 
 
-def test_the_image_is_applied_to_one_emptied_host(managed: Simulator, ansible: Ansible) -> None:
+def test_applies_the_image_to_one_emptied_host(managed: Simulator, ansible: Ansible) -> None:
     planned = ansible.module("esxi_image", check=True, accept_eula=True, **DESIRED, **HOST)
     assert planned.rc == 0 and planned.result["hosts"][0]["needs"] == ["maintenance", "reboot"], planned.out
     assert planned.result["hosts"][0]["why"] == ["the image of its cluster is applied by vLCM (probably 1 reboot)"]
@@ -118,7 +118,7 @@ def test_the_image_is_applied_to_one_emptied_host(managed: Simulator, ansible: A
         ),
     ],
 )
-def test_the_image_is_applied_to_no_host_without_the_agreement_or_with_a_policy_that_contradicts(
+def test_refuses_to_apply_without_eula_or_matching_policy(
     managed: Simulator, ansible: Ansible, policy: dict[str, Any], options: dict[str, Any], reason: str
 ) -> None:
     managed.set_cluster("gpu", image_components={COMPONENT: VERSION}, image_policy=policy)
@@ -127,21 +127,21 @@ def test_the_image_is_applied_to_no_host_without_the_agreement_or_with_a_policy_
     assert managed.writes() == []
 
 
-def test_a_host_that_vlcm_finds_unfit_is_named_with_the_reason(managed: Simulator, ansible: Ansible) -> None:
+def test_names_a_host_that_vlcm_finds_unfit(managed: Simulator, ansible: Ansible) -> None:
     managed.set_cluster("gpu", image_components={COMPONENT: VERSION}, check_issues=["a disk is full"])
     assert ansible.module("esxi_power", state="maintenance", **HOST).changed
     unfit = ansible.module("esxi_image", cluster="gpu", accept_eula=True, **HOST)
     assert "esx01.lab" in unfit.msg and "vLCM found a disk is full; remove the cause and run again" in unfit.msg
 
 
-def test_base_image_and_add_on_are_refused_unless_the_depot_has_them(managed: Simulator, ansible: Ansible) -> None:
+def test_refuses_a_base_image_missing_from_the_depot(managed: Simulator, ansible: Ansible) -> None:
     failed = ansible.module("esxi_image", cluster="gpu", base_image="9.9.9-0.0.1")
     assert "Base image with version 9.9.9-0.0.1 cannot be found in depot" in failed.msg
     add_on = ansible.module("esxi_image", cluster="gpu", add_on={"name": COMPONENT, "version": VERSION})
     assert add_on.rc == 0 and add_on.result["state"]["add_on"] == {"name": COMPONENT, "version": VERSION}, add_on.out
 
 
-def test_a_bundle_is_imported_once(managed: Simulator, ansible: Ansible) -> None:
+def test_imports_a_bundle_once(managed: Simulator, ansible: Ansible) -> None:
     url = "http://depot.lab/NVD-AIE-800_550.90.05.zip"
     assert ansible.module("esxi_image", check=True, depot=url).changed and managed.writes() == []
     assert ansible.module("esxi_image", depot=url).changed

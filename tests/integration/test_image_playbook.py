@@ -47,7 +47,7 @@ def remediate(vcenter: Simulator, host: str) -> None:
     send(path, {"hosts": [moid], "accept_eula": True}, **{"vmware-api-session-id": token})
 
 
-def test_vlcm_applies_the_image_and_a_rollback_restores_it(start: Start, ansible_for: AnsibleFor) -> None:
+def test_rollback_restores_the_image_that_vlcm_replaced(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start(text=datacentre('name: "esx%02d.lab", count: 2', ha=True))
     vcenter.set_cluster("gpu", image_managed=True)
     ansible = ansible_for(vcenter)
@@ -101,7 +101,7 @@ def _roll_back(vcenter: Simulator, ansible: Ansible) -> None:
     assert again.rc == 0 and vcenter.writes() == [], again.out
 
 
-def test_a_remediation_of_another_user_is_a_stop_rule(start: Start, ansible_for: AnsibleFor) -> None:
+def test_another_users_remediation_stops(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start(text=datacentre('name: "esx%02d.lab", count: 2'))
     vcenter.set_cluster("gpu", image_managed=True, image_components={COMPONENT: VERSION})
     vcenter.set_host("esx02.lab", maintenance=True, reboot_seconds=600)
@@ -111,9 +111,7 @@ def test_a_remediation_of_another_user_is_a_stop_rule(start: Start, ansible_for:
     assert sentence in str(found.result["stops"]), found.out
 
 
-def test_a_bundle_with_the_right_checksum_is_imported_once(
-    start: Start, ansible_for: AnsibleFor, tmp_path: Path
-) -> None:
+def test_imports_a_bundle_once_if_the_checksum_matches(start: Start, ansible_for: AnsibleFor, tmp_path: Path) -> None:
     bundle = tmp_path / "bundle.zip"
     bundle.write_bytes(b"the vGPU manager")
     url = bundle.as_uri()

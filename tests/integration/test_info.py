@@ -24,7 +24,7 @@ PER_HOST, PER_RUN = 12, 20
 
 
 @pytest.mark.parametrize("count", [1, 12])
-def test_a_full_read_stays_within_its_budget_of_calls(
+def test_full_read_stays_within_its_call_budget(
     start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], count: int
 ) -> None:
     vcenter = start(text=MANY.replace("COUNT", str(count)))
@@ -52,7 +52,7 @@ def test_lists_the_events_of_a_change(vcenter: Simulator, ansible: Ansible) -> N
     assert changed["reboot_why"] == ["kernel module nmlx5_core waits for it", "kernel module nmlx5_rdma waits for it"]
 
 
-def test_traffic_that_fell_back_to_tcp_is_seen(vcenter: Simulator, ansible: Ansible) -> None:
+def test_counts_rdma_and_uplink_traffic_separately(vcenter: Simulator, ansible: Ansible) -> None:
     def sent() -> list[int]:
         result = ansible.module("esxi_info", hosts=["esx01.lab"], gather=["rdma"]).result
         query = "hosts[0].rdma_devices[0].[counters.bytes_sent, uplink_counters.bytes_sent]"
@@ -65,7 +65,7 @@ def test_traffic_that_fell_back_to_tcp_is_seen(vcenter: Simulator, ansible: Ansi
     assert sent() == [before[0] + 7_000_000, before[1] + 5_000_000]
 
 
-def test_who_manages_the_hosts(vcenter: Simulator, ansible: Ansible) -> None:
+def test_reports_what_manages_the_hosts(vcenter: Simulator, ansible: Ansible) -> None:
     vcenter.set_host("esx02.lab", host_profile="golden")
     vcenter.set_cluster("gpu", image_managed=True)
     result = ansible.module("esxi_info", cluster="gpu", gather=["management"]).result
@@ -73,7 +73,7 @@ def test_who_manages_the_hosts(vcenter: Simulator, ansible: Ansible) -> None:
     assert jmespath.search("hosts[?host_profile].[host, host_profile]", result) == [["esx02.lab", "golden"]]
 
 
-def test_a_lost_host_does_not_hide_the_others(vcenter: Simulator, ansible: Ansible) -> None:
+def test_lost_host_does_not_hide_the_others(vcenter: Simulator, ansible: Ansible) -> None:
     vcenter.set_host("esx03.lab", connection="notResponding")
     strict = ansible.module("esxi_info", cluster="gpu")
     assert strict.rc == 1 and "vCenter shows it as notResponding" in strict.msg

@@ -100,7 +100,7 @@ def has_its_workers(vcenter: Simulator, ansible: Ansible, name: str) -> None:
 
 
 @quick("a100_passthrough")
-def test_plans_bare_hosts_with_one_reboot_each_and_no_write(vcenter: Simulator, ansible: Ansible, name: str) -> None:
+def test_plans_one_reboot_per_bare_host_without_writing(vcenter: Simulator, ansible: Ansible, name: str) -> None:
     planned = run(ansible, "site", name, "--check", "--diff")
     assert planned.rc == 0, planned.out
     message = " ".join(planned.out.split())
@@ -113,7 +113,7 @@ def test_plans_bare_hosts_with_one_reboot_each_and_no_write(vcenter: Simulator, 
 
 
 @quick("mixed")
-def test_one_host_gets_what_the_inventory_promises(vcenter: Simulator, ansible: Ansible, name: str) -> None:
+def test_limited_hosts_run_prepares_only_the_first_host(vcenter: Simulator, ansible: Ansible, name: str) -> None:
     first, *others = vcenter.ask("GET", "/hosts")
     assert run(ansible, "fabric", name).rc == 0
     assert run(ansible, "hosts", name, esxi_host_hosts=[first]).rc == 0
@@ -122,7 +122,7 @@ def test_one_host_gets_what_the_inventory_promises(vcenter: Simulator, ansible: 
 
 
 @quick("mixed")
-def test_network_and_workers_come_once(
+def test_builds_network_and_workers_only_once(
     prepared: Simulator, ansible_for: Callable[[Simulator], Ansible], name: str
 ) -> None:
     ansible = ansible_for(prepared)
@@ -138,7 +138,7 @@ def test_network_and_workers_come_once(
 
 
 @pytest.mark.slow
-def test_bare_hosts_become_workers_and_bare_again(vcenter: Simulator, ansible: Ansible, name: str) -> None:
+def test_bare_hosts_run_workers_and_become_bare_again(vcenter: Simulator, ansible: Ansible, name: str) -> None:
     before = world.state(vcenter)
     built = run(ansible, "site", name)
     assert built.rc == 0, built.out

@@ -64,7 +64,7 @@ def plain(value: dict[str, Any]) -> Any:
     return value["__ansible_unsafe"] if set(value) == {"__ansible_unsafe"} else value
 
 
-def test_workers_in_their_groups_with_their_facts(
+def test_lists_workers_in_groups_with_their_facts(
     start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], tmp_path: Path
 ) -> None:
     vcenter = data_centre(start)
@@ -91,7 +91,7 @@ def test_workers_in_their_groups_with_their_facts(
     assert vcenter.writes() == [] and sum(vcenter.calls().values()) <= 15
 
 
-def test_the_connection_from_the_command_line(
+def test_takes_the_connection_from_the_command_line(
     start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], tmp_path: Path
 ) -> None:
     """Variables of -e, such as those of a vault, come before the environment."""
@@ -108,14 +108,14 @@ def test_the_connection_from_the_command_line(
     assert done.returncode == 0 and "worker01" in done.stdout, done.stdout
 
 
-def test_only_the_clusters_that_were_named(
+def test_lists_only_the_named_clusters(
     start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], tmp_path: Path
 ) -> None:
     found = listed(ansible_for(data_centre(start)), tmp_path, clusters=["other"])
     assert found["workers"]["hosts"] == ["off01"]
 
 
-def test_the_cache_spares_the_server(
+def test_cache_saves_calls_to_the_server(
     start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], tmp_path: Path
 ) -> None:
     vcenter = data_centre(start)
@@ -135,7 +135,7 @@ def test_the_cache_spares_the_server(
     assert flushed["_meta"]["hostvars"]["worker03"]["ansible_host"] == "10.88.0.3"
 
 
-def test_a_server_that_refuses_is_one_sentence(
+def test_reports_a_refused_login_once_without_password(
     start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], tmp_path: Path
 ) -> None:
     vcenter = data_centre(start)
@@ -153,7 +153,7 @@ def test_a_server_that_refuses_is_one_sentence(
         assert not any(word in done.stdout for word in ("WARNING", "Traceback", vcenter.connection["password"]))
 
 
-def test_strict_makes_a_mistake_an_error(
+def test_strict_turns_a_mistake_into_an_error(
     start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], tmp_path: Path
 ) -> None:
     ansible, path = ansible_for(data_centre(start)), tmp_path / "lab.workers.yml"

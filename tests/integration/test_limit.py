@@ -130,7 +130,7 @@ def left(before: dict[str, str], after: dict[str, str]) -> list[str]:
     return [key for key, (_was, text) in changed.items() if set(VALUES.findall(str(text))) != {""}]
 
 
-def test_the_network_of_one_of_two_clusters_is_built_beside_the_other(both: Both) -> None:
+def test_limited_run_builds_only_its_clusters_network(both: Both) -> None:
     both.build("one")
     first = world.state(both.vcenter)
     both.run("fabric", "two")
@@ -140,7 +140,7 @@ def test_the_network_of_one_of_two_clusters_is_built_beside_the_other(both: Both
 
 
 @pytest.mark.slow
-def test_one_of_two_clusters_is_built_and_taken_away_and_then_the_other(both: Both) -> None:
+def test_limited_runs_build_and_remove_each_cluster_separately(both: Both) -> None:
     bare = world.state(both.vcenter)
     both.run("fabric", "one")
     both.build("one")

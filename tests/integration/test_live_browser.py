@@ -16,7 +16,7 @@ from tests.unit.plugins.module_utils.pages.test_live_page import state_of
 
 
 @pytest.mark.slow
-def test_the_live_page_can_be_read(tmp_path: Path) -> None:
+def test_live_page_is_readable(tmp_path: Path) -> None:
     path = tmp_path / "live.html"
     moves = [JobMove("w1", "esx1", "esx2", 5.0 * at, 5.0 * at + 2, kind) for at, kind in enumerate(RESULTS, 1)]
     gpus = [NodeGpus("n1", (GpuUse(0, "NVIDIA A100 80GB PCIe", 93.0, 5 << 30, 80 << 30),), "GPU 1 is lost")]

@@ -34,7 +34,7 @@ def spies(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("playbook", ["playbooks/runs.yml", WRAPPER])
-def test_ssh_and_lookups_of_the_inventory_do_not_get_the_login(tmp_path: Path, playbook: str) -> None:
+def test_ssh_and_inventory_lookups_never_receive_the_login(tmp_path: Path, playbook: str) -> None:
     ansible = Ansible({"VMWARE_HOST": "vc", "VMWARE_USER": "somebody", "VMWARE_PASSWORD": "hush-hush"}, tmp_path)
     if playbook == WRAPPER:
         (tmp_path / "wrapper.yml").write_text(WRAPPER)
@@ -47,7 +47,7 @@ def test_ssh_and_lookups_of_the_inventory_do_not_get_the_login(tmp_path: Path, p
         assert "VMWARE_HOST=vc" in ran and "hush-hush" not in ran and "somebody" not in ran, name
 
 
-def test_plays_of_others_in_the_same_run_keep_the_login(tmp_path: Path) -> None:
+def test_other_plays_in_the_run_keep_the_login(tmp_path: Path) -> None:
     ansible = Ansible({"VMWARE_USER": "somebody", "VMWARE_PASSWORD": "hush-hush"}, tmp_path)
     mixed = tmp_path / "mixed.yml"
     mixed.write_text(WRAPPER + OTHER)

@@ -126,9 +126,7 @@ def another_user(both: Both, choice: random.Random) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (3, 4))])
-def test_the_model_answers_like_the_modules_on_the_simulated_data_centre(
-    start: START, ansible_for: Callable[..., Ansible], seed: int
-) -> None:
+def test_model_answers_like_the_modules(start: START, ansible_for: Callable[..., Ansible], seed: int) -> None:
     vcenter = start(text=SITE)
     both, choice = Both(vcenter, ansible_for(vcenter, **this_run())), random.Random(seed)
     both.ask("cluster_lock", {"cluster": CLUSTER, "state": "held"})

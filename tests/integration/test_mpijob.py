@@ -83,7 +83,7 @@ def role(cluster: Cluster, tmp_path: Path) -> Iterator[Role]:
         yield Role(Ansible({"K8S_AUTH_KUBECONFIG": kubeconfig}, tmp_path), tmp_path)
 
 
-def test_a_job_is_shown_and_then_run_to_its_end(cluster: Cluster, role: Role, tmp_path: Path) -> None:
+def test_shows_a_job_and_runs_it_to_completion(cluster: Cluster, role: Role, tmp_path: Path) -> None:
     shown = role.run("--check", "--diff")
     assert "failed=0" in shown and "+ kind: MPIJob" in shown and cluster.written == []
     assert "example.com/train:1 has no digest, so the registry can replace it" in shown
@@ -92,7 +92,7 @@ def test_a_job_is_shown_and_then_run_to_its_end(cluster: Cluster, role: Role, tm
 
 
 @pytest.mark.slow
-def test_a_job_is_found_again_distinguished_from_another_and_deleted(cluster: Cluster, role: Role) -> None:
+def test_recognizes_distinguishes_and_deletes_its_mpijob(cluster: Cluster, role: Role) -> None:
     role.variables |= {"mpijob_secrets": {"TOKEN": SECRET}}
     role.variables |= {"mpijob_job": {"gpus": 1, "library": "/lib", "files": {"a.py": "print()"}}}
     assert "failed=0" in role.run("--check", "--diff", "-vvv") and cluster.written == []
@@ -107,7 +107,7 @@ def test_a_job_is_found_again_distinguished_from_another_and_deleted(cluster: Cl
 
 
 @pytest.mark.slow
-def test_a_trainjob_is_applied_with_its_runtime_found_again_and_deleted(cluster: Cluster, role: Role) -> None:
+def test_applies_recognizes_and_deletes_a_trainjob_with_runtime(cluster: Cluster, role: Role) -> None:
     place = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/ml"
     job, runtime = f"{place}/trainjobs/train", f"{place}/trainingruntimes/train"
 
@@ -127,7 +127,7 @@ def test_a_trainjob_is_applied_with_its_runtime_found_again_and_deleted(cluster:
 
 
 @pytest.mark.slow
-def test_a_job_that_dies_fails_the_role_with_its_cause(cluster: Cluster, role: Role, tmp_path: Path) -> None:
+def test_dead_job_fails_the_role_with_its_cause(cluster: Cluster, role: Role, tmp_path: Path) -> None:
     def die(found: Cluster) -> None:
         succeed(found)
         failed = [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded/"}]
@@ -141,7 +141,7 @@ def test_a_job_that_dies_fails_the_role_with_its_cause(cluster: Cluster, role: R
 
 
 @pytest.mark.slow
-def test_a_kubernetes_without_the_operator_is_refused_before_anything_is_written(cluster: Cluster, role: Role) -> None:
+def test_refuses_kubernetes_without_operator_before_any_write(cluster: Cluster, role: Role) -> None:
     del cluster.answers["/apis/kubeflow.org/v2beta1"]
     output = role.run(mpijob_secrets={"TOKEN": SECRET})
     assert (
@@ -152,7 +152,7 @@ def test_a_kubernetes_without_the_operator_is_refused_before_anything_is_written
 
 
 @pytest.mark.slow
-def test_a_namespace_that_is_not_there_is_refused_before_anything_is_written(cluster: Cluster, role: Role) -> None:
+def test_refuses_a_missing_namespace_before_any_write(cluster: Cluster, role: Role) -> None:
     output = role.run(mpijob_namespace="nowhere")
     assert "cannot be started: there is no namespace nowhere: create it, or specify another one." in output
     assert "failed=1" in output and cluster.written == []
@@ -184,9 +184,7 @@ def lacking(cluster: Cluster, reported: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_node_without_the_folder_is_named_at_once_and_an_old_report_does_not_count(
-    cluster: Cluster, role: Role
-) -> None:
+def test_names_a_node_without_folder_ignoring_old_reports(cluster: Cluster, role: Role) -> None:
     cluster.operator = lambda found: lacking(found, "2099-01-01T00:00:07Z")
     output = role.run(mpijob_start_timeout=300)
     assert "failed=1" in output

@@ -87,11 +87,11 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["good", "pip", "docker", "node"])
-def test_a_correct_node_has_no_misfit(answers: dict[str, Any], name: str) -> None:
+def test_correct_node_has_no_misfit(answers: dict[str, Any], name: str) -> None:
     assert answers[name].get("misfits") == [], answers[name]
 
 
-def test_facts_are_returned(answers: dict[str, Any]) -> None:
+def test_returns_the_facts_of_a_node(answers: dict[str, Any]) -> None:
     assert answers["docker"]["facts"]["live_restore"] is True
     assert answers["docker"]["facts"]["settings"]["debug"] is True
 
@@ -109,11 +109,11 @@ def test_facts_are_returned(answers: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_reports_a_misfit_in_one_sentence(answers: dict[str, Any], name: str, message: str) -> None:
+def test_reports_a_misfit_with_its_message(answers: dict[str, Any], name: str, message: str) -> None:
     assert message in answers[name]["msg"]
 
 
-def test_a_misfit_fails_the_task_and_its_play(tmp_path: Path) -> None:
+def test_misfit_fails_the_task_and_its_play(tmp_path: Path) -> None:
     tasks = [{"dml.vsphere.node_check": TASKS["misfit"]}]
     play = {"hosts": "n1", "gather_facts": False, "vars": VARIABLES, "tasks": tasks}
     (tmp_path / "play.yml").write_text(yaml.safe_dump([play]))

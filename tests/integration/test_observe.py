@@ -80,7 +80,7 @@ class Observation:
         return bool(readings) and any(move["worker"] == name and move["completed"] for move in readings[-1]["moves"])
 
 
-def test_every_move_and_power_event_of_others_is_found_attributed_and_judged(trial: Trial) -> None:
+def test_attributes_and_judges_events_caused_by_other_users(trial: Trial) -> None:
     watched = Observation(trial)
     running = watched.begin()
     watched.until_judged(running)
@@ -112,7 +112,7 @@ HOOK = "import sys; open(sys.argv[1], 'a').write(sys.stdin.read())"
 
 
 @pytest.mark.slow
-def test_a_signal_ends_the_observation_with_its_report_and_a_breach_calls_the_command(trial: Trial) -> None:
+def test_signal_ends_with_report_and_breach_runs_hook(trial: Trial) -> None:
     watched, report = Observation(trial), trial.folder / "reported.jsonl"
     running = watched.begin(observe_hook=[sys.executable, "-c", HOOK, str(report)])
     watched.until_judged(running, 2)
@@ -141,7 +141,7 @@ def _journal(folder: Path) -> str:
 
 
 @pytest.mark.slow
-def test_old_records_are_dropped_and_the_report_still_has_each_move(trial: Trial) -> None:
+def test_report_keeps_every_move_after_records_are_dropped(trial: Trial) -> None:
     watched = Observation(trial)
     running = watched.begin(observe_keep_seconds=20, vmotion_test_limits={"max_gap_s": 60, "resume_deadline_s": 5})
     # The first records are dropped before the move.
@@ -161,7 +161,7 @@ def test_old_records_are_dropped_and_the_report_still_has_each_move(trial: Trial
 
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["measured", "judged 2", "end of the watch"])
-def test_an_observation_whose_controller_is_killed_goes_on(trial: Trial, moment: str) -> None:
+def test_observation_continues_after_its_controller_is_killed(trial: Trial, moment: str) -> None:
     """The next one finds the move of others once, calls the command once for it, and judges the job as continuous."""
     watched, calls = Observation(trial), trial.folder / "calls.jsonl"
     options = {"observe_hook": [sys.executable, "-c", HOOK, str(calls)], "observe_stall_seconds": 0.001}

@@ -12,7 +12,7 @@ GPU = "0000:3b:00.0"
 ON = {"cluster": "gpu", "enabled": True}
 
 
-def test_on_and_off_each_take_a_boot(vcenter: Simulator, ansible: Ansible) -> None:
+def test_enabling_and_disabling_take_one_boot_each(vcenter: Simulator, ansible: Ansible) -> None:
     assert ansible.module("esxi_passthrough", **ON).result["needs"] == ["reboot"]
     boot(vcenter, "esx01.lab")
     booted = ansible.module("esxi_passthrough", **ON).host("esx01.lab")
@@ -27,7 +27,7 @@ MODES = ["host", "directPath"]
 @pytest.mark.parametrize(
     ("release", "mode"), [("9.0", None), ("9.1", {"mode": "host", "modes": MODES})], indirect=["release"]
 )
-def test_the_mode_of_a_gpu_is_that_of_the_host_where_it_reports_one(
+def test_reports_the_gpu_mode_that_its_host_reports(
     vcenter: Simulator, ansible: Ansible, mode: dict[str, object] | None
 ) -> None:
     (gpu,) = ansible.module("esxi_info", hosts=["esx01.lab"], gather=["gpu"]).host("esx01.lab")["gpus"]

@@ -92,5 +92,5 @@ def test_facts_never_become_variables_of_the_playbooks(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_shipped_configuration_keeps_facts_out_of_variables() -> None:
+def test_shipped_configuration_keeps_facts_out_of_variables() -> None:
     assert "inject_facts_as_vars = false" in (ROOT / "ansible.cfg").read_text()

@@ -50,7 +50,7 @@ def workers(
     return start(text=WORKERS.format(hosts=hosts, workers=count, hot=str(hot).lower(), drs=drs))
 
 
-def test_a_host_is_evacuated_rebooted_and_returned_to_service(vcenter: Simulator, ansible: Ansible) -> None:
+def test_evacuates_reboots_and_returns_a_host_once_each(vcenter: Simulator, ansible: Ansible) -> None:
     planned = ansible.module("esxi_power", check=True, state="maintenance", **ONE)
     assert planned.changed and vcenter.writes() == []
     entered = ansible.module("esxi_power", state="maintenance", **ONE)
@@ -71,7 +71,7 @@ def test_a_host_is_evacuated_rebooted_and_returned_to_service(vcenter: Simulator
     assert vcenter.writes() == []
 
 
-def test_leaves_a_host_out_of_service_that_another_user_took_out(vcenter: Simulator, ansible: Ansible) -> None:
+def test_does_not_return_another_users_host_to_service(vcenter: Simulator, ansible: Ansible) -> None:
     vcenter.set_host("esx01.lab", maintenance=True)
     entered = ansible.module("esxi_power", state="maintenance", **ONE)
     assert not entered.changed and not entered.host("esx01.lab")["state"]["ours"]
@@ -85,7 +85,7 @@ def test_leaves_a_host_out_of_service_that_another_user_took_out(vcenter: Simula
     assert forced.changed and not forced.host("esx01.lab")["state"]["maintenance"]
 
 
-def test_a_host_in_service_is_not_booted(vcenter: Simulator, ansible: Ansible) -> None:
+def test_does_not_boot_a_host_in_service(vcenter: Simulator, ansible: Ansible) -> None:
     refused = ansible.module("esxi_power", state="rebooted", **ONE)
     assert refused.rc == 1 and "not in maintenance mode" in refused.msg and vcenter.writes() == []
     planned = ansible.module("esxi_power", check=True, state="rebooted", **ONE)
@@ -93,9 +93,7 @@ def test_a_host_in_service_is_not_booted(vcenter: Simulator, ansible: Ansible) -
 
 
 @pytest.mark.hosts_out(2)
-def test_workers_are_moved_one_by_one_and_listed_with_their_owners(
-    start: START, ansible_for: Callable[..., Ansible]
-) -> None:
+def test_moves_workers_one_by_one_and_lists_owners(start: START, ansible_for: Callable[..., Ansible]) -> None:
     vcenter = workers(start)
     ansible = ansible_for(vcenter)
     desired = {"hosts": ["esx01.lab", "esx02.lab"], "state": "maintenance", "moved_by": "module"}
@@ -122,7 +120,7 @@ def test_workers_are_moved_one_by_one_and_listed_with_their_owners(
     ],
     ids=["full cluster", "hot migration off", "DRS leaves them"],
 )
-def test_a_host_that_cannot_be_emptied_is_refused_before_anything_starts(
+def test_refuses_a_host_that_cannot_be_emptied(
     start: START, ansible_for: Callable[..., Ansible], lab: tuple[int, int, bool], options: dict[str, str], why: str
 ) -> None:
     vcenter = workers(start, *lab)
@@ -135,9 +133,7 @@ def test_a_host_that_cannot_be_emptied_is_refused_before_anything_starts(
     assert vcenter.writes() == []
 
 
-def test_each_of_all_hosts_is_judged_as_if_it_left_alone_in_no_more_calls_than_one(
-    start: START, ansible_for: Callable[..., Ansible]
-) -> None:
+def test_evaluates_each_host_separately_with_one_call(start: START, ansible_for: Callable[..., Ansible]) -> None:
     vcenter = workers(start, 4, 3)
     ansible = ansible_for(vcenter)
     stop = {"state": "maintenance", "moved_by": "module", "each_alone": True}
@@ -167,9 +163,7 @@ vms: [{name: solver, host: esx01.lab, powered_on: true, passthrough: gpu, owner:
 """
 
 
-def test_a_machine_with_a_device_of_the_host_is_powered_off_only_when_that_is_allowed(
-    start: START, ansible_for: Callable[..., Ansible]
-) -> None:
+def test_powers_off_a_passthrough_machine_only_if_allowed(start: START, ansible_for: Callable[..., Ansible]) -> None:
     vcenter = start(text=PASSED)
     ansible = ansible_for(vcenter)
     refused = ansible.module("esxi_power", state="maintenance", **ONE)
@@ -181,7 +175,7 @@ def test_a_machine_with_a_device_of_the_host_is_powered_off_only_when_that_is_al
     assert methods.index("ShutdownGuest") < methods.index("EnterMaintenanceMode_Task")
 
 
-def test_when_time_is_up_the_machine_that_blocks_is_named_and_the_host_stays_in_service(
+def test_timeout_names_the_blocking_machine_and_restores_service(
     start: START, ansible_for: Callable[..., Ansible]
 ) -> None:
     # DRS of the lab says that it is fully automated, and moves nothing.
@@ -196,9 +190,7 @@ def test_when_time_is_up_the_machine_that_blocks_is_named_and_the_host_stays_in_
     assert after.host("esx01.lab")["state"] == {"maintenance": False, "ours": False, "by": None}
 
 
-def test_a_reboot_that_never_ends_is_one_sentence_and_the_next_run_waits_on(
-    vcenter: Simulator, ansible: Ansible
-) -> None:
+def test_next_run_keeps_waiting_for_an_overdue_reboot(vcenter: Simulator, ansible: Ansible) -> None:
     ansible.module("esxi_power", state="maintenance", **ONE)
     vcenter.set_host("esx01.lab", never_returns=True)
     gone = ansible.module("esxi_power", state="rebooted", reboot_timeout=2, **ONE)
@@ -213,9 +205,7 @@ def test_a_reboot_that_never_ends_is_one_sentence_and_the_next_run_waits_on(
     assert "RebootHost_Task" not in [write["method"] for write in vcenter.writes()]
 
 
-def test_a_host_that_ended_its_reboot_after_the_run_was_killed_is_not_booted_twice(
-    vcenter: Simulator, ansible: Ansible
-) -> None:
+def test_does_not_repeat_a_reboot_that_finished_later(vcenter: Simulator, ansible: Ansible) -> None:
     ansible.module("esxi_power", state="maintenance", **ONE)
     vcenter.set_host("esx01.lab", never_returns=True)
     ansible.module("esxi_power", state="rebooted", reboot_timeout=1, **ONE)
@@ -236,7 +226,7 @@ def test_a_host_that_ended_its_reboot_after_the_run_was_killed_is_not_booted_twi
     ],
 )
 @pytest.mark.parametrize("kind", ["fault", "task_fails"])
-def test_quotes_the_refusal_of_the_server_and_keeps_the_state_of_the_host(
+def test_quotes_the_servers_refusal_and_keeps_host_state(
     vcenter: Simulator, ansible: Ansible, method: str, state: str, kind: str
 ) -> None:
     if state != "maintenance":
@@ -249,7 +239,7 @@ def test_quotes_the_refusal_of_the_server_and_keeps_the_state_of_the_host(
     assert ansible.module("esxi_power", state=state, **ONE).changed
 
 
-def test_the_next_run_returns_a_host_that_stayed_out_of_service(vcenter: Simulator, ansible: Ansible) -> None:
+def test_next_run_returns_a_host_still_in_maintenance(vcenter: Simulator, ansible: Ansible) -> None:
     assert ansible.module("esxi_power", state="maintenance", **ONE).changed
     vcenter.fault("ExitMaintenanceMode_Task", "deaf", count=1)
     assert "accepted the change, yet maintenance is True" in ansible.module("esxi_power", state="in_service", **ONE).msg
@@ -257,9 +247,7 @@ def test_the_next_run_returns_a_host_that_stayed_out_of_service(vcenter: Simulat
     assert not vcenter.ask("GET", "/hosts/esx01.lab")["maintenance"]
 
 
-def test_continues_its_own_entry_into_maintenance_and_leaves_that_of_another_user(
-    start: START, ansible_for: Callable[..., Ansible]
-) -> None:
+def test_continues_only_its_own_entry_into_maintenance(start: START, ansible_for: Callable[..., Ansible]) -> None:
     vcenter = workers(start)
     ansible = ansible_for(vcenter)
     options = {"validate_certs": True, "tls_fingerprint": None, "proxy": None, "timeout": 60, **vcenter.connection}
@@ -281,9 +269,7 @@ def test_continues_its_own_entry_into_maintenance_and_leaves_that_of_another_use
     assert "EnterMaintenanceMode_Task" not in [write["method"] for write in vcenter.writes()]
 
 
-def test_a_move_that_fails_is_named_and_the_host_stays_in_service(
-    start: START, ansible_for: Callable[..., Ansible]
-) -> None:
+def test_failed_move_leaves_the_host_in_service(start: START, ansible_for: Callable[..., Ansible]) -> None:
     vcenter = workers(start)
     ansible = ansible_for(vcenter)
     vcenter.fault("RelocateVM_Task", "task_fails", fault="MigrationFault", message="The source refused.")

@@ -28,7 +28,7 @@ vms: [{name: "build%02d", count: 2, host: esx01.lab, powered_on: true, memory_mb
 """
 
 
-def test_a_host_that_was_returned_by_hand_and_taken_out_again_is_not_ours(vcenter: Simulator, ansible: Ansible) -> None:
+def test_leaves_a_host_that_a_person_took_out(vcenter: Simulator, ansible: Ansible) -> None:
     """The note of the first time stays on the host: a person in a client does not remove it."""
     entered = ansible.module("esxi_power", state="maintenance", **ONE)
     since = entered.host("esx01.lab")["state"]["by"].rpartition(" ")[2]
@@ -46,7 +46,7 @@ def test_a_host_that_was_returned_by_hand_and_taken_out_again_is_not_ours(vcente
     assert [stop["object"] for stop in stops if stop["rule"] == "taken_out"] == ["esx01.lab"], stops
 
 
-def test_a_machine_that_its_owner_deletes_does_not_end_the_evacuation_of_its_host(
+def test_evacuation_continues_after_a_user_deletes_a_machine(
     start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
 ) -> None:
     """The server goes on: a module that ended here would leave its host in maintenance mode without a note."""
@@ -69,7 +69,7 @@ def test_a_machine_that_its_owner_deletes_does_not_end_the_evacuation_of_its_hos
 
 
 @pytest.mark.parametrize("state", ["maintenance", "rebooted", "in_service"])
-def test_does_not_interfere_with_a_run_that_holds_the_lock_of_the_cluster(
+def test_refuses_to_act_under_another_runs_lock(
     vcenter: Simulator, ansible_for: Callable[..., Ansible], state: str
 ) -> None:
     ansible = ansible_for(vcenter, **this_run())
@@ -91,9 +91,7 @@ def test_does_not_interfere_with_a_run_that_holds_the_lock_of_the_cluster(
 
 
 @pytest.mark.parametrize("state", ["rebooted", "in_service"])
-def test_waits_for_the_task_of_another_user_on_a_host_in_maintenance_mode(
-    vcenter: Simulator, ansible: Ansible, state: str
-) -> None:
+def test_waits_for_another_users_task_in_maintenance_mode(vcenter: Simulator, ansible: Ansible, state: str) -> None:
     """It may install a patch or a firmware, which a reboot would interrupt."""
     ansible.module("esxi_power", state="maintenance", **ONE)
     vcenter.clear()

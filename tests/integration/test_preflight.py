@@ -99,7 +99,7 @@ def bad(start: Callable[..., Simulator]) -> Simulator:
 
 
 @pytest.mark.every_release
-def test_a_new_datacenter_has_no_obstacles_and_check_mode_agrees(vcenter: Simulator, ansible: Ansible) -> None:
+def test_new_datacenter_passes_preflight_also_in_check_mode(vcenter: Simulator, ansible: Ansible) -> None:
     outcome, found = preflight(ansible, "--check")
     assert outcome.rc == 0, outcome.out
     assert stops(found) == set()
@@ -108,7 +108,7 @@ def test_a_new_datacenter_has_no_obstacles_and_check_mode_agrees(vcenter: Simula
     assert vcenter.writes() == []
 
 
-def test_every_obstacle_is_found_reported_and_written_without_a_change(
+def test_finds_and_reports_every_obstacle_without_a_change(
     bad: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     outcome, found = preflight(ansible_for(bad))
@@ -122,7 +122,7 @@ def test_every_obstacle_is_found_reported_and_written_without_a_change(
     assert bad.writes() == []
 
 
-def test_stops_that_are_accepted_do_not_fail_it(bad: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> None:
+def test_accepted_stops_do_not_fail_preflight(bad: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> None:
     rules = sorted({rule for rule, _object in STOPS if rule != "red_alarm"})
     outcome, found = preflight(ansible_for(bad), preflight_accept=[*rules, "red_alarm:esx09.lab"])
     assert outcome.rc == 0, outcome.out
@@ -131,7 +131,7 @@ def test_stops_that_are_accepted_do_not_fail_it(bad: Simulator, ansible_for: Cal
     assert accepted["stop"] == 0 and accepted["accepted"] > 0
 
 
-def test_a_mistake_in_the_profile_is_a_finding(vcenter: Simulator, ansible: Ansible) -> None:
+def test_reports_a_profile_mistake_as_a_finding(vcenter: Simulator, ansible: Ansible) -> None:
     outcome, found = preflight(ansible, esxi_host_profile={"graphic": {}})
     assert outcome.rc == 2, outcome.out
     assert stops(found) == {("plan", "gpu")}

@@ -105,22 +105,22 @@ def refusals(vcenter: Simulator, ansible: Ansible, cases: Sequence[Case]) -> Non
             assert sentence.endswith(f"give {USERNAME} that privilege on the object and run again"), sentence
 
 
-def test_each_module_for_hosts_and_vcenter_names_privilege_and_object(vcenter: Simulator, ansible: Ansible) -> None:
+def test_modules_for_hosts_name_missing_privilege_and_object(vcenter: Simulator, ansible: Ansible) -> None:
     vcenter.set_host("esx02.lab", maintenance=True)
     refusals(vcenter, ansible, ON_HOSTS)
 
 
-def test_a_request_to_a_window_names_privilege_and_object(vcenter: Simulator, ansible: Ansible) -> None:
+def test_window_request_names_missing_privilege_and_object(vcenter: Simulator, ansible: Ansible) -> None:
     assert ansible.module("cluster_lock", cluster="gpu", run="test", note="window").rc == 0
     refusals(vcenter, ansible, WITH_WINDOW)
 
 
-def test_the_fabric_names_privilege_and_object(start: Start, ansible_for: For) -> None:
+def test_fabric_names_missing_privilege_and_object(start: Start, ansible_for: For) -> None:
     vcenter = start(text=fabrics.datacentre())
     refusals(vcenter, ansible_for(vcenter), WITHOUT_FABRIC)
 
 
-def test_each_module_for_workers_names_privilege_and_object(start: Start, ansible_for: For) -> None:
+def test_modules_for_workers_name_missing_privilege_and_object(start: Start, ansible_for: For) -> None:
     vcenter = start(text=TAGGED)
     ansible = ansible_for(vcenter)
     refusals(vcenter, ansible, WITH_WORKERS[:1])
@@ -131,7 +131,7 @@ def test_each_module_for_workers_names_privilege_and_object(start: Start, ansibl
     refusals(vcenter, ansible, WITHOUT_WORKERS)
 
 
-def test_the_rest_api_names_no_privilege_so_the_document_does(vcenter: Simulator, ansible: Ansible) -> None:
+def test_refused_rest_call_refers_to_the_privileges_page(vcenter: Simulator, ansible: Ansible) -> None:
     vcenter.set_cluster("gpu", image_managed=True)
     assert ansible.module("esxi_image", check=True, **COMPONENT).rc == 0
     (image,) = {call for call in vcenter.callers()["dml.vsphere (esxi_image)"] if call.endswith("/software")} - {
@@ -143,7 +143,7 @@ def test_the_rest_api_names_no_privilege_so_the_document_does(vcenter: Simulator
     assert outcome.msg.endswith("docs/privileges.md names for this module and run again")
 
 
-def test_every_module_that_writes_is_refused_here() -> None:
+def test_tests_cover_every_module_that_writes() -> None:
     cases = (*ON_HOSTS, *WITHOUT_FABRIC, *WITH_WINDOW, *WITH_WORKERS, *WITHOUT_WORKERS)
     here = {case.module for case in cases} | {"esxi_image"}
     readers = {name for name in NEEDS.modules() if name.endswith("_info")} | {"site", "gpu_usage"}
@@ -166,7 +166,7 @@ def test_every_module_that_writes_is_refused_here() -> None:
         ({"node_check": {"Folder.CreateFolder"}}, "node_check calls vCenter and is not in"),
     ],
 )
-def test_names_a_call_missing_from_the_table_with_the_line_to_add(found: dict[str, set[str]], words: str) -> None:
+def test_names_a_missing_call_and_its_table_line(found: dict[str, set[str]], words: str) -> None:
     (complaint,) = callers.lacking(found)
     assert words in complaint
 

@@ -8,7 +8,7 @@ from tests.integration.ansible import Ansible
 PROFILE = {"kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": 8}}]}
 
 
-def test_a_single_host_may_have_its_own_profile(vcenter: Simulator, ansible: Ansible) -> None:
+def test_single_host_may_have_its_own_profile(vcenter: Simulator, ansible: Ansible) -> None:
     own = {"esx02.lab": {"kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": 4}}]}}
     plan = ansible.module("esxi_profile", check=True, cluster="gpu", profile=PROFILE, host_profiles=own)
     assert plan.rc == 0, plan.out
@@ -17,16 +17,14 @@ def test_a_single_host_may_have_its_own_profile(vcenter: Simulator, ansible: Ans
     assert vcenter.writes() == []
 
 
-def test_a_mistake_in_a_hosts_own_profile_is_refused(vcenter: Simulator, ansible: Ansible) -> None:
+def test_refuses_a_mistake_in_a_hosts_own_profile(vcenter: Simulator, ansible: Ansible) -> None:
     refused = ansible.module("esxi_profile", cluster="gpu", host_profiles={"esx02.lab": {"kernel_module": []}})
     assert refused.rc == 1
     assert "host_profiles of esx02.lab" in refused.msg
     assert vcenter.writes() == []
 
 
-def test_a_host_is_out_of_service_in_maintenance_mode_or_with_the_note_of_a_killed_run(
-    vcenter: Simulator, ansible: Ansible
-) -> None:
+def test_maintenance_or_a_note_marks_hosts_as_out(vcenter: Simulator, ansible: Ansible) -> None:
     assert ansible.module("esxi_power", hosts=["esx01.lab"], state="maintenance").rc == 0
     vcenter.set_host("esx01.lab", maintenance=False)
     vcenter.set_host("esx02.lab", maintenance=True)

@@ -29,7 +29,7 @@ def play(tmp_path: Path) -> Path:
     return path
 
 
-def test_each_event_is_one_line_and_the_private_file_is_gone_afterwards(ansible: Ansible, tmp_path: Path) -> None:
+def test_shows_one_line_per_event_and_cleans_up(ansible: Ansible, tmp_path: Path) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     ansible.environment["ANSIBLE_LOCAL_TEMP"] = str(temporary)
@@ -43,9 +43,7 @@ def test_each_event_is_one_line_and_the_private_file_is_gone_afterwards(ansible:
     assert "progress_file" not in done.out
 
 
-def test_the_lock_of_an_ansible_that_was_killed_on_this_machine_is_taken_over_with_a_warning(
-    vcenter: Simulator, ansible: Ansible, tmp_path: Path
-) -> None:
+def test_takes_over_the_lock_of_a_killed_ansible(vcenter: Simulator, ansible: Ansible, tmp_path: Path) -> None:
     vcenter.set_host("esx01.lab", reboot_seconds=30)
     running = ansible.start(play(tmp_path), *LOCAL)
     wait_for(has_started(vcenter, "RebootHost_Task"))

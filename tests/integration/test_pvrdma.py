@@ -35,7 +35,7 @@ vms:
 """
 
 
-def test_absent_writes_to_its_host_only(vcenter: Simulator, ansible: Ansible) -> None:
+def test_absent_writes_only_to_its_host(vcenter: Simulator, ansible: Ansible) -> None:
     assert ansible.module("esxi_pvrdma", **DESIRED).changed
     vcenter.clear()
     assert ansible.module("esxi_pvrdma", hosts=["esx02.lab"], state="absent").changed
@@ -44,7 +44,7 @@ def test_absent_writes_to_its_host_only(vcenter: Simulator, ansible: Ansible) ->
     assert [entry["host"] for entry in again.result["hosts"] if entry["changed"]] == ["esx02.lab"]
 
 
-def test_a_read_costs_no_call_for_any_single_host(vcenter: Simulator, ansible: Ansible) -> None:
+def test_number_of_calls_does_not_grow_with_hosts(vcenter: Simulator, ansible: Ansible) -> None:
     ansible.module("esxi_pvrdma", check=True, **DESIRED)
     for_all = sum(vcenter.calls().values())
     vcenter.clear()
@@ -62,7 +62,7 @@ def test_a_read_costs_no_call_for_any_single_host(vcenter: Simulator, ansible: A
         ("bare.lab", "vmk1", "the host has no RDMA device"),
     ],
 )
-def test_the_impossible_is_refused_by_name(
+def test_refuses_impossible_requests_by_name(
     start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], host: str, vmk: str, expected: str
 ) -> None:
     vcenter = start(text=CROOKED)
@@ -71,7 +71,7 @@ def test_the_impossible_is_refused_by_name(
     assert vcenter.writes() == []
 
 
-def test_one_bad_host_keeps_the_good_one_from_being_changed(
+def test_unsuitable_host_prevents_changes_to_all_hosts(
     start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
 ) -> None:
     vcenter = start(text=CROOKED)
@@ -80,7 +80,7 @@ def test_one_bad_host_keeps_the_good_one_from_being_changed(
     assert vcenter.writes() == []
 
 
-def test_a_tag_that_a_running_machine_needs_is_kept(
+def test_keeps_a_tag_that_a_running_machine_needs(
     start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
 ) -> None:
     vcenter = start(text=CROOKED)
@@ -106,7 +106,7 @@ def test_check_mode_refuses_what_a_run_refuses(
     assert planned.rc == 2 and error in planned.out and vcenter.writes() == [], planned.out
 
 
-def test_a_missing_privilege_is_named_and_a_second_run_finishes(vcenter: Simulator, ansible: Ansible) -> None:
+def test_names_a_missing_privilege_and_finishes_next_time(vcenter: Simulator, ansible: Ansible) -> None:
     vcenter.fault("UpdateOptions", name="esx03.lab", fault="NoPermission")
     result = ansible.module("esxi_pvrdma", **DESIRED).msg
     assert "esx03.lab" in result and "Net.PVRDMAVmknic" in result and "NoPermission" in result

@@ -27,7 +27,7 @@ def info(ansible: Ansible, **options: Any) -> dict[str, Any]:
     return {name: outcome.result[name] for name in ("fabric", "pings", "ping_error")}
 
 
-def test_built_in_few_calls_and_taken_away_without_a_trace(start: Make, ansible_for: For) -> None:
+def test_builds_in_few_calls_and_removes_without_trace(start: Make, ansible_for: For) -> None:
     vcenter = start(text=datacentre())
     ansible = ansible_for(vcenter)
     before = info(ansible)
@@ -50,7 +50,7 @@ def test_built_in_few_calls_and_taken_away_without_a_trace(start: Make, ansible_
     assert info(ansible) == before and before["fabric"]["switch"] is None
 
 
-def test_a_read_costs_no_call_for_any_single_host(start: Make, ansible_for: For) -> None:
+def test_number_of_calls_does_not_grow_with_hosts(start: Make, ansible_for: For) -> None:
     calls = []
     for count in (2, 6):
         vcenter = start(text=datacentre(count=count))
@@ -91,7 +91,7 @@ def test_reports_a_lost_ping(start: Make, ansible_for: For) -> None:
     assert not first["reached"] and "no route" in first["said"]
 
 
-def test_drift_is_shown_and_repaired_and_the_rest_left_alone(start: Make, ansible_for: For) -> None:
+def test_repairs_drift_and_leaves_the_rest_alone(start: Make, ansible_for: For) -> None:
     vcenter = start(text=datacentre())
     ansible = ansible_for(vcenter)
     ansible.module("rdma_fabric", **desired())
@@ -118,7 +118,7 @@ def test_drift_is_shown_and_repaired_and_the_rest_left_alone(start: Make, ansibl
     assert not ansible.module("rdma_fabric", **desired()).changed and vcenter.writes() == []
 
 
-def test_a_new_host_touches_only_the_new_one(start: Make, ansible_for: For) -> None:
+def test_adding_a_host_changes_only_that_host(start: Make, ansible_for: For) -> None:
     vcenter = start(text=with_switch())
     ansible = ansible_for(vcenter)
     assert ansible.module("rdma_fabric", adopt=True, **desired()).changed
@@ -129,7 +129,7 @@ def test_a_new_host_touches_only_the_new_one(start: Make, ansible_for: For) -> N
     assert {write["name"] for write in vcenter.writes()} == {"esx03.lab"}
 
 
-def test_changes_a_foreign_switch_only_on_request_and_keeps_it(start: Make, ansible_for: For) -> None:
+def test_changes_a_foreign_switch_only_on_request(start: Make, ansible_for: For) -> None:
     vcenter = start(text=with_switch())
     ansible = ansible_for(vcenter)
     refused = ansible.module("rdma_fabric", **desired())
@@ -158,7 +158,7 @@ def test_does_not_change_what_running_workers_use(start: Make, ansible_for: For)
     assert vcenter.writes() == []
 
 
-def test_absent_is_refused_while_a_machine_or_an_adapter_of_others_uses_it(start: Make, ansible_for: For) -> None:
+def test_refuses_absent_while_others_use_the_switch(start: Make, ansible_for: For) -> None:
     vcenter = start(text=datacentre(more="vms:\n  - {name: worker01, host: esx01.lab}\n"))
     ansible = ansible_for(vcenter)
     ansible.module("rdma_fabric", **desired())
@@ -197,7 +197,7 @@ def test_absent_is_refused_while_a_machine_or_an_adapter_of_others_uses_it(start
         ),
     ],
 )
-def test_the_impossible_is_refused_by_name(
+def test_refuses_impossible_requests_by_name(
     start: Make, ansible_for: For, hosts: tuple[str, ...], options: dict[str, Any], expected: str
 ) -> None:
     vcenter = start(text=datacentre(*hosts))
@@ -205,7 +205,7 @@ def test_the_impossible_is_refused_by_name(
     assert refused.rc == 1 and expected in refused.msg and vcenter.writes() == []
 
 
-def test_a_name_that_esxi_would_not_give_is_refused(start: Make, ansible_for: For) -> None:
+def test_refuses_a_name_that_esxi_would_not_assign(start: Make, ansible_for: For) -> None:
     vcenter = start(text=datacentre())
     requested = desired()
     requested["adapters"][0]["device"] = "vmk5"
@@ -213,7 +213,7 @@ def test_a_name_that_esxi_would_not_give_is_refused(start: Make, ansible_for: Fo
     assert "cannot be vmk5: the host would name it vmk1" in refused.msg and vcenter.writes() == []
 
 
-def test_an_interrupted_run_is_gone_on_with_and_known_as_ours(start: Make, ansible_for: For) -> None:
+def test_next_run_continues_and_owns_an_interrupted_build(start: Make, ansible_for: For) -> None:
     vcenter = start(text=datacentre())
     ansible = ansible_for(vcenter)
     vcenter.fault("AddVirtualNic", "fault", name="esx02.lab", fault="PlatformConfigFault", message="Out of ports")
@@ -231,7 +231,7 @@ def test_an_interrupted_run_is_gone_on_with_and_known_as_ours(start: Make, ansib
     assert all(host["built"] is None for host in info(ansible)["fabric"]["hosts"].values())
 
 
-def test_dhcp_and_addresses_of_hosts_of_another_cluster(start: Make, ansible_for: For) -> None:
+def test_refuses_addresses_of_foreign_hosts_and_accepts_dhcp(start: Make, ansible_for: For) -> None:
     vcenter = start(text=datacentre())
     ansible = ansible_for(vcenter)
     stranger = desired([*HOSTS, "esx99.lab"])

@@ -22,7 +22,7 @@ def info(ansible: Ansible, **options: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("method", ["RemoveVirtualNic", "SetField"])
-def test_the_next_run_removes_what_an_earlier_one_accepted_and_left(start: Make, ansible_for: For, method: str) -> None:
+def test_next_run_removes_what_the_server_kept(start: Make, ansible_for: For, method: str) -> None:
     vcenter = start(text=datacentre())
     ansible = ansible_for(vcenter)
     before = info(ansible)
@@ -34,9 +34,7 @@ def test_the_next_run_removes_what_an_earlier_one_accepted_and_left(start: Make,
     assert mended.rc == 0 and info(ansible) == before, mended.out
 
 
-def test_a_note_that_was_accepted_and_not_kept_ends_the_run_before_anything_is_built_there(
-    start: Make, ansible_for: For
-) -> None:
+def test_lost_note_ends_the_run_before_building_adapters(start: Make, ansible_for: For) -> None:
     vcenter = start(text=datacentre())
     ansible = ansible_for(vcenter)
     before = info(ansible)
@@ -50,7 +48,7 @@ def test_a_note_that_was_accepted_and_not_kept_ends_the_run_before_anything_is_b
     assert info(ansible) == before
 
 
-def test_names_that_vcenter_stores_escaped_are_found_again(start: Make, ansible_for: For) -> None:
+def test_recognizes_names_that_vcenter_stores_escaped(start: Make, ansible_for: For) -> None:
     vcenter = start(text=datacentre())
     ansible, fabric = ansible_for(vcenter), desired(switch="rdma/1")
     fabric["port_groups"] = [{**one, "name": one["name"].replace("-", "/50%\\")} for one in fabric["port_groups"]]

@@ -16,7 +16,7 @@ SECOND = """  - name: cpu
 HOSTS = {"gpu": ["esx01.lab"], "cpu": ["esx21.lab", "esx22.lab"]}
 
 
-def test_two_clusters_build_one_switch_and_remove_their_parts(
+def test_two_clusters_share_one_switch_and_remove_parts(
     start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
 ) -> None:
     vcenter = start(text=datacentre(count=1, more=SECOND))

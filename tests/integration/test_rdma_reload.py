@@ -29,7 +29,7 @@ PLAY = {
 STATES = {"healthy": "4: ACTIVE", "down": "1: DOWN", "broken": "1: DOWN"}
 
 
-def test_only_a_port_that_is_not_active_costs_one_reload(tmp_path: Path) -> None:
+def test_only_an_inactive_port_causes_one_reload(tmp_path: Path) -> None:
     programs = tmp_path / "programs"
     programs.mkdir()
     for name, text in (("cat", CAT), ("modprobe", MODPROBE)):

@@ -76,7 +76,7 @@ def refuses_guests_without_workers(reader: Reader, on_site: list[str]) -> None:
     assert message in " ".join(done.stdout.split()), done.stdout
 
 
-def test_the_commands_of_the_readme_work_in_their_order(reader: Reader) -> None:
+def test_readme_commands_work_in_their_order(reader: Reader) -> None:
     page = reader.page("README.md")
     discover, *on_site = commands(page)
     reader.works(discover)
@@ -109,7 +109,7 @@ def on_this_site(command: str, folder: Path) -> str:
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_guide_work_in_their_order(reader: Reader) -> None:
+def test_guide_commands_work_in_their_order(reader: Reader) -> None:
     page, mine = reader.page("docs/cluster.md"), reader.folder / "inventories" / "mine"
     written: dict[str, set[str]] = {}
 

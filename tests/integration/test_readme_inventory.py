@@ -17,7 +17,7 @@ NOTES = {"AddCustomFieldDef", "SetField", "RemoveCustomFieldDef"}
 CHANGE = {"UpdateModuleOptionString", "EnterMaintenanceMode_Task", "RebootHost_Task", "ExitMaintenanceMode_Task"}
 
 
-def test_the_smallest_inventory_changes_one_option_of_each_host_and_nothing_else(
+def test_smallest_inventory_changes_only_one_option_per_host(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], tmp_path: Path
 ) -> None:
     vcenter = start(text=datacentre(*(f"name: {name}" for name in HOSTS)))
