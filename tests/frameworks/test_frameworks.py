@@ -122,6 +122,16 @@ def test_lightning_uses_mpirun_ranks_and_reports_steps(tmp_path: Path, nodes: in
         assert phases(tmp_path, rank) == [(4, "eval"), (8, "eval")]
 
 
+@pytest.mark.parametrize(("script", "words"), [("trainer", ()), ("lightning_fit", ("1", "1"))])
+def test_steps_of_a_resumed_script_go_on_after_its_checkpoint(
+    tmp_path: Path, script: str, words: tuple[str, ...]
+) -> None:
+    run("pytorch", tmp_path, script, str(tmp_path), *words, "8")
+    run("pytorch", tmp_path, script, str(tmp_path), *words, "12")
+
+    assert [number for number, _loss in steps(tmp_path)] == list(range(1, 13))
+
+
 def test_records_of_the_script_take_precedence(tmp_path: Path) -> None:
     run("pytorch", tmp_path, "own")
     assert steps(tmp_path) == [(1, None), (2, None), (3, None), *((number, 1.0) for number in range(4, 9))]

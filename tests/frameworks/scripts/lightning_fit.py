@@ -1,6 +1,7 @@
 """Lightning with validation; the ranks print how Lightning numbers them."""
 
 import sys
+from pathlib import Path
 
 import lightning
 import torch
@@ -31,7 +32,7 @@ class Network(lightning.LightningModule):
 
 nodes, devices = (int(word) for word in sys.argv[2:4])
 trainer = lightning.Trainer(
-    max_steps=8,
+    max_steps=int(sys.argv[4]) if len(sys.argv) > 4 else 8,
     accelerator="cpu",
     devices=devices,
     num_nodes=nodes,
@@ -43,5 +44,8 @@ trainer = lightning.Trainer(
     val_check_interval=4,
 )
 data = torch.utils.data.DataLoader(torch.rand(64 * nodes * devices, 4), 2)
-trainer.fit(Network(), data, data)
+saved = Path(sys.argv[1], "last.ckpt")
+trainer.fit(Network(), data, data, ckpt_path=str(saved) if saved.exists() else None)
+if len(sys.argv) > 4:
+    trainer.save_checkpoint(saved)
 print("lightning", trainer.global_rank, trainer.node_rank, trainer.local_rank, trainer.world_size)

@@ -1,6 +1,7 @@
-"""Hugging Face's Trainer with accumulation and evaluation, and a small network."""
+"""Hugging Face's Trainer with accumulation and evaluation, and a small network; it goes on after its checkpoint."""
 
 import sys
+from pathlib import Path
 
 import torch
 from transformers import Trainer, TrainingArguments
@@ -22,7 +23,7 @@ class Network(torch.nn.Module):
 rows = [{"x": torch.rand(4), "labels": torch.rand(1)} for _row in range(64)]
 arguments = TrainingArguments(
     output_dir=sys.argv[1],
-    max_steps=8,
+    max_steps=int(sys.argv[2]) if len(sys.argv) > 2 else 8,
     per_device_train_batch_size=2,
     gradient_accumulation_steps=2,
     use_cpu=True,
@@ -31,4 +32,5 @@ arguments = TrainingArguments(
     report_to=[],
     logging_steps=1,
 )
-Trainer(model=Network(), args=arguments, train_dataset=rows, eval_dataset=rows).train()
+trainer = Trainer(model=Network(), args=arguments, train_dataset=rows, eval_dataset=rows)
+trainer.train(resume_from_checkpoint=any(Path(sys.argv[1]).glob("checkpoint-*")))

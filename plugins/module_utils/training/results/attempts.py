@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ Manifest = Mapping[str, Any]
 # Copies of outputs have times in whole seconds.
 COPY_SECONDS = 1.0
 MOST_ATTEMPTS = 1000
+MOST_POINTS = 128
 
 
 def chain_of(name: str, manifests: Mapping[str, Manifest]) -> list[str]:
@@ -161,3 +163,29 @@ def _newer(path: str, kept: Mapping[str, object], torn: set[str]) -> list[str]:
         for top in tops - torn
         if step is not None and is_alike(top, path) and (step_of(top) or 0) > step and is_later(top, path)
     )
+
+
+def curves(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
+    """Return for each attempt its name, and the mean loss and the time of groups of its steps on all ranks.
+
+    Times are seconds since the first step of the run.
+    """
+    made = [attempt for attempt in attempts if attempt.ranks]
+    began = min((steps.at(0) for attempt in made for steps in attempt.ranks.values()), default=0.0)
+    return [{"name": attempt.name, "points": _points(attempt, began)} for attempt in made]
+
+
+def _points(attempt: Attempt, began: float) -> list[list[float | None]]:
+    first = min(steps.step[0] for steps in attempt.ranks.values())
+    last = max(steps.last for steps in attempt.ranks.values())
+    width = max(1, math.ceil((last - first + 1) / MOST_POINTS))
+    groups: dict[int, list[float]] = {}
+    for steps in attempt.ranks.values():
+        for index, step in enumerate(steps.step):
+            group = groups.setdefault((step - first) // width, [0, 0.0, 0.0, 0])
+            if math.isfinite(steps.loss[index]):
+                group[0] += 1
+                group[1] += steps.loss[index]
+            group[2], group[3] = max(group[2], steps.at(index) - began), max(group[3], step)
+    points = [groups[place] for place in sorted(groups)]
+    return [[int(step), round(at, 3), total / count if count else None] for count, total, at, step in points]

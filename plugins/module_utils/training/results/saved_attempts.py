@@ -15,7 +15,7 @@ from ...continuity.restart_facts import Attempt, RestartLimits, RestartVerdict
 from ...continuity.restart_steps import RankSteps, Saved, read_steps
 from ...continuity.restart_verdict import judge
 from ...core.json_values import mapping
-from . import attempts, restart_curve, saved_manifests
+from . import attempts, saved_manifests
 from .manifest import FILE
 
 MOST_OF_A_LINE = 1 << 16
@@ -36,7 +36,7 @@ class JudgedRun:
         for restart, one in zip(found["restarts"], self.verdict.restarts):
             restart["parts"] = [part._asdict() for part in one.parts]
         names = [attempt.name for attempt in self.attempts]
-        return {"name": self.name, "attempts": names, **found, "curves": restart_curve.curves(self.attempts)}
+        return {"name": self.name, "attempts": names, **found, "curves": attempts.curves(self.attempts)}
 
 
 def resumed_runs(results: Path, names: str, limits: RestartLimits) -> Iterator[JudgedRun]:
