@@ -104,7 +104,8 @@ class Junction:
         if any(steps.is_counted for steps in self.after.ranks.values()) and not self.losses(0).confirms:
             text = f"the steps of {name} are counted from its start, and no losses show which ones they are"
             return Place(missing=[f"steps: {text}"])
-        cause = f", although its checkpoint has step {step}" if step else ""
+        hint = "a script that goes on and counts from 1 again needs first_step in dml_records.start"
+        cause = f", although its checkpoint has step {step}; {hint}" if step else ""
         cause = cause if given is None or given.path else ": the outputs contained no complete checkpoint"
         return Place(after=low - 1, breaches=[self._breach("start", f"{name} began at step {max(low, 1) - 1}{cause}")])
 
