@@ -42,7 +42,7 @@ PURE = (
         "training/transport/*",
     ),
     *(f"training/{room}/*" for room in ("ending", "launch", "output", "pairs", "running")),
-    *(f"training/results/{one}" for one in ("attempts", "checkpoint", "manifest", "restart_curve", "result")),
+    *(f"training/results/{one}" for one in ("attempts", "checkpoint", "manifest", "result")),
     *(f"training/results/{one}" for one in ("run_list", "scaling", "sweep_runs", "timeline")),
     *("training/guest/job_secrets", "moves/checks/*", "moves/plan/*", "trials/checks/*"),
     *(f"watch/{one}" for one in ("curve", "hangs", "live_pace", "mpi_output", "not_finite", "rank_stacks")),
