@@ -47,7 +47,7 @@ RECORD = st.fixed_dictionaries(
 
 
 @given(LINES)
-def test_columns_are_as_the_list_of_their_lines(lines: list[Line]) -> None:
+def test_columns_behave_like_the_list_of_lines(lines: list[Line]) -> None:
     columns = columns_of(lines)
     assert (list(columns), len(columns)) == (lines, len(lines))
     assert list(reversed(columns)) == lines[::-1]

@@ -35,7 +35,7 @@ def missing(moves: list[dict[str, Any]] | None = None, **given: Any) -> list[str
         ([{"a": 1}, {}, {"c": 3}], [{"a": 1}, {}]),
     ],
 )
-def test_there_is_one_observation_for_each_move(given: Any, evidence: list[Any]) -> None:
+def test_each_move_has_one_observation(given: Any, evidence: list[Any]) -> None:
     assert evidence_of({"transport": given}, "transport", MOVES) == evidence
 
 

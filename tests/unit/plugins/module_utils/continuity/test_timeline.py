@@ -173,7 +173,7 @@ def test_reads_only_numeric_ranks() -> None:
     assert ranks_of({"ranks": (3,)}) == {3}
 
 
-def test_an_observation_has_two_halves() -> None:
+def test_splits_an_observation_into_before_and_after() -> None:
     assert before_and_after({"before": 1, "after": 2}) == (1, 2)
     assert before_and_after({"after": 2}) == (None, 2)
     assert before_and_after("rdma") == (None, None)

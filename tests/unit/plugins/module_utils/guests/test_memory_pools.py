@@ -13,7 +13,7 @@ from plugins.module_utils.guests.stack.part_versions import numbers
 FACTS = yaml.safe_load((Path(__file__).parents[5] / "stacks" / "facts" / "compatibility.yml").read_text())
 
 
-def test_the_limits_are_those_of_the_compatibility_table() -> None:
+def test_limits_match_the_compatibility_table() -> None:
     (row,) = FACTS["vgpu_moves"]["rows"]
 
     assert (numbers(row["before"]), numbers(row["again"])) == (memory_pools.NEEDS_POOLS, memory_pools.NEEDS_NONE)

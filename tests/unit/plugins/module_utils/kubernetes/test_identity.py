@@ -43,7 +43,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("after", "sentences"), BROKEN.values(), ids=BROKEN)
-def test_a_pod_that_is_another_one_is_reported(after: dict[str, Any], sentences: list[str]) -> None:
+def test_reports_a_replaced_pod(after: dict[str, Any], sentences: list[str]) -> None:
     assert list(changes(BEFORE, after)) == sentences
 
 

@@ -73,13 +73,13 @@ def container(made: dict[str, Any], replica: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("entry", schema.INDEX, ids=lambda entry: str(entry["file"]))
-def test_the_schemas_are_those_that_the_operator_publishes(entry: dict[str, Any]) -> None:
+def test_schemas_have_the_listed_checksums(entry: dict[str, Any]) -> None:
     assert hashlib.sha256(schema.content(entry["file"])).hexdigest() == entry["sha256"]
     assert entry["licence"] == "Apache-2.0" and (schema.FOLDER.parent / "Apache-2.0.txt").exists()
 
 
 @pytest.mark.parametrize("desired", JOBS.values(), ids=JOBS)
-def test_every_job_is_one_that_its_operator_knows(desired: dict[str, Any]) -> None:
+def test_every_job_matches_its_operators_schema(desired: dict[str, Any]) -> None:
     job = manifests.mpijob(job_of(desired))
     assert schema.faults(job) == []
 

@@ -78,7 +78,7 @@ def test_the_configuration_of_another_program_selects_no_vendor(data: str) -> No
 
 
 @pytest.mark.parametrize("word", ["soon", "", "-1s"])
-def test_an_invalid_grace_is_that_of_the_version(word: str) -> None:
+def test_an_invalid_grace_period_means_the_default(word: str) -> None:
     controllers = pod_of_cluster("c", "cp", {}, [f"--node-monitor-grace-period={word}"])
     assert grace(ClusterObjects("v1.35.4", NODES, [controllers])) == 50
 

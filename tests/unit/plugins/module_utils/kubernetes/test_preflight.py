@@ -93,7 +93,7 @@ def test_an_older_kubernetes_needs_a_longer_toleration() -> None:
     assert ("stop", "toleration") not in rules(old, stun_seconds=90, tolerates=90.0)
 
 
-def test_the_recorded_stuns_are_on_the_right_side() -> None:
+def test_agrees_with_the_recorded_stuns() -> None:
     """Pods survived 60 s with the default of 300 s, and not 90 s with 10 s."""
     assert least_toleration(60, 50.0) <= 300 and least_toleration(90, 50.0) > 10
 

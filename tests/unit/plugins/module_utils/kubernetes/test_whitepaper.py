@@ -88,7 +88,7 @@ def rank_environment(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("path", "value"), FIELDS.items())
-def test_each_field_is_that_of_the_paper(path: str, value: Any) -> None:
+def test_each_field_matches_the_paper(path: str, value: Any) -> None:
     assert at(papers(), path) == value
 
 

@@ -159,6 +159,6 @@ def test_junit_is_well_formed_with_any_text(text: str) -> None:
         ("w1; w2", "w1; w2"),
     ],
 )
-def test_a_spreadsheet_takes_no_text_for_a_formula(text: str, cell: str) -> None:
+def test_text_never_becomes_a_spreadsheet_formula(text: str, cell: str) -> None:
     assert escaping.cell(text) == cell
     assert (escaping.cell("tcp"), escaping.cell(-1.5), escaping.cell(None)) == ("tcp", -1.5, None)

@@ -112,7 +112,7 @@ def test_a_phase_may_be_silent_longer_than_training(tmp_path: Path, phase: str) 
     assert (time.monotonic() - began > 0.3) is (phase == "eval")
 
 
-def test_a_last_page_shows_no_lines(tmp_path: Path) -> None:
+def test_writing_the_last_page_prints_nothing(tmp_path: Path) -> None:
     shown: list[tuple[str, str]] = []
     followed(tmp_path, folder=str(tmp_path / "one"), state="finished", shows="page", shown=shown)
     assert shown == [] and (tmp_path / "one" / "live.html").exists()

@@ -66,7 +66,7 @@ def test_shows_the_least_used_of_many_gpus() -> None:
 
 
 @pytest.mark.parametrize("more", [{}, {"gpus": [], "moves": [], "output": []}])
-def test_a_page_without_them_has_no_sections(more: dict[str, Any]) -> None:
+def test_a_page_without_content_has_no_sections(more: dict[str, Any]) -> None:
     text = text_of(page(state_of()._replace(**more)))
     assert not [word for word in ("GPU", "Moves", "Output") if word in text]
 

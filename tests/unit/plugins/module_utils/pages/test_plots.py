@@ -36,6 +36,6 @@ def test_a_timeline_with_an_odd_rate_is_drawn(value: float) -> None:
 
 
 @pytest.mark.parametrize("value", [1e308, math.inf, math.nan])
-def test_an_axis_ends_at_what_can_be_measured(value: float) -> None:
+def test_an_axis_ends_at_the_highest_measurable_value(value: float) -> None:
     assert scaling_plot.nice(value) <= scaling_plot.HIGHEST
     assert [scaling_plot.nice(number) for number in (0.7, 11, 1.0)] == [pytest.approx(0.8), 12, 1]

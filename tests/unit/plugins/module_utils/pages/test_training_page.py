@@ -92,13 +92,13 @@ def test_published_lines_alone_are_not_drawn() -> None:
     assert any("533.0" in row for table in read.tables for row in table), "the published table stands"
 
 
-def test_names_cannot_command_the_page() -> None:
+def test_names_cannot_inject_markup_into_the_page() -> None:
     read = Page(page(report([run(1, 1.0, name="<script>alert(1)</script>")], title="<b>")))
     assert "script" not in read.elements
     assert "b" not in read.elements
 
 
-def test_a_figure_holds_all_its_points() -> None:
+def test_a_figure_contains_all_its_points() -> None:
     drawn = plot("T", "u", [PlotLine("a", ((1, 0.0), (8, 13.0)))])
     assert 'cx="496.0"' in drawn
     assert nice(13.0) == 16.0

@@ -48,7 +48,7 @@ def test_missing_losses_are_not_drawn_but_reported() -> None:
     assert figures([run(1, curve=[])]) == []
 
 
-def test_parts_of_nodes_have_their_proofs() -> None:
+def test_shows_which_software_of_nodes_is_proven() -> None:
     broken = {"proven": False, "why": "two nodes differ"}
     later = run(1, 2, built={"n1": {"dml_horovod": broken}}, job={"started": 9.0})
     assert built([later, run(1)]) == [
@@ -69,7 +69,7 @@ def test_single_runs_are_reported_as_having_no_spread() -> None:
     assert ONCE not in report(RUNS)["not_measured"]
 
 
-def test_the_report_holds_all_of_it() -> None:
+def test_the_report_shows_tables_and_all_figures() -> None:
     content = report(RUNS, PUBLISHED)
     read = Page(page(content))
     assert read.external == []
@@ -78,7 +78,7 @@ def test_the_report_holds_all_of_it() -> None:
     assert "| n2 | openmpi | nodes n1 n2, version 4.1.4 | yes |" in markdown(content)
 
 
-def test_the_last_loss_is_rounded_however_it_came() -> None:
+def test_shows_the_last_loss_rounded_or_a_dash() -> None:
     content = report([run(1, loss=2.2112989425), run(2, loss="nan"), run(2, 2, loss=None)])
     (runs,) = [table for table in Page(page(content)).tables if table and table[0][0] == "rdma-1-1"]
     assert [row[-1] for row in runs] == ["2.211", "nan", "-"]

@@ -58,7 +58,7 @@ def test_the_page_fetches_nothing() -> None:
     assert "prefers-color-scheme: dark" in text and "@media print" in text
 
 
-def test_a_page_that_fetches_would_be_seen() -> None:
+def test_detects_a_page_that_fetches() -> None:
     for piece in ('<img src="x">', "<style>@import 'x';</style>", "<a href='http://x'>x</a>", "<p onclick='x'>x</p>"):
         assert Page(f"<html><body>{piece}</body></html>").external
 
@@ -80,7 +80,7 @@ def test_the_page_is_complete_with_any_names(name: str) -> None:
 
 
 @given(name=st.text(max_size=40))
-def test_no_name_gives_a_command_to_the_terminal(name: str) -> None:
+def test_names_cannot_inject_terminal_commands(name: str) -> None:
     shown = "\n".join(lines(report(full(name), 1.0, name)))
     assert all(one == "\n" or one.isprintable() for one in shown)
 

@@ -113,7 +113,7 @@ def test_a_newer_manager_runs_two_previous_driver_branches(guest: str, refused: 
     assert bool(misfits(stack, FACTS, NodeEnvironment(host_driver="580.65.05"))) is refused
 
 
-def test_a_branch_without_a_source_is_not_guessed() -> None:
+def test_does_not_guess_a_branch_without_a_source() -> None:
     stack = changed("horovod-ubuntu22", {"gpu_driver.version": "535.54.03"})
     around = NodeEnvironment(host_driver="550.54.16")
     assert misfits(stack, FACTS, around) == []
@@ -166,12 +166,12 @@ def test_compares_an_image_with_the_guests_driver(changes: dict[str, Any], sente
     assert any(found.startswith(sentence) for found in misfits(document, FACTS))
 
 
-def test_a_cuda_without_a_source_is_not_guessed() -> None:
+def test_does_not_guess_cuda_without_a_source() -> None:
     stack = changed("horovod-ubuntu22", {"cuda.version": "12.7"})
     assert "Not established: which driver CUDA 12.7 needs." in not_established(stack, FACTS)
 
 
-def test_a_framework_without_a_source_is_not_guessed() -> None:
+def test_does_not_guess_a_framework_without_a_source() -> None:
     stack = changed("a100-2021", {"image.framework.version": "1.11.0"})
     assert misfits(stack, FACTS) == []
     assert not_established(stack, FACTS) == [
@@ -198,7 +198,7 @@ def test_every_fact_has_a_source() -> None:
     assert unsourced == []
 
 
-def test_drivers_grow_with_cuda() -> None:
+def test_newer_cuda_requires_newer_drivers() -> None:
     rows = [(numbers(row["cuda"]), numbers(row["driver"])) for row in FACTS["cuda_drivers"]["rows"]]
     assert rows == sorted(rows)
     assert [driver for _cuda, driver in rows] == sorted(driver for _cuda, driver in rows)

@@ -45,7 +45,7 @@ def requested(path: str, answer: Any) -> Recording:
     return Recording(requests=[RestRequest("GET", path, None, 200, json.dumps(answer))])
 
 
-def test_fields_are_compared_by_their_letters() -> None:
+def test_compares_fields_by_letters_only() -> None:
     answer = answered(STATS, TRAFFIC)
     assert list(shapes.missing_fields(answer, HOSTS)) == [] and list(shapes.unknown_words(answer)) == []
     spelled = answered(STATS, {"NICname": "x", "packetsReceived": "1", "PACKETSSENT": "2", "BytesReceived": "3"})
@@ -152,7 +152,7 @@ ENCRYPTED = "com.vmware.vc.vm.VmHotMigratingWithEncryptionEvent"
         ("chain of a move", moved(7), moved(8)),
     ],
 )
-def test_answers_confirm_or_refute(name: str, good: Recording, bad: Recording) -> None:
+def test_answers_confirm_or_refute_each_assumption(name: str, good: Recording, bad: Recording) -> None:
     assert (status(name, good), status(name, bad)) == (PROVEN, REFUTED)
 
 

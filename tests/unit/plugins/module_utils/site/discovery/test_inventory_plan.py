@@ -171,7 +171,7 @@ def test_names_that_several_clusters_have_are_a_decision() -> None:
         ("NVIDIA A100-PCIE-40GB", "A100-PCIE-40GB"),
     ],
 )
-def test_a_model_is_that_of_every_driver(name: str, model: str) -> None:
+def test_recognizes_gpu_models_of_every_driver(name: str, model: str) -> None:
     assert model_of(name) == model
 
 

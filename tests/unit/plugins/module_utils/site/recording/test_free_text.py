@@ -66,7 +66,7 @@ def test_signs_numbers_addresses_and_pseudonyms_stay(text: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "words"), SECRETS)
-def test_words_that_may_be_names_do_not_stay(text: str, words: list[str]) -> None:
+def test_replaces_words_that_may_be_names(text: str, words: list[str]) -> None:
     pseudonyms = Pseudonyms()
     found = pseudonyms.free_text(text)
     assert not [word for word in words if word in found.lower()], found
@@ -85,7 +85,7 @@ def test_each_word_keeps_its_pseudonym() -> None:
 
 
 @given(st.text())
-def test_no_word_of_any_text_stays(text: str) -> None:
+def test_replaces_every_word_of_any_text(text: str) -> None:
     found = Pseudonyms().free_text(f"of {text} of")
     rest = re.sub(free_text._FORMED, "", found)
     assert set(re.findall(r"[^\W\d_]{2,}", rest)) <= {"word"}, found

@@ -26,7 +26,7 @@ HANDLER, URN = "ha-cli-handler-software-vib", "urn:vim25/5.0"
         "DirectPathProfileManagerQueryCapacity",
     ],
 )
-def test_reads_pass(method: str) -> None:
+def test_allows_methods_that_read(method: str) -> None:
     recorder.must_read(method)
 
 
@@ -47,7 +47,7 @@ def test_reads_pass(method: str) -> None:
         "DirectPathProfileManagerCreate",
     ],
 )
-def test_everything_else_is_refused(method: str) -> None:
+def test_refuses_methods_that_may_write(method: str) -> None:
     with pytest.raises(Refused, match=method):
         recorder.must_read(method)
 

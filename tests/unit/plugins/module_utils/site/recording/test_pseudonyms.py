@@ -77,7 +77,7 @@ def test_a_hardware_address_keeps_its_vendor(named: Pseudonyms) -> None:
     assert "AB" not in named.text(thumbprint)
 
 
-def test_uuids_in_both_spellings_are_one_value(named: Pseudonyms) -> None:
+def test_treats_both_spellings_of_a_uuid_alike(named: Pseudonyms) -> None:
     plain = named.text("4211aabb-ccdd-eeff-0011-223344556677")
     assert plain == "00000000-0000-4000-8000-000000000001"
     assert named.text("42 11 aa bb cc dd ee ff-00 11 22 33 44 55 66 77") == (

@@ -68,7 +68,7 @@ def test_a_folder_is_unpacked_once_and_read_only(tmp_path: Path, folder: Path) -
     assert not list((tmp_path / "store").glob("*.tar")), "the archive takes no room"
 
 
-def test_a_file_is_data_too(tmp_path: Path, folder: Path) -> None:
+def test_accepts_a_single_file_as_data(tmp_path: Path, folder: Path) -> None:
     archive, given = tmp_path / "sent.tar", str(folder / "train.csv")
     found = packed_folder.data_checksum(given, 100)
     with archive.open("wb") as output:

@@ -30,7 +30,7 @@ def test_leaves_out_an_incomplete_record() -> None:
 
 
 @given(st.binary(max_size=300), st.integers(0, len(TENSORS)))
-def test_other_bytes_are_never_an_error(noise: bytes, place: int) -> None:
+def test_foreign_bytes_raise_no_error(noise: bytes, place: int) -> None:
     found = numbers(TENSORS[:place] + noise + TENSORS[place:])
     assert all(isinstance(value, float) for value in found.values())
     assert numbers(noise) == {} or not any(math.isinf(value) for value in numbers(noise).values())

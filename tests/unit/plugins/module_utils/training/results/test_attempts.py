@@ -60,7 +60,7 @@ FACTS = {
 
 @settings(max_examples=200, deadline=None)
 @given_data(odd=foreign.mangled(FACTS))
-def test_facts_of_any_form_make_an_attempt(odd: Any) -> None:
+def test_accepts_malformed_facts_of_an_attempt(odd: Any) -> None:
     """A node may have reported the manifest; only its needed keys were checked."""
     facts = odd if isinstance(odd, dict) else {}
     run = manifest("two", "one", **facts)
@@ -137,7 +137,7 @@ def test_a_manifest_without_facts_has_no_checkpoint() -> None:
         *(("epoch4.pt", None), ("checkpoint-4.pt", None), ("last.ckpt", None), ("footstep", None)),
     ],
 )
-def test_names_give_the_step_of_known_forms(path: str, step: int | None) -> None:
+def test_reads_the_step_from_known_file_names(path: str, step: int | None) -> None:
     assert step_of(path) == step
 
 

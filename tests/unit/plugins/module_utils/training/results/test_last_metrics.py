@@ -25,7 +25,9 @@ EVENTS = Path(__file__).parents[5] / "fixtures" / "tensorboard"
         ("model.pt", "1", {}),
     ],
 )
-def test_the_last_numbers_count(tmp_path: Path, name: str, text: str, expected: dict[str, float]) -> None:
+def test_reports_the_last_number_of_each_metric(
+    tmp_path: Path, name: str, text: str, expected: dict[str, float]
+) -> None:
     path = tmp_path / "one" / "outputs" / name
     path.parent.mkdir(parents=True)
     path.write_text(text)

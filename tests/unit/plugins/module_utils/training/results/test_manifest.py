@@ -58,7 +58,7 @@ def test_a_comparison_shows_the_differences_then_the_ends() -> None:
     assert not any("anna" in word or "/runs" in word for line in lines for word in line)
 
 
-def test_a_command_that_differs_is_one_line() -> None:
+def test_shows_a_differing_command_on_one_line() -> None:
     commands = (["python", "train.py", "--lr", lr] for lr in ("0.1", "0.01"))
     one, other = ({**a_manifest(), "command": c, "words": ["/env", *c], "asked": {"command": c}} for c in commands)
 

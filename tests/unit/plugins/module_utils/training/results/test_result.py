@@ -89,7 +89,7 @@ def test_a_program_describes_its_training(names: list[str | None], network: str 
         ([], SOCKET, {}, None),
     ],
 )
-def test_the_rate_is_that_of_the_best_source(
+def test_uses_the_rate_of_the_best_source(
     summaries: list[dict[str, Any]], output: str, curve: dict[str, Any], rate: float | None
 ) -> None:
     run_result = result({**RUN, "summaries": summaries, "curve": curve}, JOB, figures(output))

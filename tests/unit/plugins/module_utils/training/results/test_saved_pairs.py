@@ -38,7 +38,7 @@ def test_a_result_is_written_once_and_blocks_runs(given: dict[str, Any]) -> None
     assert findings(given, "n1", "n2")["stops"] == []
 
 
-def test_without_a_check_nothing_stops(given: dict[str, Any]) -> None:
+def test_a_run_starts_without_an_earlier_check(given: dict[str, Any]) -> None:
     assert findings(given)["stops"] == []
 
 

@@ -13,7 +13,7 @@ from plugins.module_utils.training.results import saved_results
 RUN = {"nodes": 1, "gpus": 1, "transport": "tcp", "images_per_sec": 1.0}
 
 
-def test_runs_are_those_of_the_pattern_in_order(tmp_path: Path) -> None:
+def test_finds_runs_matching_the_pattern_in_order(tmp_path: Path) -> None:
     for name in ("b-2", "b-1", "a-1", ".b-hidden"):
         (tmp_path / f"{name}.json").write_text(json.dumps({"name": name, **RUN}))
     (tmp_path / "b-1").mkdir()

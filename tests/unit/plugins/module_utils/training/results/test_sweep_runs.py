@@ -85,7 +85,7 @@ def test_an_invalid_result_is_ignored(more: dict[str, Any], prove: bool, again: 
     )
 
 
-def test_other_work_is_not_mixed_in() -> None:
+def test_refuses_results_of_other_options() -> None:
     other = result("2-nodes-tcp-1", asked={**REQUESTED, "options": []})
     with pytest.raises(SweepError, match="2-nodes-tcp-1 used another options than requested now"):
         remaining(runs([2], ["tcp"], 1), [other], REQUESTED)

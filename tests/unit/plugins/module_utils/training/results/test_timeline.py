@@ -58,7 +58,7 @@ def test_a_worker_changes_hosts_after_a_successful_move() -> None:
     assert [band["moved"] for band in timeline["moves"]] == [True, False]
 
 
-def test_silences_have_their_kinds() -> None:
+def test_classifies_silences_by_cause() -> None:
     too_long = timeline_of(records(200, stall=(45, 30.0)), [move(40, 80)], max_gap_s=20)
     assert [gap["kind"] for gap in too_long["gaps"]] == ["too long"]
     elsewhere = timeline_of(records(300, stall=(200, 30.0)), [move(40, 60)], max_gap_s=20, resume_deadline_s=30)

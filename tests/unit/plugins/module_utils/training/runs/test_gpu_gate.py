@@ -61,7 +61,7 @@ def test_starts_the_run_despite_findings_if_only_warning() -> None:
     assert any(SICK in line for line in nodes.lines)
 
 
-def test_with_ignore_nothing_is_read() -> None:
+def test_reads_no_gpu_if_health_is_ignored() -> None:
     nodes = world("w2", gpu_health="ignore")
 
     assert gpu_gate.replacements(nodes, nodes.run(), {}) == {}

@@ -87,7 +87,7 @@ def test_pytorch_without_horovod_uses_its_python_and_nccl() -> None:
     assert (on_cpus["nccl"], on_cpus["transport"]) == ("", "tcp")
 
 
-def test_nodes_of_two_stacks_have_none_in_common() -> None:
+def test_nodes_of_different_stacks_share_no_stack() -> None:
     settings = node_transport.default_settings(
         {"w1": node(stack={"name": "vgpu-ubuntu24"}), "w2": node(stack={"name": "lab-cpu"})}
     )
