@@ -125,7 +125,7 @@ def identities(place: Simulator) -> set[str]:
     return {one for one in found if one}
 
 
-def test_nothing_of_the_site_is_left_and_nothing_is_written_to_it(place: Simulator, recorded: Path) -> None:
+def test_recording_contains_no_site_names_and_writes_nothing(place: Simulator, recorded: Path) -> None:
     assert place.writes() == [] and recorded.stat().st_mode & 0o777 == 0o600
     texts = texts_of(recorded)
     everything = "\n".join(texts.values()).lower()
@@ -139,7 +139,7 @@ def test_nothing_of_the_site_is_left_and_nothing_is_written_to_it(place: Simulat
     assert "CommandInfo" in json.loads(texts["esxcli_schemas.json"])["software vib"]
 
 
-def test_the_readers_understand_the_recording_as_they_understood_the_site(recorded: Path) -> None:
+def test_readers_understand_the_recording_like_the_site(recorded: Path) -> None:
     with replayed(recorded) as opened:
         seen = accept(opened)
         proven = {one["name"] for one in judged_assumptions.judged(seen.recording) if one["status"] == "proven"}
@@ -160,7 +160,7 @@ def test_the_readers_understand_the_recording_as_they_understood_the_site(record
         ("rest.json", '\\"enabled\\"', '\\"active\\"', "lacks enabled"),
     ],
 )
-def test_one_field_renamed_is_named(changed: CHANGED, file: str, before: str, after: str, expected: str) -> None:
+def test_names_a_renamed_field(changed: CHANGED, file: str, before: str, after: str, expected: str) -> None:
     folder = changed(file, before, after)
     if after.startswith("<pciIdent"):
         text = (folder / file).read_text()
@@ -181,7 +181,7 @@ def test_reports_calls_that_were_never_recorded(recorded: Path) -> None:
             Host(opened, host[0], "x").esxcli.rows("system uptime get")
 
 
-def test_check_mode_shows_the_manifest_and_keeps_nothing(
+def test_check_mode_shows_the_manifest_and_writes_nothing(
     place: Simulator, ansible_for: Callable[..., Ansible], tmp_path: Path
 ) -> None:
     outcome = ansible_for(place).module("site", gather="recording", check=True, folder=str(tmp_path / "none"), **NAMED)
@@ -189,7 +189,7 @@ def test_check_mode_shows_the_manifest_and_keeps_nothing(
     assert any("replaced with pseudonyms: " in line and " host," in line for line in outcome.result["lines"])
 
 
-def test_the_site_is_accepted_by_reads_alone(place: Simulator, ansible_for: Callable[..., Ansible]) -> None:
+def test_accepts_the_site_by_reads_alone(place: Simulator, ansible_for: Callable[..., Ansible]) -> None:
     call, desired = ansible_for(place).module, {"cluster": "marble-cluster"}
     answer = call("site", gather="acceptance", vms=["obsidian01"], **desired).result
     assert answer["error"] == "" and place.writes() == []
@@ -203,7 +203,7 @@ def test_the_site_is_accepted_by_reads_alone(place: Simulator, ansible_for: Call
     "release",
     ["8.0 U2", *(pytest.param(one, marks=pytest.mark.slow) for one in ("8.0 U3", "9.0")), "9.1"],
 )
-def test_every_version_is_accepted(
+def test_accepts_every_version(
     start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], release: str
 ) -> None:
     vcenter = start(text=SITE.replace("version: 8.0.3", f"release: {release}", 1))
@@ -228,7 +228,7 @@ def inventory(tmp_path: Path) -> str:
 
 
 @pytest.mark.every_release
-def test_a_recording_is_shown_before_it_is_kept(
+def test_shows_a_recording_before_it_is_kept(
     start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], inventory: str, tmp_path: Path
 ) -> None:
     place = start(text=SITE)
@@ -241,7 +241,7 @@ def test_a_recording_is_shown_before_it_is_kept(
 
 
 @pytest.mark.every_release
-def test_a_canary_is_written_to_by_name_and_left_as_it_was(
+def test_restores_the_named_canary_after_writing_to_it(
     ansible_for: Callable[..., Ansible], start: Callable[..., Simulator], inventory: str
 ) -> None:
     vcenter = start(text=SITE)
@@ -257,7 +257,7 @@ def test_a_canary_is_written_to_by_name_and_left_as_it_was(
     assert not ansible_for(vcenter).module("cluster_info", cluster="marble-cluster").result["cluster"]["lock"]["held"]
 
 
-def test_does_not_write_to_a_canary_without_an_event_of_its_lock(
+def test_never_writes_to_a_canary_without_lock_event(
     ansible_for: Callable[..., Ansible], start: Callable[..., Simulator], inventory: str
 ) -> None:
     vcenter = start(text=SITE)
@@ -269,7 +269,7 @@ def test_does_not_write_to_a_canary_without_an_event_of_its_lock(
     assert not ansible_for(vcenter).module("cluster_info", cluster="marble-cluster").result["cluster"]["lock"]["held"]
 
 
-def test_a_canary_that_no_cluster_has_is_refused_before_the_lock(
+def test_refuses_an_unknown_canary_before_the_lock(
     ansible_for: Callable[..., Ansible], start: Callable[..., Simulator], inventory: str
 ) -> None:
     vcenter = start(text=SITE)
@@ -279,7 +279,7 @@ def test_a_canary_that_no_cluster_has_is_refused_before_the_lock(
     assert vcenter.writes() == []
 
 
-def test_names_that_do_not_exist_are_refused(place: Simulator, ansible_for: Callable[..., Ansible]) -> None:
+def test_refuses_names_that_do_not_exist(place: Simulator, ansible_for: Callable[..., Ansible]) -> None:
     reported: dict[str, Any] = {"hosts": HOSTS, "vms": ["basalt01"]}
     assert (
         "could not find one virtual machine named 'basalt01'"

@@ -63,7 +63,7 @@ def stood(elsewhere: Path, start: Callable[..., Simulator], tmp_path: Path) -> C
 
 
 @pytest.mark.slow
-def test_relative_paths_start_in_the_folder_of_the_user(stood: Callable[..., str], tmp_path: Path) -> None:
+def test_relative_paths_start_in_the_users_directory(stood: Callable[..., str], tmp_path: Path) -> None:
     folder = tmp_path / "user"
 
     for name, (words, pattern) in WRITES.items():
@@ -76,9 +76,7 @@ def test_relative_paths_start_in_the_folder_of_the_user(stood: Callable[..., str
 
 
 @pytest.mark.slow
-def test_an_inventory_replaces_that_of_the_user_and_none_of_the_collection(
-    stood: Callable[..., str], tmp_path: Path
-) -> None:
+def test_discovery_replaces_the_users_inventory_and_no_other(stood: Callable[..., str], tmp_path: Path) -> None:
     (tmp_path / "user" / "hosts.yml").write_text("old\n")
 
     stood("discover", "discover_file=hosts.yml", "discover_replace=true")
@@ -89,7 +87,7 @@ def test_an_inventory_replaces_that_of_the_user_and_none_of_the_collection(
 
 
 @pytest.mark.slow
-def test_training_writes_into_the_folder_of_the_user(elsewhere: Path, tmp_path: Path) -> None:
+def test_training_writes_into_the_users_directory(elsewhere: Path, tmp_path: Path) -> None:
     made, folder = Playbook(tmp_path), tmp_path / "user"
     folder.mkdir()
     relative = {"training_results": "new/runs", "training_vmotion_tests": "new/tests"}

@@ -102,7 +102,7 @@ def luminance(colour: str) -> float:
 @pytest.mark.parametrize(
     ("width", "dark", "media"), [(1200, False, ""), (1200, True, ""), (390, False, ""), (1100, True, "print")]
 )
-def test_the_report_can_be_read(shown: tuple[Browser, Path], width: int, dark: bool, media: str) -> None:
+def test_report_is_readable_on_every_medium(shown: tuple[Browser, Path], width: int, dark: bool, media: str) -> None:
     browser, path = shown
     browser.open(path, width, dark, media)
     assert browser.fetched() == [path.as_uri()]
@@ -123,7 +123,7 @@ def test_the_report_can_be_read(shown: tuple[Browser, Path], width: int, dark: b
     browser.picture(path.with_name(f"{width}-{'dark' if dark else 'light'}{media}.png"))
 
 
-def test_the_report_can_be_printed(shown: tuple[Browser, Path]) -> None:
+def test_report_is_printable(shown: tuple[Browser, Path]) -> None:
     browser, path = shown
     browser.open(path, dark=True)
     paper = browser.paper()
@@ -132,7 +132,7 @@ def test_the_report_can_be_printed(shown: tuple[Browser, Path]) -> None:
     assert 1 < len(re.findall(rb"/Type\s*/Page\b", paper)) <= 6
 
 
-def test_on_paper_no_table_or_figure_is_split_and_no_heading_ends_a_page(shown: tuple[Browser, Path]) -> None:
+def test_printed_report_splits_no_table_figure_or_heading(shown: tuple[Browser, Path]) -> None:
     browser, path = shown
     browser.open(path, media="print")
     styles = "[...document.querySelectorAll('%s')].map(one => getComputedStyle(one).%s)"
@@ -141,7 +141,7 @@ def test_on_paper_no_table_or_figure_is_split_and_no_heading_ends_a_page(shown: 
     assert browser.evaluate(WIDER) == []
 
 
-def test_the_table_of_moves_fits_a_screen_and_paper(shown: tuple[Browser, Path]) -> None:
+def test_table_of_moves_fits_a_screen_and_paper(shown: tuple[Browser, Path]) -> None:
     browser, path = shown
     moves = path.with_name("moves.html")
     hosts = {"source": "esx01.example.com", "target": "esx02.example.com"}

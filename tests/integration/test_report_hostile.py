@@ -78,13 +78,13 @@ def shown(browser: Browser, folder: Path, text: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_no_text_becomes_an_element_or_turns_the_words_around_it(browser: Browser, tmp_path: Path, page: str) -> None:
+def test_page_escapes_hostile_text_and_keeps_its_direction(browser: Browser, tmp_path: Path, page: str) -> None:
     usual = shown(browser, tmp_path, PAGES[page]("word"))
     assert len(usual) > 20
     for text in HOSTILE:
         assert shown(browser, tmp_path, PAGES[page](text)) == usual, text[:80]
 
 
-def test_a_line_of_a_megabyte_is_shown(browser: Browser, tmp_path: Path) -> None:
+def test_page_shows_a_line_of_a_megabyte(browser: Browser, tmp_path: Path) -> None:
     usual, text = shown(browser, tmp_path, PAGES["vmotion"]("word")), "<b>" * (1 << 18)
     assert shown(browser, tmp_path, PAGES["vmotion"](text)) == usual

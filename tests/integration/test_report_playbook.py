@@ -37,7 +37,7 @@ def run(folder: Path, options: dict[str, str], *more: str) -> str:
     return ran.out
 
 
-def test_a_report_is_written_from_results(tmp_path: Path) -> None:
+def test_writes_a_report_from_results(tmp_path: Path) -> None:
     options, report = given(tmp_path), tmp_path / "report"
     assert "changed=1" in run(tmp_path, options, "--check") and not report.exists()
     assert "changed=1" in run(tmp_path, options)
@@ -52,19 +52,19 @@ def test_a_report_is_written_from_results(tmp_path: Path) -> None:
     assert json.loads((report / "training.json").read_text())["rows"][1]["speedup"] == 1.5
 
 
-def test_without_a_result_nothing_is_written(tmp_path: Path) -> None:
+def test_writes_nothing_without_a_result(tmp_path: Path) -> None:
     variables = {**given(tmp_path), "report_vmotion_tests": "", "report_runs": "rdma-*"}
     done = Ansible({}, tmp_path).playbook("playbooks/report.yml", "-e", json.dumps(variables))
     assert done.rc == 2 and "could not write a report: it has no run that matches" in done.out, done.out
     assert not (tmp_path / "report").exists()
 
 
-def test_a_verdict_without_a_folder_names_the_option(tmp_path: Path) -> None:
+def test_names_the_option_for_a_verdict_without_folder(tmp_path: Path) -> None:
     done = Ansible({}, tmp_path).playbook("playbooks/judge.yml")
     assert done.rc == 2 and "Name the folder of the test: -e folder=FOLDER." in done.out, done.out
 
 
-def test_an_unanswered_question_of_awx_keeps_the_value_of_the_inventory(tmp_path: Path) -> None:
+def test_unanswered_awx_question_keeps_the_inventory_value(tmp_path: Path) -> None:
     """AWX runs a file of its project, and passes an empty text for each question without an answer."""
     inventory = {"all": {"hosts": {"localhost": {}}, "vars": {**given(tmp_path), "report_title": "Of the inventory"}}}
     (tmp_path / "hosts.yml").write_text(json.dumps(inventory))

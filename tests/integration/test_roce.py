@@ -29,7 +29,7 @@ clusters:
 """
 
 
-def test_lossless_from_fresh_to_in_force(vcenter: Simulator, ansible: Ansible) -> None:
+def test_lossless_settings_take_effect_after_one_boot(vcenter: Simulator, ansible: Ansible) -> None:
     desired = {"hosts": [HOST], "priority": 3, "trust": "dscp", "dscp": 26}
     applied = ansible.module("esxi_roce", **desired)
     assert applied.rc == 0 and "priority 3 enable" in applied.result["switch"]["onyx"], applied.out
@@ -44,7 +44,7 @@ def test_lossless_from_fresh_to_in_force(vcenter: Simulator, ansible: Ansible) -
     assert rested.host(HOST)["warnings"] == []
 
 
-def test_a_foreign_option_survives_present_and_absent(vcenter: Simulator, ansible: Ansible) -> None:
+def test_foreign_option_survives_present_and_absent(vcenter: Simulator, ansible: Ansible) -> None:
     ansible.module("esxi_kernel_module", hosts=[HOST], name="nmlx5_core", options={"max_vfs": 8})
     ansible.module("esxi_roce", hosts=[HOST])
     state = ansible.module("esxi_roce", hosts=[HOST]).host(HOST)["state"]
@@ -62,7 +62,7 @@ def set_by_hand(vcenter: Simulator, module: str, text: str) -> None:
         found.hosts[0]["configManager.kernelModuleSystem"].UpdateModuleOptionString(module, text)
 
 
-def test_options_set_by_hand_that_no_card_follows_are_named(vcenter: Simulator, ansible: Ansible) -> None:
+def test_warns_about_manual_options_that_no_card_applies(vcenter: Simulator, ansible: Ansible) -> None:
     set_by_hand(vcenter, "nmlx5_core", "pfctx=0x08 pfcrx=0x08 trust_state=2")
     set_by_hand(vcenter, "nmlx5_rdma", "dscp_force=26")
     outcome = ansible.module("esxi_roce", hosts=[HOST])
@@ -71,7 +71,7 @@ def test_options_set_by_hand_that_no_card_follows_are_named(vcenter: Simulator, 
     assert "vmnic2 shows no flow control on priority 3 although the options are set: reboot the host" in warning
 
 
-def test_flow_control_of_others_that_ends_is_named(vcenter: Simulator, ansible: Ansible) -> None:
+def test_warns_before_disabling_foreign_flow_control(vcenter: Simulator, ansible: Ansible) -> None:
     set_by_hand(vcenter, "nmlx5_core", "pfctx=0x10 pfcrx=0x10")
     warnings = ansible.module("esxi_roce", check=True, hosts=[HOST]).host(HOST)["warnings"]
     assert "flow control on priority 4 is switched off" in warnings
@@ -85,7 +85,7 @@ def test_flow_control_of_others_that_ends_is_named(vcenter: Simulator, ansible: 
         ("", "iser", "iSER"),
     ],
 )
-def test_a_shared_card_is_left_alone_until_it_is_acknowledged(
+def test_leaves_a_shared_card_alone_until_acknowledged(
     start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], service: str, user: str, expected: str
 ) -> None:
     vcenter = start(text=SHARED.replace("SERVICE", service).replace("USER", user).replace("VLAN", "216"))
@@ -97,7 +97,7 @@ def test_a_shared_card_is_left_alone_until_it_is_acknowledged(
 
 
 @pytest.mark.parametrize(("vlan", "rc"), [("0", 1), ("216", 0)])
-def test_trusting_pcp_needs_a_vlan(
+def test_trust_in_pcp_requires_a_vlan(
     start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], vlan: str, rc: int
 ) -> None:
     vcenter = start(text=SHARED.replace("SERVICE", "").replace("USER", "").replace("VLAN", vlan))
@@ -109,7 +109,7 @@ def test_trusting_pcp_needs_a_vlan(
         assert outcome.host(HOST)["state"]["nmlx5_rdma"] == {"pcp_force": "3"}
 
 
-def test_two_parts_of_a_profile_that_meet_in_one_module(vcenter: Simulator, ansible: Ansible) -> None:
+def test_merges_profile_parts_that_set_the_same_module(vcenter: Simulator, ansible: Ansible) -> None:
     profile = {
         "kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": 8}}],
         "roce": {"priority": 3},

@@ -89,7 +89,7 @@ def now(ansible: Ansible) -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 @pytest.mark.every_release
-def test_a_rollback_restores_the_evidence(two: Simulator, ansible: Ansible) -> None:
+def test_rollback_restores_the_evidence(two: Simulator, ansible: Ansible) -> None:
     taken = run(ansible, "evidence")
     assert taken.rc == 0, taken.out
     (file,) = evidence(ansible)
@@ -119,7 +119,7 @@ def test_a_rollback_restores_the_evidence(two: Simulator, ansible: Ansible) -> N
     assert "esx01.lab, esx02.lab: in force, nothing to do" in again.out
 
 
-def test_the_rollback_of_one_host_leaves_the_others_alone(two: Simulator, ansible: Ansible) -> None:
+def test_rollback_of_one_host_leaves_others_alone(two: Simulator, ansible: Ansible) -> None:
     small = {"pvrdma": {"vmk": "vmk1"}}
     done = run(ansible, "hosts", esxi_host_profile=small)
     assert done.rc == 0, done.out

@@ -66,51 +66,51 @@ def test_refuses_tags_that_select_no_work(ansible: Ansible, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("arguments", [["--skip-tags", "always"], ["--start-at-task", "Apply the desired state"]])
-def test_options_that_leave_out_the_checks(ansible: Ansible, tmp_path: Path, arguments: list[str]) -> None:
+def test_refuses_options_that_skip_the_checks(ansible: Ansible, tmp_path: Path, arguments: list[str]) -> None:
     done = ansible.playbook("playbooks/hosts.yml", "-i", inventory(tmp_path), *arguments)
     assert done.rc != 0 and "leaves out checks that protect running jobs" in words(done.out), done.out
 
 
-def test_a_limit_that_leaves_out_the_controller(ansible: Ansible, tmp_path: Path) -> None:
+def test_refuses_a_limit_without_the_controller(ansible: Ansible, tmp_path: Path) -> None:
     done = ansible.playbook("playbooks/discover.yml", "-i", inventory(tmp_path), "--limit", "one")
     assert done.rc != 0 and "--limit one leaves out localhost" in words(done.out), done.out
 
 
-def test_a_variable_of_the_inventory(ansible: Ansible, tmp_path: Path) -> None:
+def test_refuses_an_unknown_inventory_variable(ansible: Ansible, tmp_path: Path) -> None:
     path = inventory(tmp_path, fabric_port_group=[])
     done = ansible.playbook("playbooks/fabric.yml", "-i", path)
     assert done.rc != 0
     assert "the variable fabric_port_group does not exist (did you mean fabric_port_groups?)" in words(done.out)
 
 
-def test_a_wrong_type_in_the_inventory(ansible: Ansible, tmp_path: Path) -> None:
+def test_refuses_a_wrong_type_in_the_inventory(ansible: Ansible, tmp_path: Path) -> None:
     done = ansible.playbook("playbooks/preflight.yml", "-i", inventory(tmp_path, vsphere_port="seven"), "--check")
     sentence = "the variable vsphere_port must be a whole number, not 'seven';"
     assert done.rc != 0 and sentence in words(done.out), done.out
     assert "vcenter.invalid" not in done.out and "rror while resolving" not in done.out
 
 
-def test_a_wrong_type_on_the_command_line(ansible: Ansible, tmp_path: Path) -> None:
+def test_refuses_a_wrong_type_on_the_command_line(ansible: Ansible, tmp_path: Path) -> None:
     done = ansible.playbook("playbooks/hosts.yml", "-i", inventory(tmp_path), "-e", "max_out_of_service=seven")
     assert done.rc != 0 and "the variable max_out_of_service must be " in words(done.out), done.out
     assert "PLAY RECAP" not in done.out, "it ends before the first play"
 
 
-def test_an_option_with_blanks_around_its_equals_sign_is_refused(ansible: Ansible, tmp_path: Path) -> None:
+def test_refuses_an_option_with_blanks_around_equals(ansible: Ansible, tmp_path: Path) -> None:
     """Ansible ignores it: an unconfirmed teardown, or an accepted stop rule that is not accepted."""
     done = ansible.playbook("playbooks/teardown.yml", "-i", inventory(tmp_path), "-e", "confirm = true")
     assert done.rc != 0 and "write NAME=VALUE without blanks around '='" in words(done.out), done.out
     assert "PLAY RECAP" not in done.out, "it ends before the first play"
 
 
-def test_site_with_guests_needs_workers_that_it_can_find(ansible: Ansible, tmp_path: Path) -> None:
+def test_site_with_guests_requires_workers_or_their_source(ansible: Ansible, tmp_path: Path) -> None:
     path = inventory(tmp_path, worker_vms=[{"name": "w1"}])
     done = ansible.playbook("playbooks/site.yml", "-i", path, "-e", "guests=true")
     sentence = f"{path} has none and no source that finds them; also give -i a file"
     assert done.rc != 0 and sentence in words(done.out) and "vcenter.invalid" not in done.out, done.out
 
 
-def test_known_names_are_accepted(ansible: Ansible, tmp_path: Path) -> None:
+def test_accepts_known_names(ansible: Ansible, tmp_path: Path) -> None:
     given = json.dumps({"canary": "esx01.lab", "esxi_host_lock_ttl": 60, "my_site": 1})
     done = ansible.playbook(
         "playbooks/hosts.yml", "-i", inventory(tmp_path), "--limit", "one", "--tags", "hosts", "-e", given
@@ -145,7 +145,7 @@ JOB = 'DML_RECORDS=/var/lib/dml/runs/nightly DML_RUN_ID=1 sleep 600 & exec "$@"'
         slow("train", ["-e", "training_name=nightly", "-e", '{"training_nodes": ["w2"]}'], False, "play are w1;"),
     ],
 )
-def test_a_training_job_is_not_interrupted(
+def test_does_not_interrupt_a_training_job(
     ansible: Ansible, tmp_path: Path, playbook: str, arguments: list[str], refused: bool, reaches: str
 ) -> None:
     path = Path(inventory(tmp_path))
@@ -179,7 +179,7 @@ PART = """
         ({"guests": "{{ 1 == 1 }}"}, [], True),
     ],
 )
-def test_site_selects_guests_only_if_a_variable_requests_them(
+def test_site_prepares_guests_only_if_a_variable_requests(
     ansible: Ansible, tmp_path: Path, variables: dict[str, Any], arguments: list[str], reached: bool
 ) -> None:
     path, playbook = Path(inventory(tmp_path)), tmp_path / "site.yml"
@@ -197,7 +197,7 @@ def test_site_selects_guests_only_if_a_variable_requests_them(
         ("fabric", {"fabric_port_groups": []}, True),
     ],
 )
-def test_a_part_of_site_has_hosts_only_if_a_cluster_has_a_variable_that_it_needs(
+def test_part_of_site_runs_only_with_its_variables(
     ansible: Ansible, tmp_path: Path, playbook: str, variables: dict[str, Any], reached: bool
 ) -> None:
     path, site = inventory(tmp_path, **variables), tmp_path / "site.yml"

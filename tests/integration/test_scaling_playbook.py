@@ -18,7 +18,7 @@ FIRST, SECOND = "scaling-1-nodes-tcp-1", "scaling-2-nodes-tcp-1"
 
 
 @pytest.mark.slow
-def test_a_measurement_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
+def test_interrupted_measurement_continues_where_it_ended(tmp_path: Path) -> None:
     playbook = Playbook(tmp_path)
     options = {"playbook": "scaling", "report_dir": str(tmp_path / "report"), **SWEEP}
     half_done = playbook.kill_controller(playbook.begin(60, 0.05, **options), SECOND, rank=1)

@@ -27,9 +27,7 @@ def site(start: Callable[..., Simulator]) -> Simulator:
 
 
 @pytest.mark.release("9.1")
-def test_a_reservation_is_not_planned_with_and_named(
-    site: Simulator, ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_does_not_use_a_reservation_and_names_it(site: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> None:
     ansible = ansible_for(site)
     refused = ansible.module("worker_vm", **desired(4))
     assert refused.rc == 1 and site.writes() == []
@@ -41,9 +39,7 @@ def test_a_reservation_is_not_planned_with_and_named(
 
 
 @pytest.mark.release("9.1")
-def test_the_slots_of_a_cluster_are_those_that_vcenter_counts(
-    site: Simulator, ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_counts_gpu_slots_like_vcenter(site: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> None:
     ansible = ansible_for(site)
     (whole,) = (
         one
@@ -57,18 +53,14 @@ def test_the_slots_of_a_cluster_are_those_that_vcenter_counts(
 
 
 @pytest.mark.release("8.0 U3")
-def test_an_older_vcenter_receives_no_request(
-    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
-) -> None:
+def test_does_not_ask_an_older_vcenter(start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]) -> None:
     vcenter = start(text=HOSTS)
     assert ansible_for(vcenter).module("worker_vm", check=True, **desired(4)).rc == 0
     assert COUNT not in vcenter.calls()
 
 
 @pytest.mark.release("9.1")
-def test_the_bindings_of_a_host_name_the_gpu_of_each_vgpu(
-    site: Simulator, ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_host_bindings_name_the_gpu_of_each_vgpu(site: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> None:
     assert ansible_for(site).module("worker_vm", **desired(3)).rc == 0
     with opened(site) as session:
         (path,) = host_capacity.binding_paths(session.api_version)

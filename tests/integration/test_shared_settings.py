@@ -14,7 +14,7 @@ DRS = "VgpuMMAutomationTimeoutSecs"
 DESIRED: dict[str, Any] = {"vcenter_options": {HOT: True}, "cluster": "gpu", "drs_options": {DRS: -1}}
 
 
-def test_without_permission_the_sentence_names_what_is_and_what_would_be(vcenter: Simulator, ansible: Ansible) -> None:
+def test_refusal_names_current_and_requested_values(vcenter: Simulator, ansible: Ansible) -> None:
     refused = ansible.module("shared_settings", **DESIRED)
     assert refused.rc == 1 and vcenter.writes() == []
     assert f"{HOT} is false for all of vCenter" in refused.msg and "would become true" in refused.msg
@@ -23,7 +23,7 @@ def test_without_permission_the_sentence_names_what_is_and_what_would_be(vcenter
     assert planned.rc == 0 and all(one["unmet"] for one in planned.result["settings"]) and vcenter.writes() == []
 
 
-def test_with_permission_settings_change_and_the_old_values_restore_them(vcenter: Simulator, ansible: Ansible) -> None:
+def test_permission_allows_changes_that_recorded_values_revert(vcenter: Simulator, ansible: Ansible) -> None:
     done = ansible.module("shared_settings", allow_shared_settings=True, **DESIRED)
     assert done.changed, done.out
     previous = dict(done.result["previous"])
@@ -46,7 +46,7 @@ def test_with_permission_settings_change_and_the_old_values_restore_them(vcenter
     assert vcenter.ask("GET", "/clusters/gpu")["drs_options"] == {}
 
 
-def test_other_drs_options_stay(vcenter: Simulator, ansible: Ansible) -> None:
+def test_keeps_other_drs_options(vcenter: Simulator, ansible: Ansible) -> None:
     vcenter.set_cluster("gpu", drs_options={"LBMaxVmotionPerHost": "1"})
     assert ansible.module("shared_settings", allow_shared_settings=True, **DESIRED).changed
     assert vcenter.ask("GET", "/clusters/gpu")["drs_options"] == {DRS: "-1", "LBMaxVmotionPerHost": "1"}
@@ -55,11 +55,11 @@ def test_other_drs_options_stay(vcenter: Simulator, ansible: Ansible) -> None:
 @pytest.mark.parametrize(
     ("value", "expected"), [("maybe", "is not true or false"), (None, "vCenter does not remove options")]
 )
-def test_a_value_of_the_wrong_kind_is_refused(vcenter: Simulator, ansible: Ansible, value: Any, expected: str) -> None:
+def test_refuses_a_value_of_the_wrong_type(vcenter: Simulator, ansible: Ansible, value: Any, expected: str) -> None:
     refused = ansible.module("shared_settings", vcenter_options={HOT: value}, allow_shared_settings=True)
     assert refused.rc == 1 and HOT in refused.msg and expected in refused.msg and vcenter.writes() == []
 
 
-def test_text_from_a_template_is_read_as_the_declared_type(vcenter: Simulator, ansible: Ansible) -> None:
+def test_converts_template_text_to_the_declared_type(vcenter: Simulator, ansible: Ansible) -> None:
     assert ansible.module("shared_settings", vcenter_options={HOT: "yes"}, allow_shared_settings=True).changed
     assert ansible.module("cluster_info", cluster="gpu").result["cluster"]["options"] == {HOT: True}

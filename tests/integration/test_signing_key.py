@@ -117,7 +117,7 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_no_key_but_the_pinned_one_is_ever_installed(here: Ansible, keys: Keys, attack: str) -> None:
+def test_never_installs_a_key_except_the_pinned_one(here: Ansible, keys: Keys, attack: str) -> None:
     outcome = install(here, keys, ATTACKS[attack](keys))
     if outcome.rc == 0:
         assert trusted(here, keys) == [keys.pinned]
@@ -126,9 +126,7 @@ def test_no_key_but_the_pinned_one_is_ever_installed(here: Ansible, keys: Keys, 
         assert not (here.folder / "trusted.asc").exists()
 
 
-def test_a_key_that_has_the_pinned_one_as_a_subkey_is_not_that_key(
-    here: Ansible, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_refuses_a_key_with_the_pinned_subkey(here: Ansible, tmp_path_factory: pytest.TempPathFactory) -> None:
     keys = made(tmp_path_factory.mktemp("a") / "h")
     try:
         pinned = keys.public(keys.pinned)
@@ -147,7 +145,7 @@ def test_a_key_that_has_the_pinned_one_as_a_subkey_is_not_that_key(
 
 
 @pytest.mark.parametrize("content", [b"", b"<html>404 Not Found</html>", BEGIN + b"\n\n!!!\n" + END])
-def test_a_file_without_a_key_is_refused_in_the_words_of_gnupg(here: Ansible, keys: Keys, content: bytes) -> None:
+def test_quotes_gnupg_for_a_file_without_key(here: Ansible, keys: Keys, content: bytes) -> None:
     outcome = install(here, keys, content)
     assert f"could not install the key: {here.folder}/downloaded contains no OpenPGP key (gpg: " in outcome.msg
     assert "gpg: no valid OpenPGP data found." in outcome.msg
@@ -155,7 +153,7 @@ def test_a_file_without_a_key_is_refused_in_the_words_of_gnupg(here: Ansible, ke
 
 
 @pytest.mark.parametrize("fingerprint", ["x", "BF863CC", "A4B469963BF863CC", "forged", "--list-keys", "A" * 41])
-def test_nothing_but_a_whole_fingerprint_names_a_key(here: Ansible, keys: Keys, fingerprint: str) -> None:
+def test_accepts_only_a_complete_fingerprint(here: Ansible, keys: Keys, fingerprint: str) -> None:
     outcome = install(here, keys, keys.public(keys.forged), fingerprint=fingerprint)
     assert outcome.msg == (
         f"{here.folder}/trusted.asc: could not install the key: {fingerprint.upper()} is not a fingerprint; "
@@ -163,7 +161,7 @@ def test_nothing_but_a_whole_fingerprint_names_a_key(here: Ansible, keys: Keys, 
     )
 
 
-def test_the_pinned_key_is_installed_once_however_it_is_written(here: Ansible, keys: Keys) -> None:
+def test_installs_the_pinned_key_once_in_any_form(here: Ansible, keys: Keys) -> None:
     path = here.folder / "trusted.asc"
     spaced = " ".join(keys.pinned[at : at + 4] for at in range(0, 40, 4)).lower()
     assert install(here, keys, keys.public(keys.pinned), check=True).changed
@@ -181,7 +179,7 @@ def test_the_pinned_key_is_installed_once_however_it_is_written(here: Ansible, k
     assert [each.name for each in here.folder.iterdir()] == ["downloaded", "trusted.asc"]
 
 
-def test_a_link_in_the_place_of_the_key_is_replaced_and_not_followed(here: Ansible, keys: Keys) -> None:
+def test_replaces_a_link_without_following_it(here: Ansible, keys: Keys) -> None:
     victim = here.folder / "victim"
     victim.write_text("precious")
     (here.folder / "trusted.asc").symlink_to(victim)
@@ -190,9 +188,7 @@ def test_a_link_in_the_place_of_the_key_is_replaced_and_not_followed(here: Ansib
     assert trusted(here, keys) == [keys.pinned]
 
 
-def test_names_the_package_to_install_on_a_node_without_gnupg(
-    here: Ansible, keys: Keys, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_the_package_for_nodes_without_gnupg(here: Ansible, keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
     content = keys.public(keys.pinned)
     here.environment["PATH"] = str(here.folder)
     assert install(here, keys, content).msg.endswith(
@@ -202,7 +198,7 @@ def test_names_the_package_to_install_on_a_node_without_gnupg(
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(noise=st.binary(max_size=64), cut=st.integers(0, 200))
-def test_no_bytes_break_it(here: Ansible, keys: Keys, noise: bytes, cut: int) -> None:
+def test_survives_arbitrary_bytes_in_the_key_file(here: Ansible, keys: Keys, noise: bytes, cut: int) -> None:
     source, content = here.folder / "noise", keys.binary(keys.pinned)
     key = SigningKey({"source": source, "path": here.folder / "never", "fingerprint": keys.pinned})
     source.write_bytes(content[:cut] + noise + content[cut:])
@@ -251,7 +247,7 @@ def apt_trusts(folder: Path, repository: Path, key: Path) -> bool:
 
 
 @pytest.mark.parametrize("attack", ["another header", "a second key before it"])
-def test_apt_trusts_the_pinned_key_and_not_the_one_that_came_along(here: Ansible, keys: Keys, attack: str) -> None:
+def test_apt_trusts_the_pinned_key_only(here: Ansible, keys: Keys, attack: str) -> None:
     content = ATTACKS[attack](keys)
     assert install(here, keys, content).rc == 0
     path, whole = here.folder / "trusted.asc", here.folder / "whole.asc"

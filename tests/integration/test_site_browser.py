@@ -77,7 +77,7 @@ def test_no_page_shows_an_error(site: str, browser: Browser) -> None:
     assert len(pages) > 150 and {name: texts for name, texts in shown.items() if texts} == {}, site
 
 
-def test_a_table_of_contents_of_the_theme_would_be_seen(site: str, browser: Browser) -> None:
+def test_detects_an_error_in_a_theme_table(site: str, browser: Browser) -> None:
     """The theme writes its error with a style, into pages of plugins that have a table of contents."""
     browser.open(BUILT / "collection" / "vmotion_module.html")
     browser.evaluate("document.querySelectorAll('.contents').forEach(one => one.className = 'contents topic')")
@@ -86,7 +86,7 @@ def test_a_table_of_contents_of_the_theme_would_be_seen(site: str, browser: Brow
 
 
 @pytest.mark.parametrize("words", PAGES)
-def test_the_search_finds_the_right_page_first(site: str, browser: Browser, words: str) -> None:
+def test_search_finds_the_right_page_first(site: str, browser: Browser, words: str) -> None:
     browser.ask("Page.navigate", url=f"{site}/search.html?q={quote_plus(words)}")
     deadline = time.monotonic() + SEARCH_SECONDS
     while not (found := str(browser.evaluate(FIRST))):

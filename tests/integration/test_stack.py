@@ -83,7 +83,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
     return dict(json.loads((folder / "answers.json").read_text()))
 
 
-def test_a_stack_is_found_by_its_name_and_a_mirror_by_its_base(answers: Answers) -> None:
+def test_finds_stack_by_name_and_mirror_by_base(answers: Answers) -> None:
     stack = answers["named"]
     assert stack["openmpi"]["version"] == "4.1.4"
     assert stack["horovod"]["source"]["url"] == "https://mirror.example.org/python/horovod-0.28.1.tar.gz"
@@ -92,7 +92,7 @@ def test_a_stack_is_found_by_its_name_and_a_mirror_by_its_base(answers: Answers)
     assert stack["roles"]["debian-12"]["horovod"]["horovod_index"] == "https://mirror.example.org/python"
 
 
-def test_a_stack_in_a_users_file_is_found_by_its_path(answers: Answers) -> None:
+def test_finds_a_users_stack_file_by_path(answers: Answers) -> None:
     assert answers["by path"]["platforms"] == {
         "debian-12": {"distribution": "Debian", "version": "12", "glibc": "2.36"}
     }
@@ -105,7 +105,7 @@ def test_inputs_complete_a_stack(answers: Answers) -> None:
     assert driver["sha256"] == SUM
 
 
-def test_an_incomplete_stack_may_be_inspected(answers: Answers) -> None:
+def test_incomplete_stack_may_be_inspected(answers: Answers) -> None:
     assert answers["incomplete"]["missing_inputs"] == ["bases.licensed", "gpu_driver.source.sha256"]
     assert len(answers["unestablished"]["not_established"]) == 2
 
@@ -127,11 +127,11 @@ def test_an_incomplete_stack_may_be_inspected(answers: Answers) -> None:
         ("misfit", "Horovod 0.28.1 with TensorFlow 2.16.1 does not work."),
     ],
 )
-def test_a_refusal_names_the_reason(answers: Answers, case: str, words: str) -> None:
+def test_refusal_names_the_reason(answers: Answers, case: str, words: str) -> None:
     assert words in " ".join(str(answers[case]).split())
 
 
-def test_repositories_of_a_site_are_added_to_those_of_the_stack(tmp_path: Path) -> None:
+def test_adds_site_repositories_to_those_of_the_stack(tmp_path: Path) -> None:
     keys = {"nvidia": {"base": "vendor", "path": "key.asc", "fingerprint": "AB" * 20}}
     cuda = {"name": "cuda", "base": "vendor", "path": "cuda/", "suite": "/", "keys": ["nvidia"]}
     path = own(tmp_path, "ours", bases={"vendor": "https://vendor.example.org"})
@@ -153,7 +153,7 @@ def test_repositories_of_a_site_are_added_to_those_of_the_stack(tmp_path: Path) 
     assert "(item=site)" in written
 
 
-def test_the_playbook_of_guests_refuses_an_old_python_before_ansible_ends_on_it(tmp_path: Path) -> None:
+def test_guests_playbook_refuses_an_old_python_before_ansible(tmp_path: Path) -> None:
     # As that of Ubuntu 18.04, CentOS 7 and Rocky 8, which no module of Ansible runs on.
     old = tmp_path / "python3"
     old.write_text('#!/bin/sh\n[ "$1" = -c ] && echo python 3.6 $0 || exit 1\n')
@@ -169,7 +169,7 @@ def test_the_playbook_of_guests_refuses_an_old_python_before_ansible_ends_on_it(
     assert "Traceback" not in message and "MODULE FAILURE" not in message
 
 
-def test_the_playbook_of_guests_refuses_a_misfit_before_its_roles(tmp_path: Path) -> None:
+def test_guests_playbook_refuses_a_misfit_before_roles(tmp_path: Path) -> None:
     path = own(tmp_path, "misfit", framework={"version": "2.16.1"})
     options = [*HERE, "--check", "--tags", "versions"]
     ansible = Ansible({}, tmp_path)
@@ -184,7 +184,7 @@ def test_the_playbook_of_guests_refuses_a_misfit_before_its_roles(tmp_path: Path
     assert "(item=openmpi_version)" in taken.out
 
 
-def test_the_playbook_of_guests_ends_well_with_equal_versions_and_refuses_different_ones(tmp_path: Path) -> None:
+def test_guests_playbook_refuses_different_versions_on_nodes(tmp_path: Path) -> None:
     (tmp_path / "hosts").write_text("[workers]\nn1\nn2\n[all:vars]\nansible_connection=local\nansible_become=false\n")
     proof = {"dml_openmpi": {"proven": True, "versions": {"OpenMPI": "4.1.4"}}}
     other = {"dml_openmpi": {"proven": True, "versions": {"OpenMPI": "4.1.5"}}}

@@ -71,7 +71,7 @@ def evidence(part: Part, ansible: Ansible) -> dict[str, Any]:
 
 
 @each_part
-def test_change_is_planned_made_once_and_restored(resting: Simulator, ansible: Ansible, part: Part) -> None:
+def test_plans_applies_once_and_restores_a_change(resting: Simulator, ansible: Ansible, part: Part) -> None:
     case = CASES[part.key]
     requested, before = options(part, case.requested), evidence(part, ansible)
 
@@ -95,7 +95,7 @@ def test_change_is_planned_made_once_and_restored(resting: Simulator, ansible: A
 
 
 @each_part
-def test_a_deaf_host_fails_without_its_neighbour(resting: Simulator, ansible: Ansible, part: Part) -> None:
+def test_host_that_ignores_changes_fails_alone(resting: Simulator, ansible: Ansible, part: Part) -> None:
     case = CASES[part.key]
     # The rehearsal of an installation is the same call.
     rehearsed = {"method": "esxcli software vib install", "skip": 1} if part.key == "vibs" else {}
@@ -117,7 +117,7 @@ def test_refuses_an_unknown_name_before_any_write(resting: Simulator, ansible: A
 
 
 @pytest.mark.parametrize(("module", "requested", "words"), IMPOSSIBLE)
-def test_refuses_the_impossible_before_any_write(
+def test_refuses_impossible_requests_before_any_write(
     resting: Simulator, ansible: Ansible, module: str, requested: dict[str, Any], words: str
 ) -> None:
     for check in (True, False):

@@ -57,7 +57,7 @@ def names(tarball: Path) -> list[Path]:
         return [Path(name) for name in archive.getnames()]
 
 
-def test_only_what_is_needed_travels(names: list[Path]) -> None:
+def test_contains_only_what_is_needed(names: list[Path]) -> None:
     assert {name.parts[0] for name in names} <= TRAVELS
     assert [name for name in names if any(part.startswith(".") or part == "__pycache__" for part in name.parts)] == []
 
@@ -69,7 +69,7 @@ def texts_of(tarball: Path, *names: str) -> dict[str, str]:
         return {name: file.read().decode() if file else "" for name, file in packed.items()}
 
 
-def test_generated_files_travel_with_their_checksums(tarball: Path, names: list[Path]) -> None:
+def test_contains_generated_files_with_their_checksums(tarball: Path, names: list[Path]) -> None:
     made = {name: text for name, text in generated.files().items() if Path(name) in names}
     texts = texts_of(tarball, *made, "FILES.json")
     listed = [(entry["name"], entry["chksum_sha256"]) for entry in json.loads(texts.pop("FILES.json"))["files"]]
@@ -80,7 +80,7 @@ def test_generated_files_travel_with_their_checksums(tarball: Path, names: list[
     assert len(listed) == len(dict(listed))
 
 
-def test_links_of_shipped_pages_lead_to_shipped_files_or_to_the_repository(tarball: Path, names: list[Path]) -> None:
+def test_links_of_shipped_pages_lead_to_existing_files(tarball: Path, names: list[Path]) -> None:
     pages = [str(name) for name in names if name.suffix == ".md"]
     texts = texts_of(tarball, *pages)
     dead = [
@@ -94,13 +94,13 @@ def test_links_of_shipped_pages_lead_to_shipped_files_or_to_the_repository(tarba
     assert "/blob/main/docs/testing.md#the-layer-that-tests-each-statement)" in texts["docs/threats.md"]
 
 
-def test_no_page_for_developers_is_shipped_and_the_size_is_known(tarball: Path, names: list[Path]) -> None:
+def test_contains_no_developer_pages_and_stays_small(tarball: Path, names: list[Path]) -> None:
     assert [name for name in names if name.name in {"testing.md", "simulator.md", "labs.md", "CONTRIBUTING.md"}] == []
     assert [name for name in names if "fragments" in name.parts and "changelogs" in name.parts] == []
     assert tarball.stat().st_size < 1_300_000
 
 
-def test_two_builds_have_the_same_bytes(tarball: Path, tmp_path: Path) -> None:
+def test_builds_the_same_bytes_twice(tarball: Path, tmp_path: Path) -> None:
     again = run(tmp_path, "python", "-m", "tools.build", str(tmp_path), PYTHONPATH=str(ROOT))
     assert again.returncode == 0, again.stdout
     files = sorted(path.name for path in tmp_path.glob("dml-*"))
@@ -111,14 +111,14 @@ def test_two_builds_have_the_same_bytes(tarball: Path, tmp_path: Path) -> None:
     assert hashlib.sha256(tarball.read_bytes()).hexdigest() in again.stdout
 
 
-def test_every_plugin_and_role_of_the_checkout_travels(names: list[Path]) -> None:
+def test_contains_every_plugin_and_role(names: list[Path]) -> None:
     expected = [path for folder in ("plugins", "roles", "playbooks") for path in (ROOT / folder).rglob("*.[py]*")]
     ours = {path.relative_to(ROOT) for path in expected if path.suffix in {".py", ".yml"}}
     assert len(ours) > 20
     assert ours - set(names) == set()
 
 
-def test_every_module_is_listed_and_documented(elsewhere: Path, modules: list[str]) -> None:
+def test_lists_and_documents_every_module(elsewhere: Path, modules: list[str]) -> None:
     listed = run(elsewhere, "ansible-doc", "--list", "--json", "dml.vsphere")
     assert sorted(json.loads(listed.stdout)) == modules
     documents: dict[str, Any] = json.loads(run(elsewhere, "ansible-doc", "--json", *modules).stdout)
@@ -131,7 +131,7 @@ def test_every_module_is_listed_and_documented(elsewhere: Path, modules: list[st
         assert ("hostname" in document["doc"]["options"]) is connects, f"{name} does not say how to connect"
 
 
-def test_the_roles_say_their_options(elsewhere: Path) -> None:
+def test_documents_the_options_of_every_role(elsewhere: Path) -> None:
     roles = sorted(path.name for path in (ROOT / "roles").iterdir())
     shown = json.loads(run(elsewhere, "ansible-doc", "-t", "role", "--list", "--json", "dml.vsphere").stdout)
     assert sorted(shown) == [f"dml.vsphere.{name}" for name in roles]
@@ -160,9 +160,7 @@ def test_galaxy_accepts_it(tarball: Path, tmp_path: Path) -> None:
         ({}, []),
     ],
 )
-def test_the_query_for_automation_controller_counts_hosts_and_workers(
-    result: dict[str, Any], counted: list[str]
-) -> None:
+def test_automation_controller_query_counts_hosts_and_workers(result: dict[str, Any], counted: list[str]) -> None:
     queries = yaml.safe_load((ROOT / "extensions" / "audit" / "event_query.yml").read_text())
     command = ["jq", "--slurp", f"map({queries['dml.vsphere.*']['query']})"]
     done = subprocess.run(command, input=json.dumps(result), check=True, capture_output=True, text=True)

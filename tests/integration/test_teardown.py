@@ -31,7 +31,7 @@ def site(start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ans
 
 
 @pytest.mark.every_release
-def test_removes_in_its_order_what_was_built_and_nothing_else(site: Site) -> None:
+def test_removes_only_what_was_built_in_order(site: Site) -> None:
     before = world.state(site.vcenter)
     site.good("fabric")
     site.good("workers")
@@ -60,7 +60,7 @@ def test_removes_in_its_order_what_was_built_and_nothing_else(site: Site) -> Non
     site.quiet("teardown", confirm=True, unreachable_is_idle=True)
 
 
-def test_evidence_that_does_not_exist_is_refused_before_anything_goes(site: Site) -> None:
+def test_refuses_missing_evidence_before_any_removal(site: Site) -> None:
     site.build(workers=1)
     missing = {"confirm": True, "rollback_evidence": str(site.evidence / "nosuch.json")}
     refused = site.run("teardown", **missing, unreachable_is_idle=True)
@@ -69,7 +69,7 @@ def test_evidence_that_does_not_exist_is_refused_before_anything_goes(site: Site
 
 
 @pytest.mark.slow
-def test_an_interrupted_teardown_is_gone_on_with(site: Site) -> None:
+def test_continues_an_interrupted_teardown(site: Site) -> None:
     before = world.state(site.vcenter)
     site.build(workers=1)
     for method in ("RemoveVirtualNic", "RemoveCustomFieldDef"):
@@ -83,7 +83,7 @@ def test_an_interrupted_teardown_is_gone_on_with(site: Site) -> None:
     assert world.differences(before, world.state(site.vcenter)) == {}
 
 
-def test_refuses_before_any_removal_while_another_user_is_on_the_network(
+def test_refuses_removal_while_others_use_the_network(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     text = datacentre().partition("vms:")[0] + STRANGER
@@ -119,7 +119,7 @@ def test_removes_what_killed_runs_left_behind(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_a_whole_site_goes_and_its_hosts_are_set_back(
+def test_teardown_removes_a_site_and_restores_its_hosts(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     vcenter = start(text=datacentre(prepared=False))

@@ -81,7 +81,7 @@ def forget(playbook: Playbook, folder: Path, sha256: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_that_died_is_resumed_on_all_ranks_and_repeated_with_its_own_code(tmp_path: Path) -> None:
+def test_resumes_and_repeats_a_dead_run(tmp_path: Path) -> None:
     playbook, folder = Playbook(tmp_path), tmp_path / "mine"
     own_program_in_inventory(playbook)
     folder.mkdir()
@@ -111,7 +111,7 @@ def test_a_run_that_died_is_resumed_on_all_ranks_and_repeated_with_its_own_code(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("second", ["well", "badly"])
-def test_a_run_whose_machine_fails_is_tried_again_from_its_checkpoint(tmp_path: Path, second: str) -> None:
+def test_machine_failure_starts_another_attempt_from_the_checkpoint(tmp_path: Path, second: str) -> None:
     """Only a failure of the machine starts another attempt: an error of the program ends the run."""
     playbook, folder = Playbook(tmp_path), tmp_path / "mine"
     folder.mkdir()

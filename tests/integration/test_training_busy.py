@@ -50,7 +50,7 @@ def waits_for(playbook: Playbook, name: str) -> tuple[int, str]:
 
 
 @pytest.mark.slow
-def test_a_second_run_is_refused_locked_out_allowed_beside_or_waits(busy: Playbook) -> None:
+def test_second_run_fails_waits_or_shares_busy_nodes(busy: Playbook) -> None:
     code, text = outcome(busy, "refused", **OURS)
     assert code != 0 and "the training job busy-7 of " in text and " (step " in text, text
     assert "stop it, with -e training_wait=SECONDS or the playbook dml.vsphere.stop" in text

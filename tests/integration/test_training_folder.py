@@ -64,7 +64,7 @@ def refusals_and_check_write_nothing(playbook: Playbook, options: dict[str, Any]
 
 
 @pytest.mark.slow
-def test_an_ordinary_folder_trains_with_one_command(tmp_path: Path, folder: Path) -> None:
+def test_ordinary_folder_trains_with_one_command(tmp_path: Path, folder: Path) -> None:
     playbook = Playbook(tmp_path)
     command = {"training_command": ["python", "train.py", "40", "0", "{data}"], "training_python": sys.executable}
     (tmp_path / "large.csv").write_text("4 5 6")
@@ -106,7 +106,7 @@ for number in range(100000):
 
 
 @pytest.mark.slow
-def test_a_stopped_run_has_its_outputs_copied(tmp_path: Path, folder: Path) -> None:
+def test_copies_the_outputs_of_a_stopped_run(tmp_path: Path, folder: Path) -> None:
     playbook = Playbook(tmp_path)
     (folder / "train.py").write_text(STOPPED)
     (folder / "requirements.txt").unlink()

@@ -12,7 +12,7 @@ from tests.integration.training import Playbook
 
 
 @pytest.mark.slow
-def test_an_interrupted_playbook_names_the_run_that_continues(tmp_path: Path) -> None:
+def test_interrupted_playbook_names_the_run_that_continues(tmp_path: Path) -> None:
     playbook = Playbook(tmp_path)
     with playbook.shown(9000, 0.1, training_name="one") as controller:
         assert controller.stdout is not None

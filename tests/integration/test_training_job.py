@@ -50,7 +50,7 @@ def nodes(tmp_path: Path) -> Iterator[Nodes]:
         os.kill(pid, signal.SIGKILL)
 
 
-def test_a_job_runs_to_its_end_and_is_not_started_twice(nodes: Nodes) -> None:
+def test_finished_job_is_not_started_again(nodes: Nodes) -> None:
     assert nodes.check(5, 0.01).changed
     assert nodes.look() == {"state": "absent"}
     started = nodes.start(5, 0.01, transport="tcp", stack="lab-cpu")
@@ -64,7 +64,7 @@ def test_a_job_runs_to_its_end_and_is_not_started_twice(nodes: Nodes) -> None:
     assert "it contains a job with another command; give each job a separate run directory" in refused.msg
 
 
-def test_ranks_do_not_have_the_account_of_vcenter(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_do_not_receive_the_vcenter_account(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VMWARE_PASSWORD", "of vCenter")
     monkeypatch.setenv("NOT_VMWARE", "a word that they have")
     assert nodes.start(*LONG).changed
@@ -74,7 +74,7 @@ def test_ranks_do_not_have_the_account_of_vcenter(nodes: Nodes, monkeypatch: pyt
     assert not any(b"VMWARE_PASSWORD" in one for one in held)
 
 
-def test_the_identity_of_a_job_can_be_read_while_it_runs(nodes: Nodes) -> None:
+def test_running_job_reports_its_identity(nodes: Nodes) -> None:
     started = nodes.start(*LONG)
     assert started.rc == 0, started.msg
     job = nodes.training()
@@ -90,7 +90,7 @@ def test_the_identity_of_a_job_can_be_read_while_it_runs(nodes: Nodes) -> None:
     assert not nodes.start(*LONG).changed
 
 
-def test_stopping_ends_just_this_job(nodes: Nodes, tmp_path: Path) -> None:
+def test_stop_ends_only_this_job(nodes: Nodes, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     other = Nodes(Ansible({}, tmp_path), tmp_path / "other")
     nodes.start(*LONG)
@@ -111,7 +111,7 @@ def test_stopping_ends_just_this_job(nodes: Nodes, tmp_path: Path) -> None:
     assert nodes.processes(job) == []
 
 
-def test_a_killed_rank_is_named(nodes: Nodes) -> None:
+def test_names_a_killed_rank(nodes: Nodes) -> None:
     nodes.start(*LONG)
     nodes.training()
     victim = nodes.steps(2)[0]["pid"]
@@ -122,7 +122,7 @@ def test_a_killed_rank_is_named(nodes: Nodes) -> None:
     assert nodes.processes(job) == []
 
 
-def test_a_node_that_is_gone_is_named(nodes: Nodes) -> None:
+def test_names_a_lost_node(nodes: Nodes) -> None:
     nodes.start(*LONG)
     nodes.training()
     (nodes.folder / "down").write_text("n3\n")
@@ -160,7 +160,7 @@ def test_reports_a_missing_program(nodes: Nodes) -> None:
     assert "the program /nowhere/python cannot be run on" in job["why"]
 
 
-def test_without_mpirun_nothing_is_claimed(nodes: Nodes) -> None:
+def test_job_is_absent_without_mpirun(nodes: Nodes) -> None:
     failed = nodes.start(*LONG, mpirun="/nowhere/mpirun")
     assert failed.rc != 0
     assert "could not start /nowhere/mpirun: /nowhere/mpirun: No such file or directory" in failed.msg
@@ -184,7 +184,7 @@ def fill(path: Path) -> None:
         path.write_bytes(bytes(1 << 20))
 
 
-def test_reports_a_full_disk_even_after_space_was_freed(nodes: Nodes, small: Path) -> None:
+def test_reports_a_full_disk_after_space_was_freed(nodes: Nodes, small: Path) -> None:
     nodes.start(100_000, 0)
     job = nodes.ended()
     assert job["state"] == "died"
@@ -196,7 +196,7 @@ def test_reports_a_full_disk_even_after_space_was_freed(nodes: Nodes, small: Pat
     assert nodes.look()["why"] == job["why"]
 
 
-def test_a_job_does_not_begin_on_a_full_disk_and_begins_when_it_has_room(nodes: Nodes, small: Path) -> None:
+def test_job_starts_only_once_the_disk_has_room(nodes: Nodes, small: Path) -> None:
     fill(small / "much")
     failed = nodes.start(3, 0.01)
     assert failed.rc != 0
@@ -214,7 +214,7 @@ def test_a_job_does_not_begin_on_a_full_disk_and_begins_when_it_has_room(nodes: 
     assert nodes.ended()["state"] == "finished"
 
 
-def test_a_job_outlives_its_controller_and_is_found_again(nodes: Nodes) -> None:
+def test_job_outlives_its_controller_and_is_found_again(nodes: Nodes) -> None:
     program = (
         "from ansible.module_utils.testing import patch_module_args\nfrom plugins.modules import training_job\n"
         f"with patch_module_args({nodes.options(*LONG)!r}): training_job.main()"
@@ -241,7 +241,7 @@ def test_a_job_outlives_its_controller_and_is_found_again(nodes: Nodes) -> None:
         assert [record.step for record in log.steps] == list(range(1, len(log.steps) + 1))
 
 
-def test_a_job_whose_supervisor_dies_on_request_can_be_stopped(nodes: Nodes) -> None:
+def test_stops_a_job_whose_supervisor_dies_while_stopping(nodes: Nodes) -> None:
     nodes.start(*LONG)
     job = nodes.training()
     supervisor = supervisor_of(job)
@@ -260,7 +260,7 @@ def test_a_job_whose_supervisor_dies_on_request_can_be_stopped(nodes: Nodes) -> 
     assert nodes.processes(job) == []
 
 
-def test_a_job_whose_supervisor_was_killed_can_be_stopped(nodes: Nodes) -> None:
+def test_stops_a_job_whose_supervisor_was_killed(nodes: Nodes) -> None:
     nodes.start(*LONG)
     job = nodes.training()
     os.kill(supervisor_of(job), signal.SIGKILL)

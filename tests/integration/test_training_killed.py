@@ -96,7 +96,7 @@ def ended(running: subprocess.Popen[str], run: Run) -> str:
     return text
 
 
-def test_killed_as_the_job_starts(run: Run) -> None:
+def test_run_continues_after_a_kill_at_job_start(run: Run) -> None:
     """The manifest may not be written yet: the same command finds the job."""
     kill_at(run.begin(**run.program), lambda: run.playbook.run_file("one"))
 
@@ -107,7 +107,7 @@ def test_killed_as_the_job_starts(run: Run) -> None:
     assert "Attempt 2 of 3" in ended(running, run)
 
 
-def test_killed_between_two_attempts(run: Run) -> None:
+def test_run_continues_after_a_kill_between_attempts(run: Run) -> None:
     run.let_the_first_attempt_fail()
     kill_at(run.begin(**run.program), lambda: run.manifest("one").get("end"))
     assert run.playbook.run_file("one-2") == {}
@@ -115,7 +115,7 @@ def test_killed_between_two_attempts(run: Run) -> None:
     assert "Attempt 2 of 3" in ended(run.begin(), run)
 
 
-def test_killed_during_the_second_attempt(run: Run) -> None:
+def test_run_continues_after_a_kill_in_attempt_two(run: Run) -> None:
     run.let_the_first_attempt_fail()
     kill_at(run.begin(**run.program), (run.folder / "runs" / "one-2" / "rank0.jsonl").exists)
     job = run.playbook.run_file("one-2")
@@ -124,7 +124,7 @@ def test_killed_during_the_second_attempt(run: Run) -> None:
     assert run.playbook.run_file("one-2") == job
 
 
-def test_the_first_attempt_fails_while_no_controller_runs(run: Run) -> None:
+def test_run_continues_if_attempt_fails_without_controller(run: Run) -> None:
     """The same command takes the run up, too: its program is that of the run."""
     kill_at(run.begin(**run.program), lambda: run.manifest("one"))
     run.let_the_first_attempt_fail()
@@ -135,7 +135,7 @@ def test_the_first_attempt_fails_while_no_controller_runs(run: Run) -> None:
 
 
 @pytest.mark.parametrize("moment", ["end", "manifest", "outputs"])
-def test_killed_while_a_run_is_stopped(run: Run, moment: str) -> None:
+def test_next_command_finishes_a_killed_stop(run: Run, moment: str) -> None:
     """The next command finds no job any more, and brings back what the former did not."""
     running = run.begin(training_follow=False, **run.program)
     assert running.wait(LONG) == 0, running.communicate()[0]
@@ -172,7 +172,7 @@ FIRST, SECOND = "scaling-1-nodes-tcp-1", "scaling-2-nodes-tcp-1"
 
 
 @pytest.mark.parametrize("moment", ["first", "between", "second"])
-def test_killed_during_a_scaling_measurement(run: Run, moment: str) -> None:
+def test_scaling_measurement_continues_after_a_kill(run: Run, moment: str) -> None:
     playbook = run.playbook
     playbook.nodes.script.write_text(MEASURED)
     sweep = {"training_sweep_nodes": [1, 2], "training_sweep_repeats": 1, "training_silence": 60, "training_warmup": 3}

@@ -130,7 +130,7 @@ def folder(tmp_path: Path) -> dict[str, Any]:
     return {"training_folder": str(made), "training_framework": "pytorch_ddp", "training_command": "python train.py"}
 
 
-def test_the_same_playbook_trains_on_kubernetes(kubernetes: Kubernetes, tmp_path: Path) -> None:
+def test_same_playbook_trains_on_kubernetes(kubernetes: Kubernetes, tmp_path: Path) -> None:
     made, more = kubernetes.cluster, {"training_name": "one", "training_steps": 60}
     kubernetes.run(60, 1.5, **more)
     (records,) = (tmp_path / "results" / "one").glob("watch-*/records.jsonl")
@@ -157,7 +157,7 @@ FIND = """
 """
 
 
-def test_a_window_finds_the_running_job_with_its_name_and_its_pods(kubernetes: Kubernetes, tmp_path: Path) -> None:
+def test_window_finds_the_running_job_and_its_pods(kubernetes: Kubernetes, tmp_path: Path) -> None:
     kubernetes.run(100000, 0.1, training_name="stays", training_follow=False)
     (tmp_path / "find.yml").write_text(FIND)
     result = tmp_path / "found.json"
@@ -172,7 +172,7 @@ def test_a_window_finds_the_running_job_with_its_name_and_its_pods(kubernetes: K
     assert found["nodes"][0]["reach"][0] == str(tmp_path / "kubectl"), "records are read in the pods"
 
 
-def test_a_folder_trains_as_a_trainjob(trainer: Kubernetes, folder: dict[str, Any], tmp_path: Path) -> None:
+def test_folder_trains_as_a_trainjob(trainer: Kubernetes, folder: dict[str, Any], tmp_path: Path) -> None:
     trainer.run(training_name="ten", training_environment={"TOKEN": "of-a-user"}, **folder)
 
     made = trainer.cluster
@@ -197,7 +197,7 @@ def torchrun(trainer: Kubernetes, folder: dict[str, Any]) -> Kubernetes:
     return trainer
 
 
-def test_a_folder_trains_as_a_trainjob_with_torchrun(
+def test_folder_trains_as_a_trainjob_with_torchrun(
     torchrun: Kubernetes, folder: dict[str, Any], tmp_path: Path
 ) -> None:
     torchrun.run(training_name="ten", **folder)
@@ -208,13 +208,13 @@ def test_a_folder_trains_as_a_trainjob_with_torchrun(
     assert torchrun.manifest("ten")["rank_0_on"] == "n2"
 
 
-def test_the_error_of_a_rank_of_torchrun_is_the_cause(torchrun: Kubernetes, folder: dict[str, Any]) -> None:
+def test_reports_the_error_of_a_torchrun_rank(torchrun: Kubernetes, folder: dict[str, Any]) -> None:
     output = torchrun.fail(training_name="ten", **{**folder, "training_command": "python train.py fail"})
 
     assert re.search(r"rank 1 on \S+ ended: ValueError: the batch is empty", output), output
 
 
-def test_a_folder_trains_on_kubernetes_as_on_nodes(
+def test_folder_trains_on_kubernetes_as_on_nodes(
     kubernetes: Kubernetes, folder: dict[str, Any], tmp_path: Path
 ) -> None:
     output = kubernetes.run(training_name="one", **folder)
@@ -236,9 +236,7 @@ def test_a_folder_trains_on_kubernetes_as_on_nodes(
     assert "The training run one has the backend kubernetes, but the backend of this command is mpi." in refused
 
 
-def test_a_folder_that_dies_on_kubernetes_names_rank_error_and_line(
-    kubernetes: Kubernetes, folder: dict[str, Any]
-) -> None:
+def test_reports_rank_error_and_line_on_kubernetes(kubernetes: Kubernetes, folder: dict[str, Any]) -> None:
     result = kubernetes.fail(training_name="two", **{**folder, "training_command": "python train.py fail"})
     cause = f"rank 1 on dml-two-worker-1 ended: ValueError: the batch is empty (train.py, line {FAILING})"
     assert cause in result
@@ -246,9 +244,7 @@ def test_a_folder_that_dies_on_kubernetes_names_rank_error_and_line(
     assert [path.name for path in kubernetes.outputs("two")] == ["model0", "model1"]
 
 
-def test_a_run_on_kubernetes_is_stopped_by_its_name(
-    kubernetes: Kubernetes, folder: dict[str, Any], tmp_path: Path
-) -> None:
+def test_stops_a_kubernetes_run_by_name(kubernetes: Kubernetes, folder: dict[str, Any], tmp_path: Path) -> None:
     stays = {**folder, "training_command": "python train.py stay", "training_follow": False}
     kubernetes.run(training_name="three", **stays)
     assert f"{JOBS}/dml-three" in kubernetes.cluster.answers
@@ -271,7 +267,7 @@ def worker_volume(kubernetes: Kubernetes, job: str, volume: str) -> tuple[str, l
     return path, [name for name, one in mounts if one["name"] == volume and not one.get("readOnly")]
 
 
-def test_requirements_are_installed_by_the_image_before_the_ranks_start(
+def test_image_installs_requirements_before_the_ranks_start(
     kubernetes: Kubernetes, folder: dict[str, Any], tmp_path: Path
 ) -> None:
     mine = tmp_path / "mine"
@@ -294,9 +290,7 @@ def test_requirements_are_installed_by_the_image_before_the_ranks_start(
     assert [writable for _path, writable in mounted] == [["setup"], ["setup"]]
 
 
-def test_a_run_on_kubernetes_is_resumed_and_repeated(
-    kubernetes: Kubernetes, folder: dict[str, Any], tmp_path: Path
-) -> None:
+def test_resumes_and_repeats_a_kubernetes_run(kubernetes: Kubernetes, folder: dict[str, Any], tmp_path: Path) -> None:
     kubernetes.run(training_name="six", **folder)
     code, result = kubernetes.again(training_name="seven", training_resume="six", training_checkpoints=["model0"])
     assert code == 0, result
@@ -311,7 +305,7 @@ def test_a_run_on_kubernetes_is_resumed_and_repeated(
     assert code != 0 and "cannot be repeated on these nodes: image of its manifest differ today" in result
 
 
-def test_a_run_on_kubernetes_whose_machine_fails_is_tried_again(
+def test_machine_failure_on_kubernetes_starts_another_attempt(
     kubernetes: Kubernetes, folder: dict[str, Any], tmp_path: Path
 ) -> None:
     (tmp_path / "mine" / "train.py").write_text(KILLED)

@@ -55,7 +55,7 @@ def power_off(playbook: Playbook) -> None:
 
 
 @pytest.mark.slow
-def test_a_rebooted_launcher_starts_the_next_attempt(playbook: Playbook) -> None:
+def test_rebooted_launcher_starts_the_next_attempt(playbook: Playbook) -> None:
     with playbook.shown(training_name="one", training_attempts=2, training_attempt_wait=300) as controller:
         assert controller.stdout is not None
         lines: list[str] = []

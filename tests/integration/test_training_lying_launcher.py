@@ -34,7 +34,7 @@ def lie(playbook: Playbook, name: str) -> Path:
 
 
 @pytest.mark.slow
-def test_the_command_of_a_rewritten_manifest_runs_nowhere(tmp_path: Path) -> None:
+def test_command_of_a_rewritten_manifest_never_runs(tmp_path: Path) -> None:
     playbook = Playbook(tmp_path)
     started = playbook.run(5, 0.1, training_follow=False, training_name="one")
     assert started.returncode == 0, started.stdout
@@ -54,7 +54,7 @@ def test_the_command_of_a_rewritten_manifest_runs_nowhere(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_another_controller_repeats_the_command_of_a_node_only_on_request(tmp_path: Path) -> None:
+def test_another_controller_repeats_a_reported_run_on_request(tmp_path: Path) -> None:
     playbook = Playbook(tmp_path)
     started = playbook.run(5, 0.1, training_follow=False, training_name="one")
     assert started.returncode == 0, started.stdout
@@ -75,7 +75,7 @@ def test_another_controller_repeats_the_command_of_a_node_only_on_request(tmp_pa
 
 
 @pytest.mark.slow
-def test_a_planted_manifest_becomes_that_of_no_new_run(tmp_path: Path) -> None:
+def test_new_run_ignores_a_planted_manifest(tmp_path: Path) -> None:
     playbook = Playbook(tmp_path)
     planted = tmp_path / "runs" / "one" / "manifest.json"
     planted.parent.mkdir(parents=True)

@@ -73,7 +73,7 @@ def least_steps(run_dir: Path) -> int:
 
 
 @pytest.mark.slow
-def test_a_name_alone_follows_a_run_and_its_records_are_counted(tmp_path: Path) -> None:
+def test_follows_a_run_by_name_and_counts_records(tmp_path: Path) -> None:
     playbook = Playbook(tmp_path)
     with_variables(playbook, OF_INVENTORY)
     program = program_in(tmp_path / "mine", tmp_path / "end")

@@ -39,7 +39,7 @@ def archive(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_tf_cnn_benchmarks_is_recorded_by_what_it_prints(tmp_path: Path, archive: Path) -> None:
+def test_records_tf_cnn_benchmarks_from_its_output(tmp_path: Path, archive: Path) -> None:
     playbook = Playbook(tmp_path)
     options = {"training_command": [], "training_framework": "tf_cnn_benchmarks", "training_options": [str(LOG)]}
     options |= {"training_python": playbook.ansible.environment["ANSIBLE_PYTHON_INTERPRETER"]}

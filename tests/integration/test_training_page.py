@@ -43,7 +43,7 @@ def wait_for(page: Path, words: str) -> str:
 
 
 @pytest.mark.slow
-def test_the_page_of_a_job_that_trains(tmp_path: Path) -> None:
+def test_live_page_shows_a_training_job(tmp_path: Path) -> None:
     programs, run = tmp_path / "bin", tmp_path / "runs" / "one"
     programs.mkdir()
     (programs / "nvidia-smi").write_text(SMI)

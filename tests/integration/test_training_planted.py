@@ -122,7 +122,7 @@ QUICK = ("a module in src", "a path", "memory beyond that of the node", "a milli
 
 
 @pytest.mark.parametrize("bug", [bug if bug in QUICK else pytest.param(bug, marks=pytest.mark.slow) for bug in PLANTED])
-def test_a_planted_bug_is_named_soon(nodes: Nodes, bug: str) -> None:
+def test_names_a_planted_bug_soon(nodes: Nodes, bug: str) -> None:
     script, sentence = PLANTED[bug]
 
     why, seconds = died(nodes, script)
@@ -131,7 +131,7 @@ def test_a_planted_bug_is_named_soon(nodes: Nodes, bug: str) -> None:
     assert seconds < SOON_SECONDS
 
 
-def test_a_full_file_system_of_the_program_is_named_with_its_size(nodes: Nodes) -> None:
+def test_names_a_full_file_system_with_its_size(nodes: Nodes) -> None:
     small = nodes.folder / "small"
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(small)], check=True)

@@ -33,7 +33,7 @@ def playbook(tmp_path: Path) -> Playbook:
 
 
 @pytest.mark.slow
-def test_a_training_run_is_shown_and_measured(playbook: Playbook) -> None:
+def test_shows_and_measures_a_training_run(playbook: Playbook) -> None:
     ran = playbook.run(150, 0.05, training_steps=150, training_name="one")
     assert ran.returncode == 0, ran.stdout
     assert "step 150 of 150" in ran.stdout
@@ -47,7 +47,7 @@ def test_a_training_run_is_shown_and_measured(playbook: Playbook) -> None:
 
 
 @pytest.mark.slow
-def test_a_training_run_is_only_started_and_followed_later(playbook: Playbook) -> None:
+def test_starts_a_run_that_is_followed_later(playbook: Playbook) -> None:
     arguments, options = (150, 0.05), {"training_steps": 150, "training_name": "one"}
     started = playbook.run(*arguments, **options, training_follow=False)
     assert started.returncode == 0, started.stdout
@@ -61,7 +61,7 @@ def test_a_training_run_is_only_started_and_followed_later(playbook: Playbook) -
 
 
 @pytest.mark.slow
-def test_a_controller_that_was_killed_takes_the_job_up_again_and_misses_no_step(playbook: Playbook) -> None:
+def test_new_controller_follows_the_job_without_missing_steps(playbook: Playbook) -> None:
     arguments, options = (600, 0.05), {"training_steps": 600, "training_name": "one", "training_silence": 60}
     job = playbook.kill_controller(playbook.begin(*arguments, **options), "one", rank=3)
     deadline = time.monotonic() + 30
@@ -79,7 +79,7 @@ def test_a_controller_that_was_killed_takes_the_job_up_again_and_misses_no_step(
 
 
 @pytest.mark.slow
-def test_a_job_that_goes_on_after_its_last_step_is_waited_for(playbook: Playbook) -> None:
+def test_waits_for_a_job_beyond_its_last_step(playbook: Playbook) -> None:
     ran = playbook.run(1600, 0.05, training_steps=5, training_name="one")
     assert ran.returncode == 0, ran.stdout
     assert playbook.result("one")["job"]["state"] == "finished"
@@ -88,7 +88,7 @@ def test_a_job_that_goes_on_after_its_last_step_is_waited_for(playbook: Playbook
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pause", [(), ("pause", 41)], ids=["at once", "after a pause"])
-def test_the_records_count_if_a_job_makes_more_steps_than_estimated(playbook: Playbook, pause: tuple[Any, ...]) -> None:
+def test_records_count_more_steps_than_estimated(playbook: Playbook, pause: tuple[Any, ...]) -> None:
     ran = playbook.run(60, 0.5, *pause, training_steps=40, training_name="one")
 
     assert ran.returncode == 0, ran.stdout
@@ -105,7 +105,7 @@ def test_the_records_count_if_a_job_makes_more_steps_than_estimated(playbook: Pl
 
 @pytest.mark.slow
 @pytest.mark.slow
-def test_a_script_without_records_runs_longer_than_the_silence_and_is_named_for_ctrl_c(playbook: Playbook) -> None:
+def test_silent_script_outlasts_the_silence_limit(playbook: Playbook) -> None:
     playbook.nodes.script.write_text("import sys, time; time.sleep(float(sys.argv[1]))")
     ran = playbook.run(40, training_silence=5, training_name="quiet")
     text = " ".join(ran.stdout.split())

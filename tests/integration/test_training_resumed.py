@@ -78,7 +78,7 @@ def judged(playbook: Playbook) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_a_stopped_run_is_resumed_or_broken_in_the_report(tmp_path: Path) -> None:
+def test_report_judges_whether_a_run_really_resumed(tmp_path: Path) -> None:
     playbook, folder = Playbook(tmp_path), tmp_path / "mine"
     folder.mkdir()
     (folder / "train.py").write_text(TRAIN)

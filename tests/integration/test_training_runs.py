@@ -27,7 +27,7 @@ def kept(folder: Path, name: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_run_is_listed_followed_by_its_name_from_another_controller_and_then_known(playbook: Playbook) -> None:
+def test_another_controller_lists_and_follows_a_run(playbook: Playbook) -> None:
     started = playbook.run(600, 0.1, training_follow=False, training_name="one-7", training_environment={"A": "b"})
     assert started.returncode == 0, started.stdout
     assert "dml.vsphere.stop -e training_name=one-7" in " ".join(started.stdout.split())
@@ -53,7 +53,7 @@ def test_a_run_is_listed_followed_by_its_name_from_another_controller_and_then_k
 
 
 @pytest.mark.slow
-def test_a_run_is_stopped_by_its_name(playbook: Playbook) -> None:
+def test_stops_a_run_by_its_name(playbook: Playbook) -> None:
     started = playbook.run(100000, 0.1, training_follow=False, training_name="two-7")
     assert started.returncode == 0, started.stdout
     playbook.nodes.run_dir = playbook.folder / "runs" / "two-7"

@@ -22,7 +22,7 @@ for _step in range(40):
 
 
 @pytest.mark.slow
-def test_an_unchanged_script_reports_its_steps(tmp_path: Path) -> None:
+def test_unchanged_script_reports_its_steps(tmp_path: Path) -> None:
     folder, metrics = tmp_path / "mine", tmp_path / "metrics"
     (folder / "torch" / "optim").mkdir(parents=True)
     (folder / "torch" / "__init__.py").write_text(TORCH)

@@ -77,7 +77,7 @@ class Wires:
 
 
 @pytest.mark.slow
-def test_the_card_of_a_guest_confirms_rdma(tmp_path: Path) -> None:
+def test_rdma_counters_of_the_guest_confirm_rdma(tmp_path: Path) -> None:
     wires = Wires(tmp_path, {})
     files = wires.plug("mlx5_core")
     output, result = wires.run({name: {"file": str(path), "words": 100 + SENT // 4} for name, path in files.items()})

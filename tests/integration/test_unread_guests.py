@@ -62,7 +62,7 @@ def guests(start: Callable[..., Simulator], ansible_for: Callable[[Simulator], A
     return site
 
 
-def test_workers_shuts_down_no_guest_whose_jobs_cannot_be_read(guests: Guests) -> None:
+def test_workers_playbook_keeps_guests_with_unreadable_jobs_running(guests: Guests) -> None:
     for host in ("esx01.lab", "esx02.lab"):
         guests.vcenter.set_host(host, gpu_load={"0000:3b:00.0": {"utilisation": [97]}})
     text = guests.refused("workers", READABLE, BROKEN, **SMALLER)
@@ -73,12 +73,12 @@ def test_workers_shuts_down_no_guest_whose_jobs_cannot_be_read(guests: Guests) -
     assert done.rc == 0 and ("ShutdownGuest", "worker01") in guests.written(), done.out
 
 
-def test_lists_the_jobs_on_the_workers_of_a_site_too(guests: Guests) -> None:
+def test_site_reads_the_jobs_on_its_workers(guests: Guests) -> None:
     text = guests.refused("site", UNREACHABLE, READABLE, **SMALLER, tags="workers")
     assert "cannot be read: worker01 (" in text, text
 
 
-def test_teardown_deletes_no_guest_whose_jobs_cannot_be_read(guests: Guests) -> None:
+def test_teardown_deletes_no_guest_with_unreadable_jobs(guests: Guests) -> None:
     text = guests.refused("teardown", UNREACHABLE, confirm=True)
     assert "cannot be read: worker01 (" in text, text
     assert "worker02 (no host in the group workers of the inventory has its name or its address)" in text, text
@@ -87,7 +87,7 @@ def test_teardown_deletes_no_guest_whose_jobs_cannot_be_read(guests: Guests) -> 
     assert done.rc == 0 and ("Destroy_Task", "worker02") in guests.written(), done.out
 
 
-def test_hosts_are_changed_only_if_the_jobs_of_the_running_workers_are_known(guests: Guests) -> None:
+def test_hosts_change_only_if_running_jobs_are_known(guests: Guests) -> None:
     profile = {"advanced_options": {"Net.TcpipHeapSize": 16}}
     text = guests.refused("hosts", READABLE, UNREACHABLE, esxi_host_profile=profile)
     assert "cannot be read: worker02 (" in text, text

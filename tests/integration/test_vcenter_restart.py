@@ -22,7 +22,7 @@ AWAY = 12.0
 
 @pytest.mark.slow
 @pytest.mark.parametrize("encryption", ["on"])
-def test_in_the_middle_of_a_move(trial: Trial) -> None:
+def test_vmotion_test_survives_vcenter_restart_during_a_move(trial: Trial) -> None:
     """The host carries the move out; the test finds it, moves no worker twice, and its verdict holds."""
     trial.train()
     trial.vcenter.set_host("esx01.lab", vmotion_seconds=5)
@@ -39,7 +39,7 @@ def test_in_the_middle_of_a_move(trial: Trial) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("encryption", ["on"])
-def test_between_two_moves(trial: Trial) -> None:
+def test_vmotion_test_survives_vcenter_restart_between_moves(trial: Trial) -> None:
     trial.train()
     running = trial.begin(vmotion_test_workers=WORKERS[:2])
     wait_for(lambda: has(trial, "judged 1")() or running.poll() is not None, LONG)
@@ -52,7 +52,7 @@ def test_between_two_moves(trial: Trial) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["EnterMaintenanceMode_Task", "UpdateModuleOptionString", "RebootHost_Task"])
-def test_while_hosts_are_changed(
+def test_host_change_survives_a_vcenter_restart(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], method: str
 ) -> None:
     """The run ends in one sentence, and the next one goes on; no host boots twice."""

@@ -32,7 +32,7 @@ def person(vcenter: Simulator, action: Any) -> Any:
         return action(opened.content)
 
 
-def test_four_runs_write_once(vcenter: Simulator, ansible: Ansible) -> None:
+def test_creates_the_role_and_its_grant_once(vcenter: Simulator, ansible: Ansible) -> None:
     options: dict[str, Any] = {"grants": [ML]}
     check = ansible.module("vcenter_role", check=True, **options)
     assert check.changed and vcenter.writes() == []
@@ -49,7 +49,7 @@ def test_four_runs_write_once(vcenter: Simulator, ansible: Ansible) -> None:
     assert vcenter.writes() == []
 
 
-def test_a_role_that_drifted_is_brought_back_and_narrowed(vcenter: Simulator, ansible: Ansible) -> None:
+def test_narrows_a_role_to_the_requested_modules(vcenter: Simulator, ansible: Ansible) -> None:
     role(ansible, modules=["worker_vm", "cluster_lock"])
     vcenter.clear()
     outcome = role(ansible, modules=["cluster_lock"])
@@ -62,9 +62,7 @@ def test_a_role_that_drifted_is_brought_back_and_narrowed(vcenter: Simulator, an
     }
 
 
-def test_an_account_may_be_written_in_either_way_and_keeps_its_other_rules(
-    vcenter: Simulator, ansible: Ansible
-) -> None:
+def test_accepts_both_account_notations_and_keeps_other_permissions(vcenter: Simulator, ansible: Ansible) -> None:
     role(ansible, grants=[ML])
     vcenter.clear()
     assert not role(ansible, grants=[{**ML, "principal": "ml@lab"}]).changed
@@ -74,7 +72,7 @@ def test_an_account_may_be_written_in_either_way_and_keeps_its_other_rules(
     assert {rule.principal for rule in rules} > {"LAB\\ml"}
 
 
-def test_absent_takes_the_role_and_leaves_the_others(vcenter: Simulator, ansible: Ansible) -> None:
+def test_absent_removes_the_role_and_keeps_others(vcenter: Simulator, ansible: Ansible) -> None:
     before = person(vcenter, lambda content: sorted(one.name for one in content.authorizationManager.roleList))
     role(ansible, grants=[ML])
     role(ansible, name="dml.vsphere guests", modules=["cluster_lock"])
@@ -101,7 +99,7 @@ def test_refusals_write_nothing(vcenter: Simulator, ansible: Ansible, options: d
     assert vcenter.writes() == []
 
 
-def test_an_account_with_another_role_there_keeps_it(vcenter: Simulator, ansible: Ansible) -> None:
+def test_account_with_another_role_keeps_it(vcenter: Simulator, ansible: Ansible) -> None:
     def be_reader(content: Any) -> None:
         (reader,) = [one for one in content.authorizationManager.roleList if one.name == "ReadOnly"]
         rule = vim.AuthorizationManager.Permission(
@@ -116,7 +114,7 @@ def test_an_account_with_another_role_there_keeps_it(vcenter: Simulator, ansible
     assert vcenter.writes() == []
 
 
-def test_reports_a_server_that_stores_nothing(vcenter: Simulator, ansible: Ansible) -> None:
+def test_reports_a_server_that_ignores_changes(vcenter: Simulator, ansible: Ansible) -> None:
     role(ansible, modules=["cluster_lock"])
     vcenter.fault("UpdateAuthorizationRole", "deaf")
     outcome = ansible.module("vcenter_role")
@@ -124,7 +122,7 @@ def test_reports_a_server_that_stores_nothing(vcenter: Simulator, ansible: Ansib
 
 
 @pytest.mark.every_release
-def test_the_playbook_makes_it_once_for_all_clusters(vcenter: Simulator, ansible: Ansible) -> None:
+def test_playbook_creates_the_role_once_for_all_clusters(vcenter: Simulator, ansible: Ansible) -> None:
     inventory = ansible.folder / "hosts.yml"
     local = {"ansible_connection": "local", "ansible_python_interpreter": "{{ ansible_playbook_python }}"}
     inventory.write_text(yaml.safe_dump({"clusters": {"hosts": {"gpu": {}, "other": {}}, "vars": local}}))

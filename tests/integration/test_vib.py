@@ -38,7 +38,7 @@ def resting(vcenter: Simulator) -> Simulator:
     return vcenter
 
 
-def test_it_is_installed_once_waits_for_the_boot_and_runs_after_it(resting: Simulator, ansible: Ansible) -> None:
+def test_vib_waits_for_the_boot_and_then_runs(resting: Simulator, ansible: Ansible) -> None:
     assert ansible.module("esxi_vib", **DESIRED).result["needs"] == ["reboot"]
     boot(resting, "esx01.lab")
     after = ansible.module("esxi_vib", **DESIRED)
@@ -59,7 +59,7 @@ clusters:
 """
 
 
-def test_a_manager_is_booted_into_although_the_host_requires_no_reboot(
+def test_manager_needs_a_boot_despite_the_hosts_report(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     vcenter = start(text=LIVE)
@@ -79,7 +79,7 @@ def test_a_manager_is_booted_into_although_the_host_requires_no_reboot(
     assert after.host("esx01.lab")["state"]["running"] == VERSION
 
 
-def test_downgrade_removal_and_a_package_that_needs_no_boot(resting: Simulator, ansible: Ansible) -> None:
+def test_downgrades_removes_and_installs_without_boot(resting: Simulator, ansible: Ansible) -> None:
     boot_one = {**DESIRED, "hosts": ["esx01.lab"]}
     ansible.module("esxi_vib", **boot_one)
     boot(resting, "esx01.lab")
@@ -93,7 +93,7 @@ def test_downgrade_removal_and_a_package_that_needs_no_boot(resting: Simulator, 
     assert (live["changed"], live["needs"]) == (True, [])
 
 
-def test_outside_maintenance_mode_nothing_is_written(vcenter: Simulator, ansible: Ansible) -> None:
+def test_writes_nothing_outside_maintenance_mode(vcenter: Simulator, ansible: Ansible) -> None:
     planned = ansible.module("esxi_vib", check=True, **DESIRED)
     assert "only in maintenance mode" in planned.host("esx01.lab")["unmet"][0]
     refused = ansible.module("esxi_vib", **DESIRED)
@@ -101,7 +101,7 @@ def test_outside_maintenance_mode_nothing_is_written(vcenter: Simulator, ansible
     assert vcenter.writes() == []
 
 
-def test_a_passthrough_host_comes_to_vgpu_by_two_boots(
+def test_passthrough_host_reaches_vgpu_with_two_boots(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     vcenter = start(text=PASSED_THROUGH)
@@ -117,9 +117,7 @@ def test_a_passthrough_host_comes_to_vgpu_by_two_boots(
     assert ansible.module("esxi_vib", **one).result["needs"] == []
 
 
-def test_a_connection_that_breaks_during_the_install_leaves_nothing_to_repair(
-    resting: Simulator, ansible: Ansible
-) -> None:
+def test_broken_connection_during_install_needs_no_repair(resting: Simulator, ansible: Ansible) -> None:
     one = {**DESIRED, "hosts": ["esx01.lab"]}
     resting.fault(INSTALL, "drop", after=True, name="esx01.lab", skip=1)
     broken = ansible.module("esxi_vib", **one)

@@ -52,7 +52,7 @@ def moves(place: Simulator) -> list[str]:
     indirect=["place"],
     ids=["encrypted", "plain"],
 )
-def test_a_move_is_planned_made_observed_and_not_repeated(place: Simulator, ansible: Ansible, first: str) -> None:
+def test_plans_makes_and_observes_a_move_once(place: Simulator, ansible: Ansible, first: str) -> None:
     reconfigure(place, WORKER, migrateEncryption="required")
     planned = go(ansible, check=True)
     assert (planned.changed, planned.result["unmet"], moves(place)) == (True, [], []), planned.out
@@ -96,7 +96,7 @@ def no_unified_memory(place: Simulator, value: str) -> None:
     reconfigure(place, WORKER, extraConfig=[vim.option.OptionValue(key="pciPassthru0.cfg.enable_uvm", value=value)])
 
 
-def test_names_what_blocks_a_move_before_the_first_write(place: Simulator, ansible: Ansible) -> None:
+def test_names_blocking_problems_before_the_first_write(place: Simulator, ansible: Ansible) -> None:
     """One after another on one data centre; each is mended before the next."""
     refused(place, ansible, "(slots)", "esx02.lab", "worker02", target="esx02.lab")
     refused(place, ansible, "(stun)", "over 5 s", "the server's estimate", stun_budget=5)
@@ -131,14 +131,14 @@ def refused(place: Simulator, ansible: Ansible, *expected: str, **more: Any) -> 
     assert moves(place) == []
 
 
-def test_without_the_tag_on_the_target_rdma_would_stop(start: Start, ansible_for: AnsibleFor) -> None:
+def test_refuses_a_target_without_the_pvrdma_tag(start: Start, ansible_for: AnsibleFor) -> None:
     place = start(text=HOSTS)
     ansible = ansible_for(place)
     assert ansible.module("worker_vm", **desired(1)).rc == 0
     refused(place, ansible, "(pvrdma)", FREE, "playbooks/hosts.yml")
 
 
-def test_a_move_that_fails_is_one_sentence_and_judged_all_the_same(place: Simulator, ansible: Ansible) -> None:
+def test_reports_and_records_a_failed_move(place: Simulator, ansible: Ansible) -> None:
     place.fault("RelocateVM_Task", "task_fails", fault="HostConnectFault", message="The stun took too long.")
     failed = go(ansible)
     assert failed.rc != 0
@@ -151,7 +151,7 @@ def test_a_move_that_fails_is_one_sentence_and_judged_all_the_same(place: Simula
     assert move["completed"] >= move["started"]
 
 
-def test_a_failed_call_reports_if_the_move_had_started(place: Simulator, ansible: Ansible) -> None:
+def test_failed_call_reports_whether_the_move_started(place: Simulator, ansible: Ansible) -> None:
     place.fault("RelocateVM_Task", fault="NoPermission", properties={"PrivilegeId": "Resource.HotMigrate"})
     refused = go(ansible)
     assert refused.rc != 0 and refused.result["begun"] is False and "move" not in refused.result
@@ -161,7 +161,7 @@ def test_a_failed_call_reports_if_the_move_had_started(place: Simulator, ansible
     assert lost.result["begun"] is True and "move" not in lost.result
 
 
-def test_a_move_that_never_arrives_is_cancelled(place: Simulator, ansible: Ansible) -> None:
+def test_cancels_a_move_that_never_arrives(place: Simulator, ansible: Ansible) -> None:
     place.set_host(HOME, vmotion_seconds=40)
     late = go(ansible, move_timeout=2)
     assert late.rc != 0
@@ -175,7 +175,7 @@ def test_a_move_that_never_arrives_is_cancelled(place: Simulator, ansible: Ansib
     assert again.result["move"]["ok"]
 
 
-def test_a_deaf_server_is_found_out(place: Simulator, ansible: Ansible) -> None:
+def test_reports_a_server_that_ignores_the_move(place: Simulator, ansible: Ansible) -> None:
     place.fault("RelocateVM_Task", "deaf")
     deaf = go(ansible)
     assert deaf.rc != 0
@@ -183,7 +183,7 @@ def test_a_deaf_server_is_found_out(place: Simulator, ansible: Ansible) -> None:
     assert deaf.result["move"]["ok"] is False
 
 
-def test_a_run_that_was_killed_is_followed_up_and_never_moves_twice(place: Simulator, ansible: Ansible) -> None:
+def test_next_run_follows_a_killed_runs_move(place: Simulator, ansible: Ansible) -> None:
     place.set_host(HOME, vmotion_seconds=1200)
     arguments = {"cluster": "gpu", "worker": WORKER, "target": FREE}
     first = ansible.start_module("vmotion", **arguments)
@@ -200,7 +200,7 @@ def test_a_run_that_was_killed_is_followed_up_and_never_moves_twice(place: Simul
     assert moves(place) == [WORKER]
 
 
-def test_a_move_elsewhere_that_a_person_began_is_waited_for(start: Start, ansible_for: AnsibleFor) -> None:
+def test_waits_for_another_users_move_to_another_host(start: Start, ansible_for: AnsibleFor) -> None:
     place = start(text=TAGGED)
     ansible = ansible_for(place)
     assert ansible.module("worker_vm", **desired(1)).rc == 0
@@ -216,7 +216,7 @@ def test_a_move_elsewhere_that_a_person_began_is_waited_for(start: Start, ansibl
     assert moves(place) == [WORKER]
 
 
-def test_the_plan_moves_each_once_into_a_slot_that_is_free_then(place: Simulator, ansible: Ansible) -> None:
+def test_plan_moves_each_worker_once_into_free_slots(place: Simulator, ansible: Ansible) -> None:
     planned = ansible.module("vmotion_plan", cluster="gpu")
     assert planned.rc == 0, planned.out
     free, seen = {FREE}, []
@@ -238,7 +238,7 @@ def test_the_plan_moves_each_once_into_a_slot_that_is_free_then(place: Simulator
     assert moves(place) == []
 
 
-def test_moves_and_switches_of_power_by_others_are_found(place: Simulator, ansible: Ansible) -> None:
+def test_finds_moves_and_power_changes_by_others(place: Simulator, ansible: Ansible) -> None:
     requested = {"cluster": "gpu", "since": time.time()}
     assert go(ansible).rc == 0
     move(place, WORKER, HOME)

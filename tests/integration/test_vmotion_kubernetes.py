@@ -112,7 +112,7 @@ def trial(
 
 
 @pytest.mark.parametrize("tolerates", [300])
-def test_the_nodes_of_a_job_move_and_the_job_is_continuous(trial: OnKubernetes) -> None:
+def test_job_stays_continuous_while_its_nodes_move(trial: OnKubernetes) -> None:
     trial.train()
     done = trial.run()
     assert done.rc == 0, done.out
@@ -131,7 +131,7 @@ def test_the_nodes_of_a_job_move_and_the_job_is_continuous(trial: OnKubernetes) 
 
 
 @pytest.mark.parametrize("tolerates", [10])
-def test_pods_that_tolerate_no_stun_keep_the_first_move_from_beginning(trial: OnKubernetes) -> None:
+def test_short_pod_toleration_prevents_the_first_move(trial: OnKubernetes) -> None:
     trial.train()
     done = trial.run()
     assert done.rc == 2 and trial.moved() == [], done.out

@@ -97,7 +97,7 @@ def trial(
 
 @pytest.mark.every_release
 @pytest.mark.parametrize("encryption", ["on", pytest.param("off", marks=pytest.mark.slow)])
-def test_every_worker_moves_and_the_job_is_continuous(trial: Trial, release: str, encryption: str) -> None:
+def test_job_stays_continuous_while_every_worker_moves(trial: Trial, release: str, encryption: str) -> None:
     planned = trial.run("--check")
     assert planned.rc == 0, planned.out
     assert trial.vcenter.writes() == []
@@ -135,7 +135,7 @@ def stays(moved: str) -> list[str]:
     return [f"{name} on {host}" for name, host in {**homes, moved: "esx05.lab"}.items()]
 
 
-def test_workers_that_own_a_device_of_their_host_cannot_be_tested(
+def test_refuses_to_test_workers_tied_to_host_devices(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], tmp_path: Path
 ) -> None:
     vcenter = start(text=BIG)
@@ -152,7 +152,7 @@ def test_workers_that_own_a_device_of_their_host_cannot_be_tested(
 
 
 @pytest.mark.slow
-def test_a_worker_returns_twice_and_a_change_of_ha_by_another_user_is_reported(trial: Trial) -> None:
+def test_reports_another_users_ha_change_after_two_rounds(trial: Trial) -> None:
     trial.train()
     by_hand(trial.vcenter, overrides)
     before = str(config(trial.vcenter).drsVmConfig)
@@ -171,7 +171,7 @@ def test_a_worker_returns_twice_and_a_change_of_ha_by_another_user_is_reported(t
 
 
 @pytest.mark.slow
-def test_ranks_that_end_with_different_parameters_break_the_job(trial: Trial) -> None:
+def test_different_final_parameters_break_the_job(trial: Trial) -> None:
     trial.train()
     for rank, checksum in enumerate(("aa", "aa", "bb", "aa")):
         summary = trial.nodes.run_dir / f"summary{rank}.json"
@@ -184,7 +184,7 @@ def test_ranks_that_end_with_different_parameters_break_the_job(trial: Trial) ->
 
 
 @pytest.mark.slow
-def test_a_new_problem_in_a_node_blocks_the_next_move(trial: Trial) -> None:
+def test_new_node_problem_blocks_the_next_move(trial: Trial) -> None:
     """Nodes are looked into before each move: the licence of this one ends while the first worker moves."""
     trial.train()
     trial.vcenter.set_host("esx01.lab", vmotion_seconds=5)
@@ -205,7 +205,7 @@ def test_a_new_problem_in_a_node_blocks_the_next_move(trial: Trial) -> None:
 
 
 @pytest.mark.slow
-def test_a_move_that_fails_ends_the_test_although_the_job_lives(trial: Trial) -> None:
+def test_failed_move_ends_the_test_while_job_continues(trial: Trial) -> None:
     trial.train()
     trial.vcenter.fault("RelocateVM_Task", "task_fails", fault="HostConnectFault", message="Too slow.", skip=1)
     done = trial.run()
@@ -220,7 +220,7 @@ def test_a_move_that_fails_ends_the_test_although_the_job_lives(trial: Trial) ->
 
 
 @pytest.mark.slow
-def test_a_rank_that_is_killed_in_a_move_breaks_the_job(trial: Trial) -> None:
+def test_rank_killed_during_a_move_breaks_the_job(trial: Trial) -> None:
     trial.train()
     trial.vcenter.set_host("esx01.lab", vmotion_seconds=5)
     running = trial.begin()

@@ -48,7 +48,7 @@ def others(vcenter: Simulator, seed: int) -> Iterator[list[str]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("encryption", ["on"])
 @pytest.mark.parametrize("seed", range(4))
-def test_workers_that_others_move_at_random(trial: Trial, seed: int) -> None:
+def test_verdict_counts_random_moves_by_other_users(trial: Trial, seed: int) -> None:
     """The test ends by itself; it misses no move, claims none of others as its own, and leaves the cluster as found."""
     trial.train()
     before = str(config(trial.vcenter).drsVmConfig)
@@ -72,7 +72,7 @@ def test_workers_that_others_move_at_random(trial: Trial, seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("encryption", ["on"])
 @pytest.mark.parametrize("jump", [-900.0, 3600.0])
-def test_a_clock_of_vcenter_that_is_set_while_workers_move(trial: Trial, jump: float) -> None:
+def test_clock_change_during_moves_makes_the_verdict_inconclusive(trial: Trial, jump: float) -> None:
     """Events have the time of vCenter's clock: nothing is concluded from them, and the test ends by itself."""
     trial.train()
     with others(trial.vcenter, 7):

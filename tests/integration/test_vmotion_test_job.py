@@ -40,7 +40,7 @@ def command(trial: Trial) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_job_that_was_started_for_the_test_outlives_its_controller_and_ends_with_the_test(trial: Trial) -> None:
+def test_job_of_the_test_outlives_its_controller(trial: Trial) -> None:
     running = trial.ansible.start(*command(trial))
     moving = has_started(trial.vcenter, "RelocateVM_Task")
     wait_for(lambda: moving() or running.poll() is not None, LONG)

@@ -82,7 +82,7 @@ def has_ended(trial: Trial, workers: list[str], done: Outcome) -> dict[str, Any]
     return verdict
 
 
-def test_killed_during_a_move(trial: Trial) -> None:
+def test_resumes_after_a_kill_during_a_move(trial: Trial) -> None:
     """The server goes on with the move; the next controller finds it, ended or under way, and begins no second one."""
     trial.train()
     by_hand(trial.vcenter, overrides)
@@ -113,7 +113,7 @@ def test_killed_during_a_move(trial: Trial) -> None:
 
 
 @pytest.mark.slow
-def test_killed_during_cleaning_up(trial: Trial) -> None:
+def test_resumes_after_a_kill_during_cleanup(trial: Trial) -> None:
     trial.train()
     killed(trial, has(trial, "released the DRS settings of the workers"), vmotion_test_workers=WORKERS[:1])
     assert not trial.free()
@@ -124,7 +124,7 @@ def test_killed_during_cleaning_up(trial: Trial) -> None:
 
 
 @pytest.mark.slow
-def test_killed_before_the_first_move_and_the_watch_with_it(trial: Trial) -> None:
+def test_resumes_after_controller_and_watch_are_killed(trial: Trial) -> None:
     trial.train()
     killed(trial, has(trial, "warm"), vmotion_test_workers=WORKERS[:1])
     records = folder(trial) / "records.jsonl"
@@ -140,7 +140,7 @@ def test_killed_before_the_first_move_and_the_watch_with_it(trial: Trial) -> Non
 
 
 @pytest.mark.slow
-def test_killed_between_two_moves_its_main_process_alone(trial: Trial) -> None:
+def test_resumes_after_only_the_main_process_is_killed(trial: Trial) -> None:
     """The rest of the controller begins no further move; the next one resumes the test when that has ended."""
     trial.train()
     rest = killed(trial, has(trial, "judged 1"), kill_main, vmotion_test_workers=WORKERS[:2])
@@ -150,7 +150,7 @@ def test_killed_between_two_moves_its_main_process_alone(trial: Trial) -> None:
 
 
 @pytest.mark.slow
-def test_killed_while_the_job_is_judged(trial: Trial) -> None:
+def test_resumes_after_a_kill_during_judgement(trial: Trial) -> None:
     trial.train()
     killed(trial, has(trial, "job 1", "others 1"), vmotion_test_workers=WORKERS[:2])
     assert entries(trial)[-1] == "others 1"
@@ -158,7 +158,7 @@ def test_killed_while_the_job_is_judged(trial: Trial) -> None:
 
 
 @pytest.mark.slow
-def test_a_test_that_is_carried_out_is_not_carried_out_twice(trial: Trial) -> None:
+def test_refuses_a_second_run_of_the_same_test(trial: Trial) -> None:
     trial.train()
     trial.vcenter.set_host("esx01.lab", vmotion_seconds=20)
     running = trial.begin(vmotion_test_workers=WORKERS[:1])

@@ -40,7 +40,7 @@ def ansible(place: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> An
     return made
 
 
-def test_the_plan_has_two_parallel_moves_if_stuns_and_room_allow(place: Simulator, ansible: Ansible) -> None:
+def test_plans_two_parallel_moves_if_stuns_allow(place: Simulator, ansible: Ansible) -> None:
     requested = {"cluster": "gpu", "one_per_host": True, "max_moves": 2}
     planned = ansible.module("vmotion_plan", **requested)
     assert planned.rc == 0, planned.out
@@ -73,9 +73,7 @@ def moved(place: Simulator, ansible: Ansible, wave: list[dict[str, str]]) -> Out
         return moving.result()
 
 
-def test_two_moves_overlap_on_the_server_and_a_refused_one_keeps_the_other_from_starting(
-    place: Simulator, ansible: Ansible
-) -> None:
+def test_refused_move_prevents_its_whole_wave(place: Simulator, ansible: Ansible) -> None:
     first = {"worker": WORKERS[0], "target": "esx05.lab"}
     taken = ansible.module("vmotion", cluster="gpu", moves=[first, {"worker": WORKERS[1], "target": "esx03.lab"}])
     assert taken.rc != 0
@@ -109,7 +107,7 @@ def trial(place: Simulator, ansible: Ansible, tmp_path: Path) -> Iterator[Trial]
 
 
 @pytest.mark.slow
-def test_a_cluster_moves_two_at_a_time_and_each_wave_is_judged_as_one(trial: Trial) -> None:
+def test_moves_two_at_once_and_judges_each_wave(trial: Trial) -> None:
     planned = trial.run("--check", vmotion_test_max_moves=2)
     assert planned.rc == 0, planned.out
     assert "1. 2 moves at once" in planned.out
@@ -132,7 +130,7 @@ def test_a_cluster_moves_two_at_a_time_and_each_wave_is_judged_as_one(trial: Tri
 
 
 @pytest.mark.slow
-def test_a_kill_in_the_middle_of_a_wave_moves_no_worker_twice(trial: Trial) -> None:
+def test_kill_during_a_wave_moves_no_worker_twice(trial: Trial) -> None:
     trial.train()
     for number in range(1, 7):
         trial.vcenter.set_host(f"esx{number:02}.lab", vmotion_seconds=6)

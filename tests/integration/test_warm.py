@@ -60,7 +60,7 @@ def separate(ansible: Ansible, command: list[str]) -> subprocess.CompletedProces
 
 
 @pytest.mark.parametrize("shown", ["ends", "fails"])
-def test_a_fork_ends_and_prints_as_a_process_does(ansible: Ansible, tmp_path: Path, shown: str) -> None:
+def test_fork_ends_and_prints_like_a_process(ansible: Ansible, tmp_path: Path, shown: str) -> None:
     playbook = tmp_path / "show.yml"
     playbook.write_text(SHOW)
     command = [str(BIN / "ansible-playbook"), str(playbook), "-i", "localhost,", "-e", f"shown={shown}"]
@@ -71,7 +71,7 @@ def test_a_fork_ends_and_prints_as_a_process_does(ansible: Ansible, tmp_path: Pa
     assert shown == "ends" or f"ansible-playbook {playbook} -i localhost, -e shown=" in " ".join(fork.stdout.split())
 
 
-def test_a_fork_that_takes_too_long_is_killed(ansible: Ansible, tmp_path: Path) -> None:
+def test_kills_a_fork_that_takes_too_long(ansible: Ansible, tmp_path: Path) -> None:
     playbook = tmp_path / f"wait{os.getpid()}.yml"
     playbook.write_text(WAIT)
     with pytest.raises(subprocess.TimeoutExpired):
@@ -82,7 +82,7 @@ def test_a_fork_that_takes_too_long_is_killed(ansible: Ansible, tmp_path: Path) 
     assert version is not None and version.returncode == 0, "the next command runs"
 
 
-def test_other_settings_of_ansible_need_a_separate_process(ansible: Ansible) -> None:
+def test_other_ansible_settings_require_a_separate_process(ansible: Ansible) -> None:
     command = [str(BIN / "ansible-playbook"), "--version"]
     other = {**ansible.environment, "ANSIBLE_FORKS": f"{os.getpid()}"}
     assert forked(command, ansible.environment) is not None

@@ -69,7 +69,7 @@ def versions(trial: Trial) -> dict[str, list[str]]:
     }
 
 
-def test_the_plan_shows_the_image_and_writes_nothing(trial: Trial) -> None:
+def test_plan_shows_the_image_and_writes_nothing(trial: Trial) -> None:
     window = Window(trial)
     shown = window.run("--check", esxi_host_image=IMAGE, **NO_PROFILE)
     text = words(shown.out)
@@ -80,7 +80,7 @@ def test_the_plan_shows_the_image_and_writes_nothing(trial: Trial) -> None:
 
 
 @pytest.mark.slow
-def test_the_vgpu_manager_is_upgraded_around_a_job_by_a_controller_that_is_killed_and_the_next(trial: Trial) -> None:
+def test_next_run_finishes_a_killed_manager_upgrade(trial: Trial) -> None:
     path = image_of(trial)
     window = Window(trial)
     options = {"esxi_host_image": IMAGE, "esxi_host_hosts": TWO, **NO_PROFILE}

@@ -41,7 +41,7 @@ def other(trial: Trial) -> Iterator[Nodes]:
 
 
 @pytest.mark.slow
-def test_each_of_two_jobs_gets_its_verdict_and_the_one_that_stalls_ends_the_window(trial: Trial, other: Nodes) -> None:
+def test_stalled_second_job_ends_the_window(trial: Trial, other: Nodes) -> None:
     window = Window(trial)
     # The jobs of other tests run on this machine too.
     only = {"continued_runs": f"(?!{other.run_dir.name}$)", "esxi_host_hosts": TWO}

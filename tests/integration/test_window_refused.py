@@ -38,7 +38,7 @@ def test_changes_no_host_without_a_verified_job(trial: Trial) -> None:
     assert "with the name no-such-job" in text and name in text.partition("running jobs:")[2], text
 
 
-def test_no_worker_moves_and_no_host_leaves_service_while_a_stop_rule_holds(trial: Trial) -> None:
+def test_stop_rule_prevents_all_moves_and_host_changes(trial: Trial) -> None:
     window = Window(trial)
     trial.vcenter.set_cluster("gpu", vsan_resync_bytes=3 * 2**30)
     done = window.run()
@@ -49,7 +49,7 @@ def test_no_worker_moves_and_no_host_leaves_service_while_a_stop_rule_holds(tria
 
 
 @pytest.mark.slow
-def test_a_window_is_not_continued_with_another_profile(trial: Trial) -> None:
+def test_does_not_continue_a_window_with_another_profile(trial: Trial) -> None:
     window = Window(trial)
     running = trial.ansible.start(*window.command())
     started = has_started(trial.vcenter, "RebootHost_Task")
@@ -71,7 +71,7 @@ def test_a_window_is_not_continued_with_another_profile(trial: Trial) -> None:
     assert done.rc == 0 and window.booted().keys() == set(HOSTS), done.out
 
 
-def test_a_run_of_another_kind_is_not_continued(trial: Trial, tmp_path: Path) -> None:
+def test_does_not_continue_a_run_of_another_kind(trial: Trial, tmp_path: Path) -> None:
     """An unfinished window is not a vMotion test: the playbook would reboot hosts."""
     folder = tmp_path / "tests" / "gpu-one"
     folder.mkdir(parents=True, mode=0o700)

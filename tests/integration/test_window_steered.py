@@ -44,14 +44,14 @@ def started(trial: Trial, window: Window, **variables: Any) -> subprocess.Popen[
     return running
 
 
-def test_a_request_without_a_window_is_refused(trial: Trial) -> None:
+def test_refuses_a_request_without_a_window(trial: Trial) -> None:
     refused = trial.ansible.module("maintenance_window", cluster="gpu", action="pause")
     assert refused.rc == 1 and trial.vcenter.writes() == []
     assert "gpu: could not ask its maintenance window to pause: no window runs there" in refused.msg
     assert "gpu: no run holds the lock" in ask(trial, "status")
 
 
-def test_the_plan_names_times_stuns_limits_and_the_end(trial: Trial) -> None:
+def test_plan_shows_times_stuns_limits_and_end(trial: Trial) -> None:
     window = Window(trial)
     shown = window.run("--check", window_not_after="23:59", window_max_stall_s=90)
     text = words(shown.out)
@@ -62,7 +62,7 @@ def test_the_plan_names_times_stuns_limits_and_the_end(trial: Trial) -> None:
 
 
 @pytest.mark.slow
-def test_the_first_interrupt_pauses_the_window_after_its_host_and_the_next_run_continues(trial: Trial) -> None:
+def test_first_interrupt_pauses_the_window_after_its_host(trial: Trial) -> None:
     window = Window(trial)
     running = started(trial, window)
     os.kill(running.pid, signal.SIGINT)
@@ -80,7 +80,7 @@ def test_the_first_interrupt_pauses_the_window_after_its_host_and_the_next_run_c
 
 
 @pytest.mark.slow
-def test_the_second_interrupt_ends_the_run_and_names_what_it_leaves_and_the_next_run_continues(trial: Trial) -> None:
+def test_second_interrupt_ends_the_run_and_shows_leftovers(trial: Trial) -> None:
     window = Window(trial)
     running = started(trial, window)
     os.kill(running.pid, signal.SIGINT)
@@ -100,7 +100,7 @@ def test_the_second_interrupt_ends_the_run_and_names_what_it_leaves_and_the_next
 
 
 @pytest.mark.slow
-def test_two_controllers_pause_watch_and_end_a_window(trial: Trial) -> None:
+def test_second_controller_pauses_watches_and_ends_a_window(trial: Trial) -> None:
     window = Window(trial)
     running = started(trial, window)
     assert "pause" in ask(trial, "pause")

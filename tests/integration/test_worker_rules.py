@@ -75,7 +75,7 @@ def pair(vms: dict[str, Any]) -> Any:
     return vim.cluster.ConfigSpecEx(rulesSpec=[vim.cluster.RuleSpec(operation="add", info=rule)])
 
 
-def test_one_reconfiguration_read_back_and_taken_away(place: Simulator, ansible: Ansible) -> None:
+def test_sets_and_removes_rules_with_one_reconfiguration(place: Simulator, ansible: Ansible) -> None:
     by_hand(place, overrides)
     assert config(place).dasConfig.enabled
     ha = str(config(place).dasConfig)
@@ -107,7 +107,7 @@ def test_one_reconfiguration_read_back_and_taken_away(place: Simulator, ansible:
     assert place.writes() == []
 
 
-def test_the_number_of_calls_does_not_grow_with_the_workers(place: Simulator, ansible: Ansible) -> None:
+def test_number_of_calls_does_not_grow_with_workers(place: Simulator, ansible: Ansible) -> None:
     assert ansible.module("worker_rules", **{**DESIRED, "workers": NAMES[:1]}).rc == 0
     place.clear()
     ansible.module("worker_rules", check=True, **{**DESIRED, "workers": NAMES[:1]})
@@ -117,7 +117,7 @@ def test_the_number_of_calls_does_not_grow_with_the_workers(place: Simulator, an
     assert sum(place.calls().values()) == one
 
 
-def test_a_worker_that_is_deleted_leaves_and_comes_back(place: Simulator, ansible: Ansible) -> None:
+def test_deleted_worker_leaves_the_rules_and_returns(place: Simulator, ansible: Ansible) -> None:
     assert ansible.module("worker_rules", **DESIRED).changed
     switch(place, "worker03", on=False)
     with machine(place, "worker03") as vm:
@@ -132,7 +132,7 @@ def test_a_worker_that_is_deleted_leaves_and_comes_back(place: Simulator, ansibl
     assert methods(place) == ["SetField", RECONFIGURE]
 
 
-def test_a_rule_of_others_that_contradicts_is_refused(place: Simulator, ansible: Ansible) -> None:
+def test_refuses_a_contradicting_rule_of_another_user(place: Simulator, ansible: Ansible) -> None:
     by_hand(place, pair)
     place.clear()
     refused = ansible.module("worker_rules", **DESIRED)
@@ -145,7 +145,7 @@ def test_a_rule_of_others_that_contradicts_is_refused(place: Simulator, ansible:
 
 
 @pytest.mark.parametrize("kind", ["fault", "task_fails", "drop"])
-def test_a_call_that_fails_is_finished_by_the_next(place: Simulator, ansible: Ansible, kind: str) -> None:
+def test_next_call_finishes_a_failed_one(place: Simulator, ansible: Ansible, kind: str) -> None:
     by_hand(place, overrides)
     place.fault(RECONFIGURE, kind, **({} if kind == "drop" else {"fault": "NoPermission"}))
     failed = ansible.module("worker_rules", **DESIRED)
@@ -157,7 +157,7 @@ def test_a_call_that_fails_is_finished_by_the_next(place: Simulator, ansible: An
     assert [str(one.behavior) for one in config(place).drsVmConfig] == ["partiallyAutomated"]
 
 
-def test_a_removal_that_was_accepted_and_not_kept_is_made_by_the_next(place: Simulator, ansible: Ansible) -> None:
+def test_next_call_repeats_a_removal_the_server_ignored(place: Simulator, ansible: Ansible) -> None:
     by_hand(place, overrides)
     assert ansible.module("worker_rules", **DESIRED).changed
     place.fault(RECONFIGURE, "deaf", count=1)

@@ -66,7 +66,7 @@ def repaired(place: Simulator, ansible: Ansible, **more: Any) -> tuple[dict[str,
     return {key: (diff["before"][key], diff["after"][key]) for key in diff["after"]}, written
 
 
-def test_four_runs(place: Simulator, ansible: Ansible) -> None:
+def test_second_run_changes_nothing_and_check_mode_agrees(place: Simulator, ansible: Ansible) -> None:
     planned = ansible.module("worker_vm", check=True, **desired())
     assert (planned.changed, place.writes()) == (True, [])
     built = ansible.module("worker_vm", **desired())
@@ -81,7 +81,7 @@ def test_four_runs(place: Simulator, ansible: Ansible) -> None:
         assert (again.rc, again.changed, place.writes()) == (0, False, []), again.out
 
 
-def test_a_worker_has_the_requested_settings(place: Simulator, ansible: Ansible) -> None:
+def test_worker_has_the_requested_settings(place: Simulator, ansible: Ansible) -> None:
     build(place, ansible, 1)
     with machine(place, "worker01") as vm:
         config = vm.ref.config
@@ -104,7 +104,7 @@ def test_a_worker_has_the_requested_settings(place: Simulator, ansible: Ansible)
     assert state["guest"]["metadata"]["network"]["ethernets"]["rdma0"]["addresses"] == ["10.216.1.1/24"]
 
 
-def test_a_fifth_worker_touches_only_the_fifth(place: Simulator, ansible: Ansible) -> None:
+def test_adding_a_fifth_worker_changes_only_the_fifth(place: Simulator, ansible: Ansible) -> None:
     build(place, ansible)
     fifth = ansible.module("worker_vm", **desired(5))
     assert fifth.rc == 0, fifth.out
@@ -113,7 +113,7 @@ def test_a_fifth_worker_touches_only_the_fifth(place: Simulator, ansible: Ansibl
     assert len({state["host"] for state in states(fifth).values()}) == 5
 
 
-def test_a_lost_nic_is_shown_and_put_back(place: Simulator, ansible: Ansible) -> None:
+def test_restores_a_lost_nic(place: Simulator, ansible: Ansible) -> None:
     build(place, ansible)
     switch(place, "worker02", on=False)
     remove_device(place, "worker02", RDMA)
@@ -123,7 +123,7 @@ def test_a_lost_nic_is_shown_and_put_back(place: Simulator, ansible: Ansible) ->
     assert written == [("ReconfigVM_Task", "worker02"), ("PowerOnVM_Task", "worker02")]
 
 
-def test_a_changed_profile_needs_a_power_cycle_that_must_be_allowed(place: Simulator, ansible: Ansible) -> None:
+def test_changed_profile_requires_an_allowed_power_cycle(place: Simulator, ansible: Ansible) -> None:
     build(place, ansible)
     smaller = {**DEFAULTS, "gpus": [{"profile": "grid_t4-8c"}]}
     refused = ansible.module("worker_vm", **desired(defaults=smaller))
@@ -140,7 +140,7 @@ def test_a_changed_profile_needs_a_power_cycle_that_must_be_allowed(place: Simul
     assert not ansible.module("worker_vm", **desired(defaults=smaller)).changed
 
 
-def test_a_profile_changed_by_hand_is_changed_back(place: Simulator, ansible: Ansible) -> None:
+def test_restores_a_profile_changed_by_hand(place: Simulator, ansible: Ansible) -> None:
     build(place, ansible)
     switch(place, "worker03", on=False)
     remove_device(place, "worker03", vim.vm.device.VirtualPCIPassthrough)
@@ -153,7 +153,7 @@ def test_a_profile_changed_by_hand_is_changed_back(place: Simulator, ansible: An
     assert written[1:] == [("ReconfigVM_Task", "worker03"), ("PowerOnVM_Task", "worker03")]
 
 
-def test_a_worker_that_was_powered_off_is_started(place: Simulator, ansible: Ansible) -> None:
+def test_starts_a_worker_that_was_powered_off(place: Simulator, ansible: Ansible) -> None:
     build(place, ansible)
     switch(place, "worker04", on=False)
     changes, written = repaired(place, ansible)
@@ -161,7 +161,7 @@ def test_a_worker_that_was_powered_off_is_started(place: Simulator, ansible: Ans
     assert written == [("PowerOnVM_Task", "worker04")]
 
 
-def test_a_worker_that_was_moved_is_moved_back(place: Simulator, ansible: Ansible) -> None:
+def test_moves_a_displaced_worker_back(place: Simulator, ansible: Ansible) -> None:
     pinned = [worker(number, host=f"esx{number:02}.lab") for number in range(1, 5)]
     assert ansible.module("worker_vm", **desired(workers=pinned)).rc == 0
     move(place, "worker01", "esx05.lab")
@@ -176,7 +176,7 @@ def test_a_worker_that_was_moved_is_moved_back(place: Simulator, ansible: Ansibl
     assert states(done)["worker01"]["host"] == "esx01.lab"
 
 
-def test_two_workers_on_one_host_are_parted(place: Simulator, ansible: Ansible) -> None:
+def test_separates_two_workers_on_one_host(place: Simulator, ansible: Ansible) -> None:
     half = {**DEFAULTS, "gpus": [{"profile": "grid_t4-8c"}]}
     both = [worker(1, host="esx01.lab"), worker(2, host="esx01.lab")]
     together = ansible.module("worker_vm", **desired(defaults=half, workers=both, one_per_host=False))
@@ -189,7 +189,7 @@ def test_two_workers_on_one_host_are_parted(place: Simulator, ansible: Ansible) 
     assert len({state["host"] for state in states(apart).values()}) == 2
 
 
-def test_does_not_overwrite_a_concurrent_change_of_another_user(place: Simulator, ansible: Ansible) -> None:
+def test_does_not_overwrite_a_concurrent_foreign_change(place: Simulator, ansible: Ansible) -> None:
     build(place, ansible, 1)
     place.fault("ReconfigVM_Task", "task_fails", fault="ConcurrentAccess", name="worker01")
     failed = ansible.module("worker_vm", **desired(1, defaults={**DEFAULTS, "annotation": "mine"}))
@@ -197,7 +197,7 @@ def test_does_not_overwrite_a_concurrent_change_of_another_user(place: Simulator
     assert "another client changed the VM meanwhile" in failed.msg
 
 
-def test_a_run_that_was_killed_after_the_clone_is_gone_on_with(place: Simulator, ansible: Ansible) -> None:
+def test_next_run_continues_after_an_unmarked_clone(place: Simulator, ansible: Ansible) -> None:
     place.fault("SetField", "drop", count=-1)
     assert ansible.module("worker_vm", **desired(1)).rc == 1
     place.heal()
@@ -209,7 +209,7 @@ def test_a_run_that_was_killed_after_the_clone_is_gone_on_with(place: Simulator,
     assert not ansible.module("worker_vm", **desired(1)).changed
 
 
-def test_a_mark_that_was_accepted_and_not_kept_is_written_by_the_next_run(
+def test_next_run_writes_a_mark_the_server_ignored(
     place: Simulator, ansible: Ansible, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(custom_fields, "KEPT_SECONDS", 0.6)
@@ -221,7 +221,7 @@ def test_a_mark_that_was_accepted_and_not_kept_is_written_by_the_next_run(
     assert not ansible.module("worker_vm", **desired(1)).changed
 
 
-def test_reports_at_once_a_server_that_ignores_power_on(
+def test_reports_a_server_that_ignores_power_on_quickly(
     place: Simulator, ansible: Ansible, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker_power, "ON_SECONDS", 1)

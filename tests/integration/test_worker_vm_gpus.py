@@ -86,7 +86,7 @@ def backings(place: Simulator, name: str) -> list[Any]:
         return [one.backing for one in vm.ref.config.hardware.device if isinstance(one, PCI)]
 
 
-def test_an_unknown_profile_is_refused_with_what_each_host_offers(
+def test_refuses_an_unknown_profile_and_lists_offered_ones(
     t4: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     refused = run(ansible_for, t4, [{"profile": "grid_t4-32c"}], names=["w1", "w2"])
@@ -96,9 +96,7 @@ def test_an_unknown_profile_is_refused_with_what_each_host_offers(
     assert t4.writes() == []
 
 
-def test_too_few_places_are_refused_before_the_first_clone_with_who_has_them(
-    t4: Simulator, ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_names_who_occupies_places_before_cloning(t4: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> None:
     ansible = ansible_for(t4)
     assert ansible.module("worker_vm", **desired(4)).rc == 0
     t4.clear()
@@ -115,7 +113,7 @@ def test_too_few_places_are_refused_before_the_first_clone_with_who_has_them(
     assert "taken, and workers are kept apart (worker01" in apart.msg
 
 
-def test_a_new_worker_that_is_pinned_moves_one_running_worker_and_only_if_that_is_allowed(
+def test_pinned_worker_displaces_a_running_one_if_allowed(
     t4: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     ansible = ansible_for(t4)
@@ -136,7 +134,7 @@ def test_a_new_worker_that_is_pinned_moves_one_running_worker_and_only_if_that_i
     assert now["worker04"] == there["worker02"]
 
 
-def test_two_equal_vgpus_in_one_worker_and_two_workers_on_one_gpu(
+def test_worker_takes_two_vgpus_and_gpu_two_workers(
     t4: Simulator, big: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     double = run(ansible_for, big, [{"profile": "grid_a100-40c", "count": 2}])
@@ -149,7 +147,7 @@ def test_two_equal_vgpus_in_one_worker_and_two_workers_on_one_gpu(
     assert "a has grid_t4-8c, b has grid_t4-8c" in third.msg
 
 
-def test_passthrough_by_device_takes_the_gpu_beside_the_rdma_nic(
+def test_passthrough_by_device_takes_the_matching_gpu(
     big: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     done = run(ansible_for, big, [{"device": "10de:20f1"}], latency_sensitivity="high", cpus=8)
@@ -163,9 +161,7 @@ def test_passthrough_by_device_takes_the_gpu_beside_the_rdma_nic(
     assert "esx01.lab: not enough free PCI devices 10de:20f1 (w1 has 0000:" in full.msg
 
 
-def test_passthrough_by_address_needs_the_host_and_takes_its_words(
-    big: Simulator, ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_passthrough_by_address_requires_a_host(big: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> None:
     assert "a PCI address identifies a different device on each host" in run(ansible_for, big, [{"address": GPU}]).msg
     done = run(ansible_for, big, [{"address": GPU}], host="esx01.lab")
     assert done.rc == 0, done.out
@@ -176,7 +172,7 @@ def test_passthrough_by_address_needs_the_host_and_takes_its_words(
     assert [one.id for one in backings(big, "w1")] == ["0000:3b:00.0"]
 
 
-def test_passthrough_by_label_takes_only_what_carries_it(
+def test_passthrough_by_label_takes_only_labelled_devices(
     big: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     none = run(ansible_for, big, [{"label": "gold"}])
@@ -192,7 +188,7 @@ def test_passthrough_by_label_takes_only_what_carries_it(
     assert "not enough free PCI devices" in second.msg and GPU in second.msg, second.msg
 
 
-def test_mig_backed_profiles_are_as_any_other(big: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> None:
+def test_places_mig_backed_profiles_like_any_other(big: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> None:
     done = run(ansible_for, big, [{"profile": "grid_a100-2-10c"}], names=["a", "b", "c"], one_per_host=False)
     assert done.rc == 0, done.out
     assert {state["host"] for state in states(done).values()} == {"esx03.lab"}
@@ -200,7 +196,7 @@ def test_mig_backed_profiles_are_as_any_other(big: Simulator, ansible_for: Calla
     assert "no free place for grid_a100-2-10c (a has grid_a100-2-10c" in fourth.msg
 
 
-def test_linked_gpus_come_and_go_as_a_group(big: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> None:
+def test_adds_and_removes_linked_gpus_as_a_group(big: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> None:
     done = run(ansible_for, big, [{"group": GROUP}], host="esx02.lab")
     assert done.rc == 0, done.out
     assert states(done)["w1"]["gpus"] == [GROUP]
@@ -214,7 +210,7 @@ def test_linked_gpus_come_and_go_as_a_group(big: Simulator, ansible_for: Callabl
     assert f"no device group {GROUP} (offered: none)" in unlinked.msg
 
 
-def test_a_linked_clone_needs_a_snapshot_and_efi_a_template_that_has_it(
+def test_linked_clone_requires_snapshot_and_matching_firmware(
     big: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     linked = run(ansible_for, big, [], clone="linked")
@@ -259,7 +255,7 @@ def test_a_linked_clone_needs_a_snapshot_and_efi_a_template_that_has_it(
         ([], {"memory_mb": 2_000_000}, "of memory left, but 2000000 MB are to be reserved"),
     ],
 )
-def test_refuses_the_impossible_before_any_write(
+def test_refuses_impossible_requests_before_any_write(
     t4: Simulator,
     ansible_for: Callable[[Simulator], Ansible],
     gpus: list[dict[str, Any]],

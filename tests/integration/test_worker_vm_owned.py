@@ -72,7 +72,7 @@ def test_deletes_created_machines_and_only_releases_adopted_ones(place: Simulato
     assert again.result["workers"][1]["warnings"] == ["it was left alone: it carries no mark of this collection"]
 
 
-def test_a_clone_of_a_worker_is_not_ours(place: Simulator, ansible: Ansible) -> None:
+def test_does_not_claim_a_clone_of_a_worker(place: Simulator, ansible: Ansible) -> None:
     assert ansible.module("worker_vm", **desired(1)).rc == 0
     with machine(place, "worker01") as vm:
         text = next(one.value for one in vm.ref.customValue)
@@ -89,7 +89,7 @@ def test_a_clone_of_a_worker_is_not_ours(place: Simulator, ansible: Ansible) -> 
     assert (left.rc, left.changed, place.writes()) == (0, False, []), left.out
 
 
-def test_a_mark_that_another_user_wrote_makes_no_worker(place: Simulator, ansible: Ansible) -> None:
+def test_rejects_a_mark_that_another_user_wrote(place: Simulator, ansible: Ansible) -> None:
     assert ansible.module("worker_vm", **desired(1)).rc == 0
     with machine(place, "worker02") as vm:
         text = {"name": "worker02", "cluster": "gpu", "uuid": vm.ref.config.instanceUuid, "built": True}
@@ -106,7 +106,7 @@ def test_a_mark_that_another_user_wrote_makes_no_worker(place: Simulator, ansibl
     assert states(adopted)["worker02"]["mark"]["built"] is False
 
 
-def test_a_worker_of_another_cluster_is_left_alone(place: Simulator, ansible: Ansible) -> None:
+def test_ignores_a_worker_of_another_cluster(place: Simulator, ansible: Ansible) -> None:
     assert ansible.module("worker_vm", **desired(1)).rc == 0
     with machine(place, "worker01") as vm:
         field = vm.session.content.customFieldsManager
@@ -116,7 +116,7 @@ def test_a_worker_of_another_cluster_is_left_alone(place: Simulator, ansible: An
     assert left.result["workers"][0]["warnings"] == ["it was left alone: its mark names cluster other"]
 
 
-def test_some_changes_are_made_while_a_worker_runs(place: Simulator, ansible: Ansible) -> None:
+def test_makes_some_changes_while_a_worker_runs(place: Simulator, ansible: Ansible) -> None:
     assert ansible.module("worker_vm", **desired(1)).rc == 0
     place.clear()
     more = {**DEFAULTS, "annotation": "trains resnet", "disks_gb": [20, 50], "role": "launcher"}
@@ -129,7 +129,7 @@ def test_some_changes_are_made_while_a_worker_runs(place: Simulator, ansible: An
     assert not ansible.module("worker_vm", **desired(1, defaults=more)).changed
 
 
-def test_numa_settings_are_merged_and_need_a_power_cycle(place: Simulator, ansible: Ansible) -> None:
+def test_merges_numa_settings_with_a_power_cycle(place: Simulator, ansible: Ansible) -> None:
     assert ansible.module("worker_vm", **desired(1)).rc == 0
     option = vim.option.OptionValue(key="numa.autosize", value="TRUE")
     reconfigure(place, "worker01", extraConfig=[option])
@@ -140,7 +140,7 @@ def test_numa_settings_are_merged_and_need_a_power_cycle(place: Simulator, ansib
     assert not ansible.module("worker_vm", **requested).changed
 
 
-def test_a_changed_address_makes_a_new_instance_of_the_guest(place: Simulator, ansible: Ansible) -> None:
+def test_changed_address_gives_the_guest_a_new_instance(place: Simulator, ansible: Ansible) -> None:
     before = states(ansible.module("worker_vm", **desired(1)))["worker01"]
     other = desired(1, workers=[{"name": "worker01", "guest": {"address": "10.0.1.99/24"}}], power_cycle=True)
     done = ansible.module("worker_vm", **other)
@@ -152,7 +152,7 @@ def test_a_changed_address_makes_a_new_instance_of_the_guest(place: Simulator, a
     assert "new SSH host keys" in str(done.result["workers"][0]["warnings"])
 
 
-def test_a_nic_that_was_disconnected_is_connected(place: Simulator, ansible: Ansible) -> None:
+def test_reconnects_a_disconnected_nic(place: Simulator, ansible: Ansible) -> None:
     assert ansible.module("worker_vm", **desired(1)).rc == 0
     with machine(place, "worker01") as vm:
         cards = [one for one in vm.ref.config.hardware.device if isinstance(one, vim.vm.device.VirtualVmxnet3)]
@@ -170,7 +170,7 @@ def test_a_nic_that_was_disconnected_is_connected(place: Simulator, ansible: Ans
     assert not ansible.module("worker_vm", **desired(1)).changed
 
 
-def test_a_vgpu_worker_is_moved_cold_where_vcenter_does_not_move_it_hot(
+def test_moves_a_vgpu_worker_cold_without_hot_migration(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     cold = start(text=HOSTS)
@@ -189,7 +189,7 @@ def test_a_vgpu_worker_is_moved_cold_where_vcenter_does_not_move_it_hot(
     assert methods(cold, "worker01") == ["ShutdownGuest", "RelocateVM_Task", "PowerOnVM_Task"]
 
 
-def test_one_worker_that_fails_does_not_hide_the_others(place: Simulator, ansible: Ansible) -> None:
+def test_failed_worker_does_not_hide_the_others(place: Simulator, ansible: Ansible) -> None:
     place.fault("PowerOnVM_Task", "task_fails", fault="InsufficientGraphicsResourcesFault", name="worker01")
     outcome = ansible.module("worker_vm", **desired(3, workers=[{"name": "worker01"}, {"name": "worker03"}]))
     assert outcome.rc == 1
@@ -251,7 +251,7 @@ def test_absent_keeps_disks_of_users(place: Simulator, ansible: Ansible, file: s
     assert not dataset.exists, "disks_gb created this disk"
 
 
-def test_a_disk_of_a_user_is_not_resized(place: Simulator, ansible: Ansible) -> None:
+def test_does_not_resize_a_users_disk(place: Simulator, ansible: Ansible) -> None:
     workers = desired(1)
     assert ansible.module("worker_vm", **workers).rc == 0
     Dataset(place, "worker01")
@@ -264,7 +264,7 @@ def test_a_disk_of_a_user_is_not_resized(place: Simulator, ansible: Ansible) -> 
     assert sorted(disk.capacityInKB // 2**20 for disk in disks) == sorted([*own, 1, 40])
 
 
-def test_a_snapshot_that_contains_the_disk_of_a_user_prevents_the_deletion(place: Simulator, ansible: Ansible) -> None:
+def test_snapshot_with_a_users_disk_prevents_deletion(place: Simulator, ansible: Ansible) -> None:
     assert ansible.module("worker_vm", **desired(1)).rc == 0
     dataset = Dataset(place, "worker01")
     switch(place, "worker01", on=False)

@@ -51,7 +51,7 @@ def warnings(outcome: Any) -> str:
     return " | ".join(outcome.result["workers"][0]["warnings"])
 
 
-def test_a_renamed_worker_is_the_worker_still(place: Simulator, ansible: Ansible) -> None:
+def test_recognizes_a_renamed_worker(place: Simulator, ansible: Ansible) -> None:
     built = states(ansible.module("worker_vm", **desired(1)))["worker01"]
     rename(place, "worker01", "gpu-7")
     place.clear()
@@ -71,7 +71,7 @@ def test_a_renamed_worker_is_the_worker_still(place: Simulator, ansible: Ansible
     assert names(place) == ["debian-12", "worker01"]
 
 
-def test_a_renamed_worker_is_deleted_as_what_it_is(place: Simulator, ansible: Ansible) -> None:
+def test_deletes_a_renamed_worker_by_its_original_name(place: Simulator, ansible: Ansible) -> None:
     assert ansible.module("worker_vm", **desired(1)).rc == 0
     rename(place, "worker01", "gpu-7")
     as_new = ansible.module("worker_vm", **ABSENT, workers=[{"name": "gpu-7"}])
@@ -82,7 +82,7 @@ def test_a_renamed_worker_is_deleted_as_what_it_is(place: Simulator, ansible: An
     assert gone.rc == 0 and names(place) == ["debian-12"], gone.out
 
 
-def test_moves_a_worker_back_to_its_folder_on_request(place: Simulator, ansible: Ansible) -> None:
+def test_returns_a_worker_to_its_folder_on_request(place: Simulator, ansible: Ansible) -> None:
     with machine(place, "debian-12") as vm:
         home = vm.ref.parent
         expected, other = home.CreateFolder("gpu workers"), home.CreateFolder("archive")
@@ -101,7 +101,7 @@ def test_moves_a_worker_back_to_its_folder_on_request(place: Simulator, ansible:
     assert not ansible.module("worker_vm", put_back=True, **foldered).changed
 
 
-def test_reports_a_clone_of_a_worker_and_leaves_it_alone(place: Simulator, ansible: Ansible) -> None:
+def test_reports_a_worker_clone_and_leaves_it_alone(place: Simulator, ansible: Ansible) -> None:
     assert ansible.module("worker_vm", **desired(1)).rc == 0
     clone(place, "worker01", "worker01-test")
     with machine(place, "worker01") as one, machine(place, "worker01-test") as copy:
@@ -115,7 +115,7 @@ def test_reports_a_clone_of_a_worker_and_leaves_it_alone(place: Simulator, ansib
     assert (left.changed, place.writes()) == (False, []) and "left alone" in warnings(left)
 
 
-def test_a_worker_and_its_copy_that_exchanged_names_are_refused(place: Simulator, ansible: Ansible) -> None:
+def test_refuses_a_worker_and_copy_with_swapped_names(place: Simulator, ansible: Ansible) -> None:
     assert ansible.module("worker_vm", **desired(1)).rc == 0
     clone(place, "worker01", "copy")
     rename(place, "worker01", "old")
@@ -129,7 +129,7 @@ def test_a_worker_and_its_copy_that_exchanged_names_are_refused(place: Simulator
     assert "clear the custom attribute dml.vsphere.worker of those that are not the worker" in info.msg
 
 
-def test_a_restored_backup_is_the_worker_once_it_has_its_name(place: Simulator, ansible: Ansible) -> None:
+def test_adopts_a_restored_backup_under_the_original_name(place: Simulator, ansible: Ansible) -> None:
     assert ansible.module("worker_vm", **desired(1)).rc == 0
     clone(place, "worker01", "restored")  # as a backup product does: another machine with another instance UUID
     assert ansible.module("worker_vm", **ABSENT, workers=WORKER).rc == 0

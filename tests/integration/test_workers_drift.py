@@ -41,7 +41,7 @@ def touched(site: Site) -> set[str]:
 
 
 @pytest.mark.slow
-def test_drift_of_four_kinds_is_shown_and_repaired_and_a_fifth_worker_touches_only_itself(
+def test_repairs_four_kinds_of_drift_and_adds_workers(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     vcenter = start(text=prepared())

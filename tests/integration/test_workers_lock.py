@@ -65,7 +65,7 @@ HOT = {"vcenter_options": {"vgpu.hotmigrate.enabled": True}, "allow_shared_setti
 DRS = {"cluster": "gpu", "drs_options": {"LBMaxVmotionPerHost": "1"}, "allow_shared_settings": True}
 
 
-def test_modules_are_refused_under_the_lock_of_another_run(site: Site) -> None:
+def test_refuses_modules_under_another_runs_lock(site: Site) -> None:
     site.build(workers=1)
     assert site.ansible.module("shared_settings", **HOT).changed
     (move,) = site.ansible.module("vmotion_plan", cluster="gpu").result["moves"]

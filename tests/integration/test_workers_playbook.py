@@ -51,7 +51,7 @@ def ran(prepared: Simulator, ansible: Ansible, *options: str, **variables: objec
 
 
 @pytest.mark.every_release
-def test_four_workers_come_are_repaired_and_go(
+def test_builds_repairs_and_removes_four_workers(
     prepared: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     run = partial(ran, prepared, ansible_for(prepared))

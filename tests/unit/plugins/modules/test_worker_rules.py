@@ -22,7 +22,7 @@ DESIRED: dict[str, Any] = {
 GONE = {"state": "absent"}
 
 
-def test_checks_applies_and_removes_rules_once_each() -> None:
+def test_second_run_changes_nothing_and_check_mode_agrees() -> None:
     cluster = FakeCluster()
     planned = call(cluster, check=True, **DESIRED)
     assert (planned["changed"], cluster.writes) == (True, []), planned

@@ -24,7 +24,7 @@ DESIRED: dict[str, Any] = {
 }
 
 
-def test_checks_builds_and_removes_workers_once_each() -> None:
+def test_second_run_changes_nothing_and_check_mode_agrees() -> None:
     vcenter = FakeVcenter()
     planned = call(vcenter, check=True, **DESIRED)
     assert (planned["changed"], vcenter.writes) == (True, []), planned
