@@ -8,7 +8,7 @@ _ROLLBACK = "tests/unit/plugins/plugin_utils/test_rollback_program.py"
 _ANONYMOUS = f"{_UNIT}/site/recording/test_anonymization.py"
 _OPTIONS = ("core/variable_types", "hosts/vib", "kubernetes/job_spec", "training/launch/folder")
 _DISCOVERY = ("discovery/inventory_plan", "discovery/inventory_text")
-_CHECKPOINTS = (("", ""), ("reports/", "_faults"))
+_CHECKPOINTS = ("checkpoint", "checkpoint_faults", "saved_checkpoints")
 _LOCAL = ("maintenance/lock/holder", "training/guest/environment", "core/observer_clock")
 _KUBERNETES = f"{_UNIT}/kubernetes/test_odd_objects.py"
 _ANSWERS = f"{_UNIT}/vsphere/test_odd_answers.py"
@@ -48,9 +48,9 @@ ELSEWHERE: dict[str, str] = {
         for one in ("training/launch/launcher_words", "guests/stack/part_versions", "workers/worker_spec")
     },
     "training/results/outputs.py": f"{_UNIT}/training/results/test_outputs.py",
-    **{f"training/{a}.py": f"{_UNIT}/training/test_{b}.py" for a, b in (("formats", "log_any"), ("pair_result",) * 2)},
-    **{f"training/{a}checkpoint{b}.py": f"{_UNIT}/training/results/test_newest_checkpoint.py" for a, b in _CHECKPOINTS},
-    "training/results/saved_checkpoints.py": f"{_UNIT}/training/results/test_newest_checkpoint.py",
+    "training/output/formats.py": f"{_UNIT}/training/test_log_any.py",
+    "training/pairs/pair_result.py": f"{_UNIT}/training/pairs/test_pair_result.py",
+    **{f"training/results/{one}.py": f"{_UNIT}/training/results/test_newest_checkpoint.py" for one in _CHECKPOINTS},
     "training/results/saved_attempts.py": f"{_UNIT}/continuity/test_restarts.py",
     "training/output/printed_figures.py": f"{_UNIT}/training/transport/test_job_settings.py",
     "training/transport/proof.py": f"{_UNIT}/training/transport/test_rdma_counters.py",
@@ -66,7 +66,7 @@ ELSEWHERE: dict[str, str] = {
     "watch/runs_program.py": f"{_UNIT}/watch/test_read_runs.py",
     "training/guest/job_secrets.py": f"{_UNIT}/watch/test_node_view.py",
     "training/guest/node_jobs.py": f"{_UNIT}/training/guest/test_node_jobs.py",
-    "watch/rank_stacks.py": f"{_UNIT}/training/test_rank_stacks.py",
+    "watch/rank_stacks.py": f"{_UNIT}/watch/test_rank_stacks.py",
     **{
         f"training/results/{a}.py": f"{_UNIT}/training/results/test_{a}.py"
         for a in ("code_differences", "last_metrics")

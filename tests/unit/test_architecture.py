@@ -67,7 +67,7 @@ BREACHES = [
         "from ..module_utils.hosts import thing\n",
         "filter imports hosts/thing",
     ),
-    ("in_its_package", f"{UTILS}/vmotion/plan_large.py", "", "plan_large.py belongs in moves/plan"),
+    ("in_its_package", f"{UTILS}/moves/plan_large.py", "", "plan_large.py belongs in moves/plan"),
     ("in_its_package", f"{UTILS}/moves/plan.py", "", "plan.py belongs in moves/plan"),
     ("distinct_names", f"{UTILS}/core/session.py", "", "vsphere/session.py has the name of"),
     ("foreign_imports", f"{UTILS}/hosts/thing.py", "from pyVmomi import vim\n", "hosts imports pyVmomi"),

@@ -148,11 +148,15 @@ def test_the_main_file_is_a_table_of_contents(role: Path) -> None:
     assert len((role / "tasks" / "main.yml").read_text().splitlines()) <= LONGEST_MAIN
 
 
+# The rooms of programs that do not have the name of their role.
+ROOM_OF_PROGRAMS = {"vmotion_test": "trials"}
+
+
 def used_by_programs(role: Path, tasks: str) -> set[str]:
     """Return the options that the programs of a role read, without its prefix, from the options of the action."""
     if not re.search(rf"dml\.vsphere\.program:\n +name: {role.name}", tasks):
         return set()
-    room = role.name.partition("_")[0]
+    room = ROOM_OF_PROGRAMS.get(role.name, role.name.partition("_")[0])
     rooms = [*(ROOT / "plugins" / "module_utils" / room).rglob("*.py"), *(ROOT / "plugins").rglob("*_backend.py")]
     files = [*rooms, *(ROOT / "plugins" / "plugin_utils").glob(f"{role.name}_*.py")]
     words = {word for path in files for word in re.findall(r'"(\w+)"', path.read_text())}
