@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from plugins.module_utils.training.output.event_file import numbers
 
-FILES = Path(__file__).parents[4] / "fixtures" / "tensorboard"
+FILES = Path(__file__).parents[5] / "fixtures" / "tensorboard"
 PLAIN, TENSORS = ((FILES / f"{name}.tfevents").read_bytes() for name in ("tensorboardx", "tensorflow2"))
 LAST = {"train/loss": pytest.approx(1 / 3), "eval/accuracy": 0.75}
 

@@ -10,7 +10,7 @@ from plugins.module_utils.training.output.gpu_use import GpuUse, NodeGpus
 from plugins.module_utils.training.output.live_state import LiveState, metrics
 from plugins.module_utils.watch.live_pace import LivePace
 
-from .test_live_pace import record
+from ...watch.test_live_pace import record
 
 
 def state_of(pace: LivePace, name: str = "one", **more: Any) -> LiveState:

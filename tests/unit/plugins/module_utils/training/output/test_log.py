@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from plugins.module_utils.training.output.log import LONGEST_LINE, MOST_PROBLEMS, Log, LogReader, parse
 
-from .logs import BAD_LOGS, REAL_LOG, TF_STEP, step_line
+from ..logs import BAD_LOGS, REAL_LOG, TF_STEP, step_line
 
 
 def problems(log: Log) -> list[str]:

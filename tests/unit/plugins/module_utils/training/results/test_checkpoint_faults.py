@@ -15,7 +15,7 @@ import pytest
 from plugins.module_utils.training.results import checkpoint
 from tests.fakes.calling import here
 
-from ..test_manifest import a_manifest
+from .test_manifest import a_manifest
 
 Files = Mapping[str, "bytes | None"]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.training.results import manifest, run_list
 
-from .test_busy import BEGAN
+from ..running.test_busy import BEGAN
 
 
 def a_manifest(name: str = "one", **more: Any) -> dict[str, Any]:

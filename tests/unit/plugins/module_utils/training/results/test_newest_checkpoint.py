@@ -17,7 +17,7 @@ from plugins.module_utils.training.results.checkpoint import OutputFile, candida
 from plugins.plugin_utils import packed_folder
 from tests.fakes.calling import here
 
-from ..test_manifest import a_manifest
+from .test_manifest import a_manifest
 
 
 def save(folder: Path, name: str, modified: int, *, cut: int = 0) -> Path:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from plugins.module_utils.training.results.scaling import ScalingError, table
 
-PUBLISHED = Path(__file__).parents[4] / "fixtures" / "paper-table-2.csv"
+PUBLISHED = Path(__file__).parents[5] / "fixtures" / "paper-table-2.csv"
 
 
 def run(gpus: int, rate: Any, transport: str = "tcp", nodes: int | None = None) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from plugins.module_utils.pages import timeline_plot
 from plugins.module_utils.pages import vmotion_page as move_timeline_page
 from plugins.module_utils.training.results import timeline as move_timeline
 
-from ..continuity.records import draw, fill
-from ..continuity.runs import changed, facts, move, records
+from ...continuity.records import draw, fill
+from ...continuity.runs import changed, facts, move, records
 
 AT = {"w0": "esx0", "w1": "esx1", "w2": "esx1", "w3": "esx3"}
 

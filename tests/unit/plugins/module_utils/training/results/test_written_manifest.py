@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.fakes.calling import here
 
-from ..test_manifest import a_manifest
+from .test_manifest import a_manifest
 
 
 def test_completes_a_manifest_and_does_not_rewrite_it(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from plugins.module_utils.errors import Refused
 from plugins.module_utils.training.runs.job_search import only_job, reported_manifest
 from plugins.module_utils.training.runs.training_run import require_one_user
 
-from ..test_busy import job
+from ..running.test_busy import job
 
 ANY: dict[str, Any] = {"name": "", "backend": "mpi", "kubernetes": {}, "watched": [], "user": ""}
 NODES: dict[str, Any] = {
