@@ -149,8 +149,8 @@ unit-python: environment
 unit-go: environment
 	cd lab/vcenter && go test ./...
 
-mutants: environment ## long: Run mutation tests of the decision logic; ONLY='plugins.module_utils.runner*' for some
-	tools/mutants $(if $(ONLY),'$(ONLY)')
+mutants: environment ## long: Run mutation tests of a sample of each room; ROOMS="hosts workers" for some
+	python -m tools.mutants $(ROOMS)
 
 explore: environment ## long: Explore random histories of a simulated site for ten minutes; SECONDS=3600, SEED=7
 	python -m tools.explore $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))

@@ -20,7 +20,7 @@ settings.load_profile("house")
 # Hypothesis also draws the constants of all local modules that are loaded. Which modules it takes for local depends on
 # the path of the checkout, and which are loaded on the tests that ran before.
 providers.HypothesisProvider._local_constants = constants_ast.Constants()
-# For tools/mutants: each change of the code is tried with the same examples, and the first that fails is enough.
+# For tools/mutants.py: each change of the code is tried with the same examples, and the first that fails is enough.
 settings.register_profile("mutants", settings.get_profile("house"), phases=(Phase.explicit, Phase.generate))
 
 

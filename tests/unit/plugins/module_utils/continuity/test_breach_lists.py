@@ -37,6 +37,7 @@ def test_breaches_beyond_the_list_are_counted_by_kind() -> None:
     ordered = [*(breach(float(at)) for at in range(LISTED)), breach(None, "died"), breach(None), breach(None)]
     expected = f"the first {LISTED:,} of {LISTED + 3:,} breaches are listed; omitted: died: 1, step_lost: 2"
     assert list(left_out(ordered)) == [expected]
+    assert not list(left_out(ordered[:LISTED]))
 
 
 def records(ranks: int, steps: int, **more: Any) -> list[dict[str, Any]]:

@@ -77,4 +77,5 @@ def test_the_live_pace_ignores_impossible_ranks() -> None:
 
 def test_sentences_beyond_the_list_are_counted() -> None:
     assert listed(["a"]) == ["a"]
+    assert listed(["a"] * LISTED) == ["a"] * LISTED
     assert listed(["a"] * (LISTED + 2)) == [*(["a"] * LISTED), "2 more are not listed"]

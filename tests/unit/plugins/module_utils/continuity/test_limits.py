@@ -44,6 +44,7 @@ def test_accepts_the_longest_silence_by_phase() -> None:
             {"min_throughput_ratio": "1e400"},
             "min_throughput_ratio is inf: expected a number from 0 to 9007199254740992.",
         ),
+        ({"max_gap_s": -(1 << 53)}, "max_gap_s is -9007199254740992: expected a number of 0 or more."),
         ({"min_throughput_ratio": []}, "min_throughput_ratio is []: expected a number of 0 or more."),
         ({"phases": {"eval": "x"}}, "the limit of phase eval is 'x': expected a number of 0 or more."),
     ],

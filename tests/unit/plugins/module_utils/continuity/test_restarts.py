@@ -250,6 +250,15 @@ def test_missing_facts_make_the_verdict_inconclusive(more: dict[str, Any], words
     assert found.verdict == "inconclusive" and words in " ".join(found.unproven), found
 
 
+def test_checkpoint_of_unknown_step_hides_no_beginning() -> None:
+    run = Run(2, 20, 25, 40)
+    one, two = again(run, run.records(0, 20, run.restarted))
+
+    found = verdict([one, replace(two, checkpoint=GivenCheckpoint("last.pt", None))])
+
+    assert found.verdict == "broken" and kinds(found) == {"start"}, found
+
+
 def test_unread_last_records_make_the_verdict_inconclusive() -> None:
     run = Run(2, 20, 25, 40)
     one, two = run.attempts()
