@@ -14,7 +14,7 @@ import pytest
 from plugins.module_utils.watch import hang_program, hangs
 from tests.fakes.calling import here
 
-RECORDED = Path(__file__).parents[5] / "fixtures" / "flight_recorder"
+RECORDED = Path(__file__).parents[4] / "fixtures" / "flight_recorder"
 ENTRY = {"process_group": ["0", "default_pg"], "collective_seq_id": 6, "profiling_name": "gloo:all_reduce"}
 CONTENT = {"version": "2.10", "entries": [{**ENTRY, "state": "started", "is_p2p": False, "frames": [{"name": "f"}]}]}
 CONTENT = {**CONTENT, "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}}}

@@ -14,7 +14,7 @@ from plugins.module_utils.watch import gpu_program, node_programs
 from tests.fakes.calling import here
 from tools.gpu.checks import no_pools_library
 
-DUMPS = Path(__file__).parents[5] / "fixtures" / "nvidia_smi"
+DUMPS = Path(__file__).parents[4] / "fixtures" / "nvidia_smi"
 # The functions of the driver and of NCCL that the program calls; POOLS and NCCL are their answers.
 STAND_IN = """
 #include <stdlib.h>

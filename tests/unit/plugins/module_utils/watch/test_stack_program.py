@@ -13,7 +13,7 @@ import pytest
 from plugins.module_utils.watch import stack_program
 from tests.fakes.calling import here
 
-FILES = Path(__file__).parents[6] / "roles" / "training" / "files"
+FILES = Path(__file__).parents[5] / "roles" / "training" / "files"
 TRAIN = """
 import os, sys, time
 def waits():
