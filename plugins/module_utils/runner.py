@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import math
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -279,15 +280,23 @@ def _checked(params: Mapping[str, Any], body: Callable[[], dict[str, Any]]) -> d
 def outcome(body: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return the result of a body; an expected error becomes a result with ``failed`` and one sentence."""
     try:
-        return body()
+        with full_disk_told():
+            return body()
     except CollectionError as error:
         lost = {"not_connected": True} if isinstance(error, NotConnected) else {}
         return {"failed": True, "msg": str(error), **lost}
+
+
+@contextlib.contextmanager
+def full_disk_told() -> Iterator[None]:
+    """Let a full disk be an expected error, in one sentence."""
+    try:
+        yield
     except OSError as error:
         if error.errno not in NO_SPACE:
             raise
         words = (f"write {error.filename or 'a file'}", str(error.strerror), "free some space and run this again")
-        return {"failed": True, "msg": str(Failed(socket.gethostname(), *words))}
+        raise Failed(socket.gethostname(), *words) from error
 
 
 def run(module: Module, body: Callable[[], dict[str, Any]]) -> None:

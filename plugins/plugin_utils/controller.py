@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The functions of the collection that a program runs on the controller: in its process, or in the background.
 
-A program names them as it names modules, and gets a result as of a module. None of them connects to vCenter.
+None of them connects to vCenter. The protocols of their groups are in ``training/runs/controller_site.py``.
 """
 
 from __future__ import annotations
@@ -13,90 +13,121 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from ..module_utils import runner
 from ..module_utils.core.child_environment import without_account
-from ..module_utils.pages.followed_job import follow_records
-from ..module_utils.pages.restart_section import judge_restart
-from ..module_utils.training.results.known_runs import list_runs
-from ..module_utils.training.results.last_metrics import last_metrics
-from ..module_utils.training.results.other_runs import read_runs
-from ..module_utils.training.results.outputs import copy_growing_outputs, copy_outputs
-from ..module_utils.training.results.report_files import write_output, write_private
-from ..module_utils.training.results.saved_checkpoints import newest_checkpoint
-from ..module_utils.training.results.saved_manifests import write_manifest
-from ..module_utils.training.results.saved_results import network_findings, remaining_runs, write_pairs
-from ..module_utils.watch.awaited_steps import wait_for_steps
-from ..module_utils.watch.node_programs import (
-    read_connections,
-    read_gpus,
-    read_guests,
-    read_hang,
-    read_stacks,
+from ..module_utils.pages import followed_job, restart_section
+from ..module_utils.training.results import (
+    known_runs,
+    last_metrics,
+    other_runs,
+    outputs,
+    report_files,
+    saved_checkpoints,
+    saved_manifests,
+    saved_results,
 )
-from ..module_utils.watch.watch_process import new_watch_folder, output_of, reported_end, why_watch_ended
+from ..module_utils.training.runs.controller_site import Followed, FollowOptions
+from ..module_utils.watch import awaited_steps, node_programs, watch_process
+from ..module_utils.watch.live_pace import AwaitedSteps
+from . import packed_folder
 from .modules import as_text
-from .packed_folder import code_checksum, data_checksum, keep_code
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Result = dict[str, Any]
 Show = Callable[[str, str], None]
 
-FUNCTIONS: dict[str, Callable[..., Result]] = {
-    function.__name__: function
-    for function in (
-        code_checksum,
-        copy_growing_outputs,
-        copy_outputs,
-        data_checksum,
-        judge_restart,
-        keep_code,
-        last_metrics,
-        list_runs,
-        network_findings,
-        new_watch_folder,
-        newest_checkpoint,
-        read_connections,
-        read_gpus,
-        read_guests,
-        read_hang,
-        read_runs,
-        read_stacks,
-        remaining_runs,
-        reported_end,
-        why_watch_ended,
-        write_manifest,
-        write_output,
-        write_pairs,
-        write_private,
-    )
-}
-# Functions that take long, and show their progress: an object, and what happens to it.
-WITH_PROGRESS: dict[str, Callable[..., Result]] = {
-    function.__name__: function for function in (follow_records, wait_for_steps)
-}
 PACKAGE = Path(__file__).resolve().parents[1]
 WATCH = "import sys; sys.path.insert(0, sys.argv[1]); from module_utils.watch.watch_process import main; main()"
 
 
-def has(name: str) -> bool:
-    """Return whether a name is that of a function, and not of a module."""
-    return name in FUNCTIONS or name in WITH_PROGRESS
+@dataclass(frozen=True)
+class OnController:
+    """Makes functions of the collection those of a program, whose playbook must not have ended.
+
+    Texts and containers of Ansible become plain ones, as for a module, and a full disk is an expected error.
+    """
+
+    must_be_attended: Callable[[], None]
+
+    def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
+        """Return the function with these promises."""
+
+        def called(*values: P.args, **options: P.kwargs) -> T:
+            self.must_be_attended()
+            with runner.full_disk_told():
+                return function(*(plain(value) for value in values), **plain(options))
+
+        return called
 
 
-def run(name: str, options: Mapping[str, Any], show: Show) -> Result:
-    """Run a function; an expected error becomes a result with ``failed``, as that of a module."""
-    # Texts, containers and warnings of Ansible become plain ones, as for a module.
-    plain = json.loads(json.dumps(options, default=as_text))
-    if name in FUNCTIONS:
-        return runner.outcome(lambda: FUNCTIONS[name](**plain))
-    return runner.outcome(lambda: WITH_PROGRESS[name](show=show, **plain))
+def plain(value: Any) -> Any:
+    """Return data, or the options of a call as a dataclass, without the types of Ansible."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return type(value)(**plain(asdict(value)))
+    return value if callable(value) else json.loads(json.dumps(value, default=as_text))
+
+
+class Records:
+    """The records of a job; ``shown`` returns a function that shows the progress of one call."""
+
+    def __init__(self, run: OnController, shown: Callable[[], Show]) -> None:
+        self._run, self._shown = run, shown
+        self.new_folder, self.reported_end = run(watch_process.new_folder), run(watch_process.reported_end)
+        self.why_ended = run(watch_process.why_ended)
+
+    def follow(self, records: str, options: FollowOptions) -> Followed:
+        """Show the pace of a job until it ends or is quiet."""
+        return self._run(followed_job.follow)(records, options, self._shown())
+
+    def wait_for_steps(self, records: str, awaited: AwaitedSteps) -> Result:
+        """Wait until every rank has made some steps."""
+        return self._run(awaited_steps.wait_for_steps)(records, awaited, self._shown())
+
+
+class Outputs:
+    """The outputs of a run on a node."""
+
+    def __init__(self, run: OnController) -> None:
+        self.copy, self.copy_growing = run(outputs.copy_outputs), run(outputs.copy_growing_outputs)
+
+
+class Files:
+    """The files of a run on the controller, and the user's folders."""
+
+    def __init__(self, run: OnController) -> None:
+        self.write_manifest, self.write_pairs = run(saved_manifests.write_manifest), run(saved_results.write_pairs)
+        self.write_private, self.write_output = run(report_files.write_private), run(report_files.write_output)
+        self.keep_code, self.code_checksum = run(packed_folder.keep_code), run(packed_folder.code_checksum)
+        self.data_checksum = run(packed_folder.data_checksum)
+
+
+class KeptRuns:
+    """The runs and measurements that the controller keeps."""
+
+    def __init__(self, run: OnController) -> None:
+        self.listed, self.remaining = run(known_runs.list_runs), run(saved_results.remaining_runs)
+        self.network_findings, self.last_metrics = run(saved_results.network_findings), run(last_metrics.last_metrics)
+        self.newest_checkpoint = run(saved_checkpoints.newest_checkpoint)
+        self.judge_restart = run(restart_section.judge_restart)
+
+
+class NodeReads:
+    """What programs read on all nodes of a job at once."""
+
+    def __init__(self, run: OnController) -> None:
+        self.read_gpus, self.read_hang = run(node_programs.read_gpus), run(node_programs.read_hang)
+        self.read_stacks, self.read_runs = run(node_programs.read_stacks), run(other_runs.read_runs)
+        self.read_connections, self.read_guests = run(node_programs.read_connections), run(node_programs.read_guests)
 
 
 def start_watch(options: Mapping[str, Any]) -> Result:
     """Start the process that watches the records of a job; it outlives this one, and has no vCenter account."""
-    output = output_of(Path(options["records"]))
+    output = watch_process.output_of(Path(options["records"]))
     try:
         with open(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as written:
             process = subprocess.Popen(  # noqa: S603 - this interpreter

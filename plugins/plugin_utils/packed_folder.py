@@ -210,33 +210,33 @@ def data_checksum(path: str, limit: int, expected: str = "") -> dict[str, Any]:
     return {"sha256": found, "file": os.path.basename(path) if os.path.isfile(path) else ""}
 
 
-def code_checksum(folder: str, exclude: Sequence[str]) -> dict[str, str]:
+def code_checksum(folder: str, exclude: Sequence[str]) -> str:
     """Return the checksum of the archive of the program in a folder."""
-    return {"sha256": digest(folder, files_of(folder, exclude))}
+    return digest(folder, files_of(folder, exclude))
 
 
-def keep_code(folder: str, exclude: Sequence[str], sha256: str, earlier: str, dest: str) -> dict[str, bool]:
+def keep_code(folder: str, exclude: Sequence[str], sha256: str, earlier: str, dest: str) -> bool:
     """Keep the archive with this checksum as ``dest``: the one of an earlier run, or one of the folder.
 
-    ``lacks`` if neither has the checksum: another controller has the folder, or its files have changed.
+    Return False if neither has the checksum: another controller has the folder, or its files have changed.
     """
     if code_archive.checksum(dest) == sha256:
-        return {"lacks": False}
+        return True
     try:
         os.makedirs(os.path.dirname(dest), mode=0o700, exist_ok=True)
         handle, new = tempfile.mkstemp(prefix=".code-", dir=os.path.dirname(dest))
         try:
             with open(handle, "wb") as archive:
                 _write_code(folder, exclude, sha256, earlier, archive)
-            lacks = code_archive.checksum(new) != sha256
-            if not lacks:
+            is_kept = code_archive.checksum(new) == sha256
+            if is_kept:
                 os.replace(new, dest)
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(new)
     except OSError as error:
         raise Failed(dest, "keep the program of the run", error.strerror or str(error)) from error
-    return {"lacks": lacks}
+    return is_kept
 
 
 def _write_code(folder: str, exclude: Sequence[str], sha256: str, earlier: str, archive: IO[bytes]) -> None:

@@ -17,6 +17,7 @@ from ansible.utils.unsafe_proxy import wrap_var
 from ..module_utils.core import observer_clock
 from ..module_utils.core.names import printable
 from ..module_utils.durable.program import ControllerGone
+from ..module_utils.training.runs.controller_site import Files, KeptRuns, NodeReads, Outputs, Records
 from . import controller
 from .follow import line_of
 from .modules import Modules
@@ -53,6 +54,9 @@ class ActionWorld:
     def __init__(self, modules: Modules, subject: str) -> None:
         self._modules, self._subject, self._parent = modules, subject, os.getppid()
         self._patience = dict(AWAY_SECONDS)
+        run = controller.OnController(self.must_be_attended)
+        self.records: Records = controller.Records(run, shown_with_time)
+        self.nodes: NodeReads = controller.NodeReads(run)
 
     def now(self) -> float:
         """Return the time of the run that owns its clock, else the system time."""
@@ -82,10 +86,7 @@ class ActionWorld:
         self._modules.environment[RUN] = wrap_var(run)
 
     def here(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Run a module or a function of the collection on the controller, and return its result."""
-        if controller.has(module):
-            self.must_be_attended()
-            return controller.run(module, options, shown_with_time())
+        """Run a module on the controller, and return its result."""
         return self._connected(lambda: self._modules.here(module, dict(options)))
 
     def planned(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,6 +123,10 @@ class NodeWorld(ActionWorld):
     def __init__(self, modules: Modules, nodes: NodeModules, subject: str) -> None:
         super().__init__(modules, subject)
         self._nodes = nodes
+        run = controller.OnController(self.must_be_attended)
+        self.outputs: Outputs = controller.Outputs(run)
+        self.files: Files = controller.Files(run)
+        self.runs: KeptRuns = controller.KeptRuns(run)
 
     def on(self, host: str, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """Run a module on a host, and return its result."""

@@ -1,20 +1,21 @@
-"""Runs a whole module, arguments and all, over fake hosts instead of a server, or a function of the controller."""
+"""Runs a whole module, arguments and all, over fake hosts instead of a server, or a function that a program calls."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import inspect
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 from ansible.module_utils.testing import patch_module_args
 
+from plugins.module_utils import runner
 from plugins.module_utils.vsphere import inventory, session
-from plugins.plugin_utils import controller
 from tests.fakes.esxi import FakeHost, refresh
 
 CONNECTION = {"hostname": "vcenter.lab", "username": "ansible", "password": "not-a-secret"}
@@ -34,10 +35,12 @@ class FakeFleet:
         refresh(subjects)
 
 
-def here(name: str, /, shown: list[tuple[str, str]] | None = None, **options: Any) -> dict[str, Any]:
-    """The result of a function of the controller; ``shown`` gets the objects and what was shown of them."""
+def here(function: Callable[..., Any], /, shown: list[tuple[str, str]] | None = None, **options: Any) -> dict[str, Any]:
+    """The result of a function, or its expected error; ``shown`` gets the objects and what was shown of them."""
     lines: list[tuple[str, str]] = [] if shown is None else shown
-    return controller.run(name, options, lambda about, what: lines.append((about, what)))
+    if "show" in inspect.signature(function).parameters:
+        options["show"] = lambda about, what: lines.append((about, what))
+    return runner.outcome(lambda: function(**options))
 
 
 def call(name: str, hosts: Sequence[FakeHost], /, *, check: bool = False, **options: Any) -> dict[str, Any]:

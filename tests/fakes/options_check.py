@@ -1,34 +1,53 @@
-"""Checks that a program calls a function or a module with options that it has: a fake would accept any."""
+"""Checks that a program calls a module with options that it has, and answers the methods of a site as modules."""
 
 from __future__ import annotations
 
 import ast
 import importlib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, is_dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from plugins.plugin_utils import controller
+from plugins.module_utils.durable.calls import required
 
 PLUGINS = Path(__file__).parents[2] / "plugins"
 
 
 def check_options(name: str, options: Mapping[str, Any]) -> None:
-    """Fail if the function or the module of the collection has no such option, or needs one that is missing."""
-    if controller.has(name):
-        function = controller.FUNCTIONS.get(name) or controller.WITH_PROGRESS[name]
-        progress = {"show": None} if name in controller.WITH_PROGRESS else {}
-        inspect.signature(function).bind(**progress, **options)
-        return
+    """Fail if the module of the collection has no such option, or needs one that is missing."""
     known = documented(name)
     if known:
         assert not set(options) - set(known), f"{name} has no option {sorted(set(options) - set(known))}"
         missing = [option for option, content in known.items() if content.get("required") and option not in options]
         assert not missing, f"{name} needs {missing}"
+
+
+class SitePart:
+    """A part of a site: ``here`` of a world answers its methods as it answers modules, and a failure is raised."""
+
+    def __init__(self, protocol: type, here: Callable[[str, Mapping[str, Any]], Any], prefix: str = "") -> None:
+        self._protocol, self._here, self._prefix = protocol, here, prefix
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        signature = inspect.signature(getattr(self._protocol, name))
+
+        def called(*values: Any, **options: Any) -> Any:
+            bound = signature.bind(self, *values, **options).arguments
+            del bound["self"]
+            given: dict[str, Any] = {}
+            for key, value in bound.items():
+                # A dataclass of options, and the keywords of ``**check``, are options themselves.
+                more = asdict(value) if is_dataclass(value) else {key: value}  # type: ignore[arg-type]
+                given.update(value if key == "check" else more)
+            answer = self._here(f"{self._prefix}{name}", given)
+            return required(answer) if isinstance(answer, dict) else answer
+
+        return called
 
 
 @cache

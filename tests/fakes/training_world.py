@@ -7,20 +7,22 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from plugins.module_utils.training.programs.follow import TrainingSite
 from plugins.module_utils.training.results import manifest
 from plugins.module_utils.training.runs import run_source
+from plugins.module_utils.training.runs.controller_site import Files, KeptRuns, NodeReads, Outputs, Records
 from plugins.module_utils.training.runs.launching import OwnMpirun
 from plugins.module_utils.training.runs.run_watch import LATE_SECONDS
 from plugins.module_utils.training.runs.training_run import TrainingRun
 from tests.fakes.deaths import MortalWorld
-from tests.fakes.options_check import check_options
+from tests.fakes.options_check import SitePart, check_options
 from tests.fakes.training_options import OPTIONS
 
 ARCHIVE = {"state": {"sha256": "ab" * 32}, "files": 1, "bytes": 9, "git": {}, "changed": True}
 CARD = {"device": "ens224", "speed": 10000, "ipv4": {"address": "10.0.0.1", "netmask": "255.255.255.0"}}
+PARTS = {"records": Records, "outputs": Outputs, "files": Files, "runs": KeptRuns, "nodes": NodeReads}
 
 
 class Job:
@@ -57,8 +59,7 @@ class TrainingWorld(MortalWorld):
         # The seconds by which the clocks of the nodes are behind that of the controller.
         self.behind = 0.0
         self.powers_off: dict[str, float] = {}
-        self.jobs: dict[str, Job] = {}
-        self.starts: Counter[str] = Counter()
+        self.jobs, self.starts = dict[str, Job](), Counter[str]()
         self.watches = set[str]()
         self.here_files: dict[str, Any] = {}
         self.node_files: dict[tuple[str, str], str] = {}
@@ -75,10 +76,11 @@ class TrainingWorld(MortalWorld):
         self.lacks_code, self.kept_code, self.read_folders = False, list[str](), list[str]()
         self.stops, self.network, self.why_not_stopped = list[str](), list[str](), ""
         self.left: list[dict[str, Any]] = []
-        self.sick: dict[str, str] = {}
-        self.usual: dict[str, float] = {}
+        self.sick, self.usual = dict[str, str](), dict[str, float]()
         self.gpudirect: bool | None = None
         self.waits, self.breaches = list[str](), list[dict[str, Any]]()
+        for part, protocol in PARTS.items():
+            setattr(self, part, SitePart(protocol, self.here, f"{part}_"))
 
     @property
     def site(self) -> TrainingSite:
@@ -122,7 +124,7 @@ class TrainingWorld(MortalWorld):
         return {}
 
     def here(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        return dict(self.effect(module, lambda: self._answer(module, "", options)))
+        return cast("dict[str, Any]", self.effect(module, lambda: self._answer(module, "", options)))
 
     def on(self, host: str, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
         return dict(self.effect(f"{module} on {host}", lambda: self._answer(module, host, options)))
@@ -130,12 +132,13 @@ class TrainingWorld(MortalWorld):
     def on_each(self, module: str, options: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
         return {host: self.on(host, module, each) for host, each in options.items()}
 
-    def _answer(self, module: str, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _answer(self, module: str, host: str, options: Mapping[str, Any]) -> Any:
         if self.away.get(host, 0.0) > self.clock:
             return {"failed": True, "unreachable": True, "msg": f"{host}: No route to host"}
         check_options(module, options)
         answer = getattr(self, f"_{module.rpartition('.')[2]}")
-        return dict(answer(host, options) or {})
+        result = answer(host, options)
+        return {} if result is None else result
 
     def _file(self, host: str, options: Mapping[str, Any]) -> None:
         if options["state"] == "absent":
@@ -143,41 +146,41 @@ class TrainingWorld(MortalWorld):
 
     _get_url = _unarchive = _fetch = _ping = lambda self, host, options: None
 
-    def _new_watch_folder(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        return {"path": f"{options['results']}/watch-{len(self.watches)}"}
+    def _records_new_folder(self, _host: str, options: Mapping[str, Any]) -> str:
+        return f"{options['results']}/watch-{len(self.watches)}"
 
-    def _why_watch_ended(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
-        return {"msg": "no node can be reached"}
+    def _records_why_ended(self, _host: str, _options: Mapping[str, Any]) -> str:
+        return "no node can be reached"
 
     def _stat(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         assert options["checksum_algorithm"] == "sha256"
         return {"stat": self.archive}
 
-    def _copy_growing_outputs(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
+    def _outputs_copy_growing(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
         return {"failed": True, "msg": "w1: could not copy the outputs: the disk is full"}
 
-    def _reported_end(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
-        return {"ended": False}
+    def _records_reported_end(self, _host: str, _options: Mapping[str, Any]) -> bool:
+        return False
 
-    def _last_metrics(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
-        return {"metrics": {}}
+    def _runs_last_metrics(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
+        return {}
 
-    def _read_stacks(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
-        return {"sentence": self.stacks}
+    def _nodes_read_stacks(self, _host: str, _options: Mapping[str, Any]) -> str:
+        return self.stacks
 
-    def _write_private(self, _host: str, options: Mapping[str, Any]) -> None:
+    def _files_write_private(self, _host: str, options: Mapping[str, Any]) -> None:
         for name, text in options["files"].items():
             path = f"{options['folder']}/{name}"
             self.here_files[path] = text
             self.watches.discard(path)
 
-    def _write_output(self, _host: str, options: Mapping[str, Any]) -> None:
+    def _files_write_output(self, _host: str, options: Mapping[str, Any]) -> None:
         self.here_files[f"{options['folder']}/output.log"] = options["text"]
 
-    def _keep_code(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _files_keep_code(self, _host: str, options: Mapping[str, Any]) -> bool:
         self.kept_code.append(str(options["dest"]))
         self.read_folders.append(str(options["folder"]))
-        return {"lacks": self.lacks_code}
+        return not self.lacks_code
 
     def _copy(self, host: str, options: Mapping[str, Any]) -> None:
         self.node_files[host, str(options["dest"])] = str(options["content"])
@@ -201,14 +204,14 @@ class TrainingWorld(MortalWorld):
         installed = {"python": "/env/bin/python", "lock": ["extra==1.0"]} if options.get("environment") else {}
         return {**ARCHIVE, **installed}
 
-    def _data_checksum(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _files_data_checksum(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         return {"sha256": options["expected"] or "cd" * 32, "file": ""}
 
-    def _judge_restart(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _runs_judge_restart(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         verdict = "broken" if self.breaches else "resumed"
         return {"verdict": verdict, "lines": [f"{options['name']}: {verdict}"], "breaches": self.breaches}
 
-    def _newest_checkpoint(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _runs_newest_checkpoint(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         has_outputs = self.has_outputs and str(options["folder"]) in self.outputs_at
         path = "epoch1.pt" if has_outputs else ""
         return {
@@ -251,7 +254,7 @@ class TrainingWorld(MortalWorld):
         read = job.read() if job else {"state": "absent"}
         return {"job": {**read, "output": "its output"} if options.get("output_bytes") else read}
 
-    def _follow_records(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _records_follow(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         self.here_files["page"] = options.get("state", "running")
         for host, seconds in self.powers_off.items():
             self.away[host] = self.clock + seconds
@@ -261,14 +264,14 @@ class TrainingWorld(MortalWorld):
         pace = {"step": step, "slowest": 1, "host": "w2", "loss": 0.5, "first_silent": "", "phase": self.phase}
         return {"ended": ended, "last_seen": self.last_seen, "has_file": self.has_records, "pace": pace, "curve": {}}
 
-    def _write_manifest(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _files_write_manifest(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         path = f"{options['folder']}/{manifest.FILE}"
         content = dict(options.get("manifest") or self.here_files[path])
         end = {**options.get("end", {}), **({"outputs": []} if options.get("outputs") else {})}
         self.here_files[path] = manifest.ended(content, end) if end else content
         return {"manifest": self.here_files[path]}
 
-    def _copy_outputs(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _outputs_copy(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         if self.away.get(str(options["node"]), 0.0) > self.clock:
             return {"failed": True, "msg": f"{options['node']}: could not list the outputs: No route to host"}
         if options["dest"] in self.too_large:
@@ -276,8 +279,8 @@ class TrainingWorld(MortalWorld):
         self.outputs_at[str(options["dest"])] = self.clock
         return {"names": ["epoch1.pt"]}
 
-    def _code_checksum(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
-        return {"sha256": self.folder_sha256}
+    def _files_code_checksum(self, _host: str, _options: Mapping[str, Any]) -> str:
+        return self.folder_sha256
 
     def _jobs(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         jobs = [
@@ -297,25 +300,25 @@ class TrainingWorld(MortalWorld):
         text = self.node_files.get((host, f"{options.get('manifest')}/{manifest.FILE}"), "")
         return {"jobs": jobs, "free_port": 29501, "manifest": text}
 
-    def _read_gpus(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _nodes_read_gpus(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         names = [node["name"] for node in options["nodes"] if node["name"] in self.sick]
         finding = {"severity": "stop", "rule": "gpu_health"}
         nodes = {node["name"]: {"gpudirect": self.gpudirect} for node in options["nodes"]}
         findings = [{**finding, "object": name, "text": f"{name}: {self.sick[name]}"} for name in names]
         return {"findings": findings, "nodes": nodes}
 
-    def _read_hang(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
-        return {"sentences": self.waits, "errors": {}}
+    def _nodes_read_hang(self, _host: str, _options: Mapping[str, Any]) -> list[str]:
+        return self.waits
 
-    def _network_findings(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
-        return {"stops": self.network}
+    def _runs_network_findings(self, _host: str, _options: Mapping[str, Any]) -> list[str]:
+        return self.network
 
-    def _remaining_runs(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
+    def _runs_remaining(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
         done = {path.rpartition("/")[2][: -len(".json")] for path in self.here_files if path.endswith(".json")}
         left = [point for point in self.left if point["name"] not in done]
         return {"left": left, "summary": f"{len(left)} of {len(self.left)} runs are to be made"}
 
-    def _write_pairs(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _files_write_pairs(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         result = {"usual_gbits": self.usual.get(str(options["name"]))}
         return {"lines": [f"{options['name']}: {options['job']['state']}"], "error": "", "files": [], "result": result}
 

@@ -6,18 +6,19 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 from plugins.action.vmotion_test import OPTIONS
 from plugins.module_utils.durable.program import Program
 from plugins.module_utils.jobs.running_job import job_from
+from plugins.module_utils.training.runs.controller_site import NodeReads, Records
 from plugins.module_utils.trials.evidence.facts import Facts
 from plugins.module_utils.trials.programs.maintenance_window import window
 from plugins.module_utils.trials.programs.observe import observe
 from plugins.module_utils.trials.programs.test import test as test_program
 from plugins.module_utils.trials.steps.trial import Trial
 from tests.fakes.deaths import Killed, MortalJournal, MortalWorld
-from tests.fakes.options_check import check_options
+from tests.fakes.options_check import SitePart, check_options
 
 __all__ = ["LAUNCHER", "SETTINGS", "Killed", "World"]
 
@@ -70,6 +71,8 @@ class World(MortalWorld):
         self.left: dict[str, str] = {}
         self.requested: dict[str, Any] = {}
         self.ending, self.is_replaced = "", False
+        self.records: Any = SitePart(Records, self._answered)
+        self.nodes: Any = SitePart(NodeReads, self._answered)
 
     def carry_out(self) -> Facts:
         """Run the program with one controller; ``outcome`` has its value."""
@@ -114,9 +117,12 @@ class World(MortalWorld):
         if name in self.fails:
             self.must_be_attended()
             return {"failed": True, "msg": self.fails[name]}
-        return dict(self.effect(name, lambda: self._answer(name, options)))
+        return cast("dict[str, Any]", self.effect(name, lambda: self._answer(name, options)))
 
     there = here
+
+    def _answered(self, name: str, options: Mapping[str, Any]) -> Any:
+        return self.here(name, options)
 
     def _answer(self, name: str, options: Mapping[str, Any]) -> Any:
         self.calls[name] += 1
@@ -231,8 +237,8 @@ class World(MortalWorld):
     def read_gpus(self, _options: dict[str, Any]) -> dict[str, Any]:
         return {"findings": list(self.sick)}
 
-    def read_hang(self, _options: dict[str, Any]) -> dict[str, Any]:
-        return {"sentences": list(self.waits), "errors": {}}
+    def read_hang(self, _options: dict[str, Any]) -> list[str]:
+        return list(self.waits)
 
     def read_runs(self, _options: dict[str, Any]) -> dict[str, Any]:
         return {"sentences": list(self.runs_beside), "saved": [self.clock]}

@@ -23,6 +23,8 @@ COPYRIGHT = "# Copyright: (c) 2026, dml.vsphere contributors"
 BECOMES = "plugins/plugin_utils/node_modules.py"
 # The names of what the inventory says about nodes, and of the options of a function that gets it.
 INVENTORY = {"node", "nodes", "run.nodes", "params"}
+# The methods that run a module, and the place of its name among their arguments.
+RUN_MODULES = {"here": 0, "there": 0, "planned": 0, "of_cluster": 0, "on_each": 0, "on": 1, "on_node": 2}
 LICENCES = ("# GNU General Public License v3.0+ ", "# Simplified BSD License ")
 
 
@@ -282,6 +284,19 @@ def _owner_of_reach(node: ast.AST) -> str:
     return ""
 
 
+def strings_name_modules(checkout: Checkout) -> Iterator[str]:
+    """A string that a program runs names a module; a function of the collection is a typed method of the site."""
+    modules = {source.parts[-1] for source in checkout.modules}
+    for source in checkout.plugins:
+        for node in ast.walk(source.tree):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            for given in node.args[RUN_MODULES.get(node.func.attr, len(node.args)) :][:1]:
+                name = str(given.value).removeprefix("dml.vsphere.") if isinstance(given, ast.Constant) else "."
+                if name and "." not in name and name not in modules:
+                    yield f"{source.where(node)}: {name} is no module; make it a typed method of the site"
+
+
 def licensed(checkout: Checkout) -> Iterator[str]:
     """Every plugin begins with its copyright and licence; REUSE.toml names those of all other files."""
     for source in checkout.plugins:
@@ -306,5 +321,6 @@ RULES: tuple[Rule, ...] = (
     short_files,
     named,
     replies_choose_nothing,
+    strings_name_modules,
     licensed,
 )

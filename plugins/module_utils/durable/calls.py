@@ -17,7 +17,7 @@ class Calls(World, Protocol):
     """A world whose effects are modules. A module that fails returns a result with ``failed`` and ``msg``."""
 
     def here(self, module: str, options: Mapping[str, Any]) -> Result:
-        """Run a module, or a function of the collection by its name, on the controller, and return its result."""
+        """Run a module on the controller, and return its result."""
 
     def planned(self, module: str, options: Mapping[str, Any]) -> Result:
         """Run a module on the controller in check mode, and return its result."""

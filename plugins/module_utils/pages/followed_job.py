@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from .. import runner
 from ..training.output.gpu_use import gpus_of
 from ..training.output.live_state import JobMove, LiveState, metrics, silence_text
 from ..training.results.report_files import PRIVATE, FileModes, ReportFiles
+from ..training.runs.controller_site import PROGRESS, Followed, FollowOptions
 from ..trials.folder.job_moves import JobMoves
 from ..watch import beside_records, watcher
 from ..watch.curve import Curve
@@ -27,7 +27,7 @@ from . import live_page
 
 Show = Callable[[str, str], None]
 # The kinds of lines of a job on the screen, and the reasons why following it ends.
-PROGRESS, LOG, BOTH = "progress", "log", "both"
+LOG, BOTH = "log", "both"
 ENDED, FINISHED, QUIET, DUE = "ended", "finished", "quiet", "due"
 # Nodes send their records at least this often.
 SETTLE_SECONDS = 0.8
@@ -36,38 +36,10 @@ OUTPUT_BYTES = 1 << 16
 NEW_FOLDER, FOR_ALL = 0o755, 0o644
 
 
-@dataclass(frozen=True)
-class PageOptions:
-    """The content of a job's page and screen, and the page's folder; without a ``folder``, no page is written.
-
-    ``steps`` is the last step of the job, 0 if it is unknown; a job that makes more is followed until its records end.
-    ``metrics`` is another folder for the metrics, such as that of node_exporter. ``vmotion_tests`` is the folder of
-    vMotion tests; the page shows their moves of the job in ``run_dir``.
-
-    ``shows`` is ``progress`` if the screen shows the pace, ``log`` for the lines that the watch writes to ``output``,
-    ``both``, or ``page``. With ``awaits_end``, a node reports the end of the job, whatever the number of its steps.
-    Following ends as soon as the last step is ``silence`` seconds old, and after ``at_most`` seconds; 0 for any time.
-    """
-
-    steps: int = 0
-    folder: str = ""
-    metrics: str = ""
-    vmotion_tests: str = ""
-    run_dir: str = ""
-    state: str = "running"
-    why: str = ""
-    run: str = ""
-    shows: str = PROGRESS
-    output: str = ""
-    awaits_end: bool = False
-    silence: float = 0.0
-    at_most: float = 0.0
-
-
 class _Shown:
     """The pace as lines and as files."""
 
-    def __init__(self, records: Path, page: PageOptions, pace: LivePace, curve: Curve, show: Show) -> None:
+    def __init__(self, records: Path, page: FollowOptions, pace: LivePace, curve: Curve, show: Show) -> None:
         self._records, self._page, self._pace, self._curve, self._show = records, page, pace, curve, show
         self._moves = JobMoves(Path(page.vmotion_tests), page.run_dir) if page.vmotion_tests else None
 
@@ -99,33 +71,30 @@ class _Shown:
                 self._show("page", str(done["msg"]))
 
 
-def follow_records(
-    records: str,
-    show: Show,
-    *,
-    warmup: int = 0,
-    quiet: float = 15.0,
-    every: float = 5.0,
-    **page: Any,
-) -> dict[str, Any]:
-    """Show the pace every few seconds until the job ends, or no record has arrived for ``quiet`` seconds.
+def follow(records: str, options: FollowOptions, show: Show) -> Followed:
+    """Show the pace every few seconds until the job ends, or it is quiet.
 
     ``ended`` is ``ended`` if a node reported the end of the job, ``finished`` if every rank made all steps,
     ``unwatched`` if no watch collects records any longer, so that the state of the job is unknown, otherwise ``quiet``:
     the job may have ended, or may not be training yet.
     """
-    file, curve, options = Path(records), Curve(warmup), PageOptions(**page)
+    file, curve = Path(records), Curve(options.warmup)
     pace = LivePace(options.steps, curve)
     shown = _Shown(file, options, pace, curve, show if options.shows in (PROGRESS, BOTH) else _nothing)
     log = ShownOutput(Path(options.output), show if options.shows in (LOG, BOTH) else None)
     with GrowingFile(file) as growing:
-        ended = _Following(file, growing, pace, shown, log, options).until_end(quiet, every)
+        ended = _Following(file, growing, pace, shown, log, options).until_end(options.quiet, options.every)
     shown.write(watcher.troubles(file))
     ended = "unwatched" if ended == QUIET and watcher.is_left(file) else ended
     drawn = {"images_per_sec": curve.rate(), "points": curve.points()}
     summary = {**pace.summary(), "first_silent": silence_text(pace.first_silence(), shown.moves(time.time()))}
-    seen = {"last_seen": pace.last_seen, "has_file": file.exists()}
-    return {"ended": ended, **seen, "pace": summary, "curve": drawn}
+    return {
+        "ended": ended,
+        "last_seen": pace.last_seen,
+        "has_file": file.exists(),
+        "pace": summary,
+        "curve": drawn,
+    }
 
 
 def _nothing(_about: str, _what: str) -> None:
@@ -141,7 +110,7 @@ class _Following:
     pace: LivePace
     shown: _Shown
     log: ShownOutput
-    options: PageOptions
+    options: FollowOptions
 
     def until_end(self, quiet: float, every: float) -> str:
         """Show the pace from the first step until the job ends, all steps are made or no record arrives.

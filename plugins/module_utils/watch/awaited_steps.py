@@ -7,13 +7,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..core.names import short_name
 from ..errors import Failed, Refused, TimedOut
 from . import watcher
 from .growing_file import GrowingFile
-from .live_pace import StepsSince
+from .live_pace import AwaitedSteps, StepsSince
 
 Show = Callable[[str, str], None]
 SHOW_SECONDS = 5.0
@@ -23,32 +23,14 @@ RECORD_STEPS = "record the steps of the script with dml_records, as the page of 
 UNWATCHED = "no watch collects the records of its nodes any more"
 
 
-class WaitLimits(NamedTuple):
-    """The steps that each rank must make, the seconds for them and for the first one, and a file that ends the wait.
-
-    After ``at_most`` seconds, the caller looks at the job before it waits on; 0 for no limit.
-    """
-
-    steps: int
-    timeout: float
-    first: float = 0.0
-    ended_by: str = ""
-    at_most: float = 0.0
-
-    @property
-    def is_requested(self) -> bool:
-        """Return whether the file that ends the wait exists."""
-        return bool(self.ended_by) and Path(self.ended_by).exists()
-
-
-def wait_for_steps(records: str, show: Show, *, since: float = 0.0, **limits: Any) -> dict[str, Any]:
+def wait_for_steps(records: str, awaited: AwaitedSteps, show: Show) -> dict[str, Any]:
     """Wait until every rank has made some steps since a time, and return the ranks and their last steps."""
-    counted, file, desired = StepsSince(since), Path(records), WaitLimits(**limits)
+    counted, file = StepsSince(awaited.since), Path(records)
     with GrowingFile(file) as growing:
-        is_late = _wait(growing, counted, desired, show, file)
+        is_late = _wait(growing, counted, awaited, show, file)
     nodes = {short_name(host) for host in counted.hosts.values()}
     return {
-        "asked": desired.is_requested,
+        "asked": _is_requested(awaited),
         "late": is_late,
         "ranks": counted.size,
         "fewest": counted.fewest(),
@@ -57,13 +39,18 @@ def wait_for_steps(records: str, show: Show, *, since: float = 0.0, **limits: An
     }
 
 
-def _wait(growing: GrowingFile, counted: StepsSince, limits: WaitLimits, show: Show, records: Path) -> bool:
+def _is_requested(awaited: AwaitedSteps) -> bool:
+    """Return whether the file that ends the wait exists."""
+    return bool(awaited.ended_by) and Path(awaited.ended_by).exists()
+
+
+def _wait(growing: GrowingFile, counted: StepsSince, awaited: AwaitedSteps, show: Show, records: Path) -> bool:
     """Wait until every rank has advanced, and show the progress; return whether that is still to come."""
-    steps, timeout, first, _ended_by, at_most = limits
+    steps, timeout, first, at_most = awaited.steps, awaited.timeout, awaited.first, awaited.at_most
     started = shown = watched = time.monotonic()
     while not at_most or time.monotonic() - started <= at_most:
         counted.feed(growing.new_records())
-        if (counted.size and counted.fewest() >= steps) or limits.is_requested:
+        if (counted.size and counted.fewest() >= steps) or _is_requested(awaited):
             return False
         now = time.monotonic()
         if now - started > timeout:

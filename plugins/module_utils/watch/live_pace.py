@@ -40,6 +40,22 @@ class _Rank:
         return (last - first) / (to_step - from_step) if to_step > from_step else None
 
 
+@dataclass(frozen=True)
+class AwaitedSteps:
+    """The steps that each rank must make since a time, the seconds for them, and a file that ends the wait.
+
+    Without any step after ``first`` seconds, the wait fails. After ``at_most`` seconds, the caller looks at the job
+    before it waits on; 0 for no limit.
+    """
+
+    steps: int
+    timeout: float
+    since: float = 0.0
+    first: float = 0.0
+    ended_by: str = ""
+    at_most: float = 0.0
+
+
 def longest_silence(seconds: float, phase: str) -> float:
     """Return the seconds without a step after which a job is silent, in its present phase."""
     return seconds if phase == "train" else seconds * IN_A_PHASE

@@ -82,20 +82,17 @@ def read_gpus(
     return {"findings": as_dicts(findings), "nodes": versions}
 
 
-def read_hang(nodes: Nodes, folder: str, recorders: str, timeout: float = 60.0) -> dict[str, Any]:
+def read_hang(nodes: Nodes, folder: str, recorders: str, timeout: float = 60.0) -> list[str]:
     """Find out which ranks of a silent job wait for others, from PyTorch's Flight Recorder and NCCL's RAS service.
 
     ``folder`` is that of the records, ``recorders`` that of the dumps. It changes nothing in the job.
     """
-    found = run_on_nodes(nodes, hang_program, [folder, recorders], timeout)
-    errors = {name: str(node["error"]) for name, node in found.items() if "error" in node}
-    return {"sentences": hangs.of_nodes(found), "errors": errors}
+    return hangs.of_nodes(run_on_nodes(nodes, hang_program, [folder, recorders], timeout))
 
 
-def read_stacks(nodes: Nodes, folder: str, timeout: float = 20.0) -> dict[str, Any]:
+def read_stacks(nodes: Nodes, folder: str, timeout: float = 20.0) -> str:
     """Have the ranks of a silent job write their stacks, and return where they are, and which nodes did not answer."""
-    found = run_on_nodes(nodes, stack_program, [folder], timeout)
-    return {"sentence": rank_stacks.sentences(found)}
+    return rank_stacks.sentences(run_on_nodes(nodes, stack_program, [folder], timeout))
 
 
 def run_on_nodes(nodes: Nodes, program: ModuleType, words: Sequence[str], seconds: float) -> dict[str, dict[str, Any]]:

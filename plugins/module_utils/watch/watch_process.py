@@ -79,18 +79,18 @@ def _of(node: Link, state: watcher.WatchState) -> dict[str, Any]:
     return {"lines": lines, "breaks": node.breaks, "said": node.last_error, "noise": node.noise}
 
 
-def new_watch_folder(results: str) -> dict[str, Any]:
+def new_folder(results: str) -> str:
     """Make a new folder for the files of a watch; the watch of a killed controller may still write to the old one."""
     try:
         os.makedirs(results, mode=0o700, exist_ok=True)
-        return {"path": tempfile.mkdtemp(prefix="watch-", dir=results)}
+        return tempfile.mkdtemp(prefix="watch-", dir=results)
     except OSError as error:
         raise Failed(results, "make a folder for the records", str(error.strerror or error)) from error
 
 
-def reported_end(records: str) -> dict[str, Any]:
+def reported_end(records: str) -> bool:
     """Return whether a node has reported the end of the job of a file of records."""
-    return {"ended": bool(beside_records.read(Path(records), beside_records.ENDS))}
+    return bool(beside_records.read(Path(records), beside_records.ENDS))
 
 
 def output_of(records: Path) -> Path:
@@ -98,16 +98,16 @@ def output_of(records: Path) -> Path:
     return records.with_name(f"{records.name}.watch")
 
 
-def why_watch_ended(records: str) -> dict[str, Any]:
+def why_ended(records: str) -> str:
     """Return the last line that the watch of a file of records printed: its result, or the error of Python."""
     try:
         lines = output_of(Path(records)).read_text(encoding="utf-8", errors="replace").splitlines()
         printed = json.loads(lines[-1])
-        return {"msg": str(printed.get("msg") or printed["ended"])}
+        return str(printed.get("msg") or printed["ended"])
     except (OSError, IndexError):
-        return {"msg": ""}
+        return ""
     except (ValueError, KeyError, AttributeError):
-        return {"msg": lines[-1]}
+        return lines[-1]
 
 
 def main() -> None:

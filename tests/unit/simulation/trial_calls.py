@@ -10,8 +10,10 @@ from typing import Any
 
 from plugins.module_utils.continuity.verdict import verdict
 from plugins.module_utils.durable.program import END, START
+from plugins.module_utils.training.runs.controller_site import NodeReads, Records
 from plugins.module_utils.trials.evidence.facts import Facts
 from plugins.module_utils.trials.evidence.verdict_input import verdict_input, with_earlier, with_left
+from tests.fakes.options_check import SitePart
 
 from .job import LAUNCHER, STEP_SECONDS, Job
 from .modules import Options, Result, SimulatedCalls, failed
@@ -56,6 +58,8 @@ class TrialCalls(SimulatedCalls):
         self.job, self._machines, self._place = folder.job, folder.machines, folder
         self.drivers: Mapping[str, Any] = {}
         self.versions: Mapping[str, str] = {"ansible": "2.20"}
+        self.records: Any = SitePart(Records, self.here)
+        self.nodes: Any = SitePart(NodeReads, self.here)
 
     def now(self) -> float:
         """Return the time of the test, as observer_clock keeps it."""
@@ -180,8 +184,8 @@ class TrialCalls(SimulatedCalls):
     def read_gpus(self, _options: Result) -> Result:
         return {"findings": []}
 
-    def read_hang(self, _options: Result) -> Result:
-        return {"sentences": [], "errors": {}}
+    def read_hang(self, _options: Result) -> list[str]:
+        return []
 
     def read_guests(self, _options: Result) -> Result:
         facts: Result = {"sysctls": {"net.ipv4.tcp_retries2": 15}, "ssh": None, "sshd": "", "mca": {}, "mpirun": []}

@@ -146,19 +146,18 @@ def _written(
 ) -> Result:
     """Write the result, show it, and return it."""
     o = run.o
-    options = {
-        "name": run.name,
-        "folder": o["fabric_results"],
-        "nodes": list(run.nodes),
-        "transport": o["transport"],
-        "nccl": o["nccl"],
-        "records": records,
-        "job": job,
-        "devices": dict(zip(run.nodes, pairs["devices"])),
-        "least": o["fabric_least"],
-        "expected": o["fabric_expected"],
-    }
-    result = required(site.calls.here("write_pairs", options))
+    result = site.calls.files.write_pairs(
+        o["fabric_results"],
+        records,
+        job,
+        name=run.name,
+        nodes=list(run.nodes),
+        transport=o["transport"],
+        nccl=o["nccl"],
+        devices=dict(zip(run.nodes, pairs["devices"])),
+        least=o["fabric_least"],
+        expected=o["fabric_expected"],
+    )
     for line in result["lines"]:
         site.calls.show(str(line))
     return result

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ...durable.calls import NodeCalls, Result
+from ...durable.calls import Result
 from ...durable.program import Program
 from ...errors import CollectionError
 from ...watch.live_pace import longest_silence
+from ..runs.controller_site import TrainingCalls
 from ..runs.launching import OwnJob
 from ..runs.run_watch import RunWatch
 from ..runs.silent_ranks import where_ranks_are, who_waits
@@ -29,7 +30,7 @@ WATCH_SECONDS = 60.0
 class TrainingSite:
     """The world of runs: modules, the job of each run, and the folder of the training library."""
 
-    calls: NodeCalls
+    calls: TrainingCalls
     job_of: Callable[[TrainingRun], OwnJob]
     library: str
     results: str = ""
@@ -118,7 +119,7 @@ def _look_after_return(
     )
 
 
-def is_reachable(calls: NodeCalls, node: str) -> bool:
+def is_reachable(calls: TrainingCalls, node: str) -> bool:
     """Return whether modules run on a node."""
     return not calls.on(node, "ansible.builtin.ping", {}).get("failed")
 

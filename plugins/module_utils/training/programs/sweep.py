@@ -39,16 +39,14 @@ def remaining(site: TrainingSite, o: Mapping[str, Any]) -> dict[str, Any]:
         "transports": o["sweep_transports"],
         "repeats": int(o["sweep_repeats"]),
     }
-    options = {"measured": measured, "results": o["results"], "requested": request_of(o), "prove": o["prove"]}
     results = {"path": o["results"], "state": "directory", "mode": "0700"}
     required(site.calls.here("ansible.builtin.file", results))
-    return required(site.calls.here("remaining_runs", options))
+    return site.calls.runs.remaining(measured=measured, results=o["results"], requested=request_of(o), prove=o["prove"])
 
 
 def require_good_network(site: TrainingSite, o: Mapping[str, Any]) -> None:
     """Refuse to measure a network with findings: the scaling would measure them."""
-    options = {"folder": o["fabric_results"], "nodes": o["nodes"], "recent": o["fabric_recent"]}
-    found = required(site.calls.here("network_findings", options))["stops"]
+    found = site.calls.runs.network_findings(o["fabric_results"], o["nodes"], o["fabric_recent"])
     if found and not o["fabric_accepted"]:
         raise TrainingFailed(
             f"The network between the nodes has findings, so the scaling would measure them: {' '.join(found)} Correct "

@@ -184,6 +184,5 @@ def _shown(
 def _rows(site: TrainingSite, groups: Sequence[Sequence[Variation]], known_of: KnownOf) -> list[dict[str, Any]]:
     """Return the table in the order of the variations."""
     made = sorted((each for group in groups for each in group), key=lambda each: int(each.name.rpartition(".")[2]))
-    results = site.calls.here("last_metrics", {"results": site.results, "runs": [each.name for each in made]})
-    metrics = results.get("metrics") or {}
+    metrics = site.calls.runs.last_metrics(site.results, [each.name for each in made])
     return [row(each, known_of(each.name), metrics.get(each.name) or {}) for each in made]

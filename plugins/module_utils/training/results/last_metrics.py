@@ -21,9 +21,9 @@ HEAD_BYTES, TAIL_BYTES = 4096, 16384
 EVENTS, EVENT_BYTES = "tfevents", 1 << 19
 
 
-def last_metrics(results: str, runs: Sequence[str]) -> dict[str, Any]:
+def last_metrics(results: str, runs: Sequence[str]) -> dict[str, dict[str, float]]:
     """Return the last numbers in the outputs of runs, by the names of runs and metrics."""
-    return {"metrics": {run: of_outputs(Path(results, run, "outputs")) for run in runs}}
+    return {run: of_outputs(Path(results, run, "outputs")) for run in runs}
 
 
 def of_outputs(folder: Path) -> dict[str, float]:

@@ -55,9 +55,9 @@ def write_pairs(folder: str, records: str, job: Mapping[str, Any], **check: Any)
     return {**runner.converge_one(runner.OfProgram(), files), **shown}
 
 
-def network_findings(folder: str, nodes: Sequence[str], recent: int) -> dict[str, Any]:
+def network_findings(folder: str, nodes: Sequence[str], recent: int) -> list[str]:
     """Return the findings of recent bandwidth measurements about nodes."""
-    return {"stops": pair_result.stops(fabric_checks(Path(folder)), nodes, time.time(), recent)}
+    return pair_result.stops(fabric_checks(Path(folder)), nodes, time.time(), recent)
 
 
 def remaining_runs(

@@ -8,17 +8,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.findings import WARN, FindingRecord, stops
-from ...durable.calls import NodeCalls, required
 from ...durable.node_results import on_all
 from ...errors import Refused
 from .any_job import INFO
+from .controller_site import TrainingCalls
 from .training_run import KUBERNETES, Node, TrainingRun
 
 STOP, IGNORE = "stop", "ignore"
 Findings = Sequence[FindingRecord]
 
 
-def replacements(calls: NodeCalls, run: TrainingRun, spares: Mapping[str, Node]) -> dict[str, str]:
+def replacements(calls: TrainingCalls, run: TrainingRun, spares: Mapping[str, Node]) -> dict[str, str]:
     """Return the spare that takes the place of each sick node; raise Refused if a sick node has none.
 
     A run that has started already uses its GPUs and is only followed.
@@ -37,7 +37,7 @@ def replacements(calls: NodeCalls, run: TrainingRun, spares: Mapping[str, Node])
     return taken
 
 
-def require_healthy(calls: NodeCalls, run: TrainingRun) -> None:
+def require_healthy(calls: TrainingCalls, run: TrainingRun) -> None:
     """Raise Refused if a GPU of the run's nodes is sick, as before another attempt, which has no spare nodes."""
     if run.o["gpu_health"] == STOP:
         sick = _stops(_shown(calls, run, read(calls, run, run.nodes)))
@@ -45,24 +45,23 @@ def require_healthy(calls: NodeCalls, run: TrainingRun) -> None:
             raise _refused(run, sick, 0)
 
 
-def read(calls: NodeCalls, run: TrainingRun, nodes: Mapping[str, Node]) -> list[FindingRecord]:
+def read(calls: TrainingCalls, run: TrainingRun, nodes: Mapping[str, Node]) -> list[FindingRecord]:
     """Return the findings on the GPUs of nodes."""
     return list(read_nodes(calls, run, nodes)["findings"])
 
 
-def read_nodes(calls: NodeCalls, run: TrainingRun, nodes: Mapping[str, Node]) -> dict[str, Any]:
+def read_nodes(calls: TrainingCalls, run: TrainingRun, nodes: Mapping[str, Node]) -> dict[str, Any]:
     """Return the findings on the GPUs of nodes, and the state of each node."""
     o = run.o
     # A pod and an image have their own interpreter and their own NCCL.
     is_inside = o["backend"] == KUBERNETES or bool(o["image"])
-    options = {
-        "nodes": [{"name": name, "reach": node["reach"]} for name, node in nodes.items()],
-        "python": "" if is_inside else o["python"],
-        "idle": not o["share_nodes"],
-        "xid_seconds": float(o["gpu_xid_seconds"]),
-        "gdr": o["gdr"] if o["nccl"] and o["transport"] == "rdma" else "",
-    }
-    return required(calls.here("read_gpus", options))
+    return calls.nodes.read_gpus(
+        [{"name": name, "reach": node["reach"]} for name, node in nodes.items()],
+        python="" if is_inside else o["python"],
+        idle=not o["share_nodes"],
+        xid_seconds=float(o["gpu_xid_seconds"]),
+        gdr=o["gdr"] if o["nccl"] and o["transport"] == "rdma" else "",
+    )
 
 
 def where(run: TrainingRun, node: str) -> str:
@@ -73,19 +72,19 @@ def where(run: TrainingRun, node: str) -> str:
     return f"{node} ({ranks}{f', on {host}' if host else ''})"
 
 
-def _is_running(calls: NodeCalls, run: TrainingRun) -> bool:
+def _is_running(calls: TrainingCalls, run: TrainingRun) -> bool:
     if not run.o["name"]:
         return False
     found = on_all(calls, run.nodes, INFO, {"name": run.name})
     return any(result.get("jobs") for result in found.values())
 
 
-def _healthy(calls: NodeCalls, run: TrainingRun, spares: Mapping[str, Node]) -> list[str]:
+def _healthy(calls: TrainingCalls, run: TrainingRun, spares: Mapping[str, Node]) -> list[str]:
     sick = _stops(read(calls, run, spares))
     return [name for name in spares if name not in sick]
 
 
-def _shown(calls: NodeCalls, run: TrainingRun, findings: Findings) -> Findings:
+def _shown(calls: TrainingCalls, run: TrainingRun, findings: Findings) -> Findings:
     for finding in findings:
         is_shown = finding["severity"] == WARN or (finding["severity"] == STOP and run.o["gpu_health"] != STOP)
         if is_shown:

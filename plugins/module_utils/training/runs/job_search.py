@@ -7,15 +7,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...durable.calls import NodeCalls, required
 from ...errors import Refused
 from ..results import manifest
 from ..running import busy
+from .controller_site import TrainingCalls
 from .node_setup import INFO
 from .training_run import KUBERNETES, TrainingRun
 
 
-def jobs_on(calls: NodeCalls, nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def jobs_on(calls: TrainingCalls, nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the jobs on each node; a node that did not answer has no ``jobs``."""
     return calls.on_each(INFO, {name: {"node": node["kubernetes"]} for name, node in nodes.items()})
 
@@ -47,19 +47,18 @@ def only_job(
 
 
 def listed(
-    calls: NodeCalls, o: Mapping[str, Any], found: Mapping[str, Any], nodes: Mapping[str, Any]
+    calls: TrainingCalls, o: Mapping[str, Any], found: Mapping[str, Any], nodes: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the runs on the nodes and on the controller, and show them; or the differences of two of them."""
     places = {name: {"reach": list(node["reach"])} for name, node in nodes.items()}
-    options = {"nodes": found, "results": o["results"], "compare": o["compare"], "places": places}
-    runs = required(calls.here("list_runs", options))
+    runs = calls.runs.listed(nodes=found, results=o["results"], compare=o["compare"], places=places)
     for line in runs["lines"]:
         calls.show(str(line))
     return runs
 
 
 def reported_manifest(
-    calls: NodeCalls, o: Mapping[str, Any], nodes: Mapping[str, Any], own: Mapping[str, Any] | None = None
+    calls: TrainingCalls, o: Mapping[str, Any], nodes: Mapping[str, Any], own: Mapping[str, Any] | None = None
 ) -> str:
     """Return the text of the manifest of the named run on its launcher, which alone has one; empty without one.
 
@@ -78,7 +77,7 @@ def reported_manifest(
     return next(iter(texts), "")
 
 
-def known_manifest(calls: NodeCalls, o: Mapping[str, Any], own: Mapping[str, Any], reported: str) -> dict[str, Any]:
+def known_manifest(calls: TrainingCalls, o: Mapping[str, Any], own: Mapping[str, Any], reported: str) -> dict[str, Any]:
     """Return the manifest with which to follow the named run, and show in which keys that of its node differs."""
     name = str(o["name"])
     there = manifest.reported(reported, name, own) if reported else {}

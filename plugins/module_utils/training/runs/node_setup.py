@@ -10,11 +10,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from ...durable.calls import NodeCalls, required
+from ...durable.calls import required
 from ...durable.node_results import on_all
 from ...errors import Refused
 from ..launch import requirements
 from . import rank_words, run_data
+from .controller_site import TrainingCalls
 from .training_run import KUBERNETES, Prepared, TrainingRun
 
 T = TypeVar("T")
@@ -25,7 +26,7 @@ FOLDER = "dml.vsphere.training_folder"
 FILE = "ansible.builtin.file"
 
 
-def prepare(calls: NodeCalls, run: TrainingRun, library: str) -> Prepared:
+def prepare(calls: TrainingCalls, run: TrainingRun, library: str) -> Prepared:
     """Bring all files of a run to its nodes; the data and the user's folder are checked first."""
     o = run.o
     data = run_data.known(calls, run)
@@ -50,7 +51,7 @@ def prepare(calls: NodeCalls, run: TrainingRun, library: str) -> Prepared:
     )
 
 
-def _send_folder(calls: NodeCalls, run: TrainingRun) -> tuple[dict[str, Any], dict[str, Any]]:
+def _send_folder(calls: TrainingCalls, run: TrainingRun) -> tuple[dict[str, Any], dict[str, Any]]:
     """Send the user's folder, or the archive of the run whose program this one takes, and install its requirements.
 
     Return the facts about the folder, and the environment.
@@ -96,7 +97,7 @@ def _requirements(run: TrainingRun) -> dict[str, Any]:
     return {"environment": {"python": o["python"], **named, "store": store}}
 
 
-def _of_pods(calls: NodeCalls, run: TrainingRun, code: Mapping[str, Any]) -> dict[str, Any]:
+def _of_pods(calls: TrainingCalls, run: TrainingRun, code: Mapping[str, Any]) -> dict[str, Any]:
     """Return the environment that each pod creates, and make the folder on its node that keeps these environments."""
     store = {"path": pod_environments(run, code), "state": "directory", "mode": "0755"}
     on_all(calls, run.nodes, FILE, store)
@@ -116,7 +117,7 @@ def pod_environments(run: TrainingRun, code: Mapping[str, Any]) -> str:
     return f"{o['dir']}/pod-environments/{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}"
 
 
-def _send_outputs(calls: NodeCalls, run: TrainingRun) -> dict[str, Any]:
+def _send_outputs(calls: TrainingCalls, run: TrainingRun) -> dict[str, Any]:
     """Send the outputs of the resumed run to every node, as each rank reads the checkpoint; return its facts."""
     o, kept = run.o, f"{run.o['results']}/{run.resumed}/outputs"
     if not o["folder"]:
@@ -124,8 +125,7 @@ def _send_outputs(calls: NodeCalls, run: TrainingRun) -> dict[str, Any]:
         remedy = "resume continues only runs of a folder; the benchmarks have the options --checkpoints and --resume"
         raise Refused(run.name, "resume a run", cause, remedy)
     patterns = [re.sub(f"^{re.escape(o['outputs'])}/", "", pattern) for pattern in o["checkpoints"]]
-    desired = {"name": run.resumed, "folder": kept, "patterns": patterns, "required": run.number == 1}
-    choice = required(calls.here("newest_checkpoint", desired))
+    choice = calls.runs.newest_checkpoint(run.resumed, kept, patterns, required=run.number == 1)
     for warning in choice.get("warnings") or []:
         calls.show(str(warning))
     if not choice["has_files"]:
@@ -136,7 +136,7 @@ def _send_outputs(calls: NodeCalls, run: TrainingRun) -> dict[str, Any]:
     return dict(choice["restart"])
 
 
-def _install_tf_cnn(calls: NodeCalls, run: TrainingRun) -> None:
+def _install_tf_cnn(calls: TrainingCalls, run: TrainingRun) -> None:
     """Install the pinned archive of tf_cnn_benchmarks."""
     o, folder = run.o, rank_words.tf_cnn_folder(run.o)
     if not o["tf_cnn_url"] or not SHA256.match(o["tf_cnn_sha256"]):
@@ -152,7 +152,7 @@ def _install_tf_cnn(calls: NodeCalls, run: TrainingRun) -> None:
     on_all(calls, run.nodes, "ansible.builtin.unarchive", {**unpack, "extra_opts": ["--strip-components=1"]})
 
 
-def _port(calls: NodeCalls, run: TrainingRun) -> int:
+def _port(calls: TrainingCalls, run: TrainingRun) -> int:
     """Return the port of the rendezvous: free on the first node if other runs train there."""
     o = run.o
     if not o["share_nodes"]:
@@ -161,7 +161,7 @@ def _port(calls: NodeCalls, run: TrainingRun) -> int:
     return int(answer["free_port"])
 
 
-def read_hcas(calls: NodeCalls, run: TrainingRun) -> dict[str, Any]:
+def read_hcas(calls: TrainingCalls, run: TrainingRun) -> dict[str, Any]:
     """Return the RDMA devices of each node with their counters; empty for TCP."""
     o = run.o
     if o["transport"] != "rdma":

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...durable.calls import NodeCalls, required
 from ...durable.node_results import on_all
 from ..launch import data
+from .controller_site import TrainingCalls
 from .training_run import TrainingRun
 
 FOLDER = "dml.vsphere.training_folder"
@@ -26,7 +26,7 @@ class Data:
     file: str = ""
 
 
-def known(calls: NodeCalls, run: TrainingRun) -> Data:
+def known(calls: TrainingCalls, run: TrainingRun) -> Data:
     """Return the data of a run, read on the controller; refuse it before anything is written."""
     given = str(run.o["data"])
     if not given:
@@ -34,11 +34,11 @@ def known(calls: NodeCalls, run: TrainingRun) -> Data:
     sha256 = data.sha256_of(given, str(run.o["data_sha256"]))
     if data.is_url(given):
         return Data(given, sha256)
-    read = required(calls.here("data_checksum", {"path": given, "limit": run.o["data_limit"], "expected": sha256}))
+    read = calls.files.data_checksum(given, run.o["data_limit"], sha256)
     return Data(given, str(read["sha256"]), str(read["file"]))
 
 
-def send(calls: NodeCalls, run: TrainingRun, known_data: Data) -> dict[str, Any]:
+def send(calls: TrainingCalls, run: TrainingRun, known_data: Data) -> dict[str, Any]:
     """Send the data to nodes that do not have it, and return its source, its checksum and its path on every node."""
     given = known_data.source
     if not given:

@@ -11,11 +11,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ...durable.calls import NodeCalls, Result, required
+from ...durable.calls import Result, required
 from ...durable.node_results import on_all
 from ...errors import CollectionError, Refused
 from ..results import manifest, result
 from . import node_setup, rank_words, run_data
+from .controller_site import TrainingCalls
 from .launching import Launched
 from .training_run import KUBERNETES, Prepared, TrainingFailed, TrainingRun, request_of
 
@@ -27,7 +28,7 @@ RENAMED = (("hosts", "esxi_hosts"), ("repeats", "repeat"))
 NUMBERS = ("ranks_per_node", "steps", "warmup", "gradient_bytes", "attempts")
 
 
-def text_on(calls: NodeCalls, node: str, path: str) -> str:
+def text_on(calls: TrainingCalls, node: str, path: str) -> str:
     """Return the text of a file on a node; empty if it cannot be read, or if it is too large to be one of a run.
 
     Its user may have replaced it: a link is refused, a FIFO is not waited for, and the file may have any size.
@@ -84,7 +85,7 @@ def built(run: TrainingRun) -> dict[str, Any]:
     }
 
 
-def write_manifest(calls: NodeCalls, run: TrainingRun, new: Mapping[str, Any]) -> dict[str, Any]:
+def write_manifest(calls: TrainingCalls, run: TrainingRun, new: Mapping[str, Any]) -> dict[str, Any]:
     """Write the manifest on the controller, and its copy and the archive of the program if the job is new."""
     reported = str(calls.on(run.launcher, node_setup.INFO, {"manifest": run.dir}).get("manifest") or "")
     known = manifest.continued(run.known, manifest.reported(reported, run.name, run.known)) if reported else {}
@@ -98,17 +99,17 @@ def write_manifest(calls: NodeCalls, run: TrainingRun, new: Mapping[str, Any]) -
     return dict(written)
 
 
-def write_followed(calls: NodeCalls, run: TrainingRun) -> None:
+def write_followed(calls: TrainingCalls, run: TrainingRun) -> None:
     """Write the manifest of a run that is only followed; one of another controller is marked as reported."""
     _keep(calls, run, manifest=dict(run.known))
 
 
-def _keep(calls: NodeCalls, run: TrainingRun, **content: Any) -> Result:
+def _keep(calls: TrainingCalls, run: TrainingRun, **content: Any) -> Result:
     """Write content of the manifest on the controller."""
-    return required(calls.here("write_manifest", {"folder": run.results, **content}))
+    return calls.files.write_manifest(run.results, **content)
 
 
-def _keep_archive(calls: NodeCalls, run: TrainingRun, content: Mapping[str, Any]) -> bool:
+def _keep_archive(calls: TrainingCalls, run: TrainingRun, content: Mapping[str, Any]) -> bool:
     """Keep the archive of the program for a run that repeats this one; return whether this controller has it.
 
     The controller packed the folder, so that it need not come back from a node. If a node reported the run, its folder
@@ -117,17 +118,16 @@ def _keep_archive(calls: NodeCalls, run: TrainingRun, content: Mapping[str, Any]
     sha256 = str((content.get("code") or {}).get("sha256") or "")
     if not run.o["folder"] or not sha256:
         return True
-    options = {
-        "folder": "" if run.known.get(manifest.REPORTED) else run.o["folder"],
-        "exclude": node_setup.left_out(run),
-        "sha256": sha256,
-        "earlier": f"{run.o['results']}/{run.source.get('name', '')}/code.tar",
-        "dest": f"{run.results}/code.tar",
-    }
-    return not required(calls.here("keep_code", options))["lacks"]
+    return calls.files.keep_code(
+        folder="" if run.known.get(manifest.REPORTED) else run.o["folder"],
+        exclude=node_setup.left_out(run),
+        sha256=sha256,
+        earlier=f"{run.o['results']}/{run.source.get('name', '')}/code.tar",
+        dest=f"{run.results}/code.tar",
+    )
 
 
-def bring_archive(calls: NodeCalls, run: TrainingRun, content: Mapping[str, Any]) -> None:
+def bring_archive(calls: TrainingCalls, run: TrainingRun, content: Mapping[str, Any]) -> None:
     """Fetch the archive of a program that another controller packed."""
     if not _keep_archive(calls, run, content):
         sha256 = str(content["code"]["sha256"])
@@ -137,7 +137,7 @@ def bring_archive(calls: NodeCalls, run: TrainingRun, content: Mapping[str, Any]
         required(calls.on(run.launcher, "ansible.builtin.fetch", archive))
 
 
-def _require_archive(calls: NodeCalls, run: TrainingRun, path: str, sha256: str) -> None:
+def _require_archive(calls: TrainingCalls, run: TrainingRun, path: str, sha256: str) -> None:
     """Refuse to fetch an archive that the user of the launcher replaced, for example by an endless file."""
     options = {"path": path, "follow": False, "checksum_algorithm": "sha256"}
     found = required(calls.on(run.launcher, "ansible.builtin.stat", options))["stat"]
@@ -147,7 +147,7 @@ def _require_archive(calls: NodeCalls, run: TrainingRun, path: str, sha256: str)
         raise Refused(run.launcher, "keep the program of the run", cause, "remove that file, and set training_folder")
 
 
-def write_end(calls: NodeCalls, run: TrainingRun, job: Mapping[str, Any], pace: Mapping[str, Any]) -> None:
+def write_end(calls: TrainingCalls, run: TrainingRun, job: Mapping[str, Any], pace: Mapping[str, Any]) -> None:
     """Add the end of the job to the manifest."""
     end = {
         "state": job["state"],
@@ -161,29 +161,28 @@ def write_end(calls: NodeCalls, run: TrainingRun, job: Mapping[str, Any], pace: 
     _keep(calls, run, end=end)
 
 
-def write_output(calls: NodeCalls, run: TrainingRun, text: str | None) -> None:
+def write_output(calls: TrainingCalls, run: TrainingRun, text: str | None) -> None:
     """Complete the output of the job on the controller with its end, if that could be read."""
     if text is not None:
-        required(calls.here("write_output", {"folder": run.results, "text": text}))
+        calls.files.write_output(run.results, text)
 
 
-def write_stop(calls: NodeCalls, run: TrainingRun, ended: float | None, by: str, step: int | None) -> None:
+def write_stop(calls: TrainingCalls, run: TrainingRun, ended: float | None, by: str, step: int | None) -> None:
     """Add the end of a stopped run to its manifest."""
     _keep(calls, run, end={"state": "stopped", "ended": ended, "steps": step, "cause": by})
 
 
-def bring_outputs(calls: NodeCalls, run: TrainingRun, rank_0: str) -> None:
+def bring_outputs(calls: TrainingCalls, run: TrainingRun, rank_0: str) -> None:
     """Copy the outputs of a job that has ended from the node of rank 0, and add them to the manifest."""
     if run.o["folder"]:
         copy_outputs(calls, run, rank_0, run.outputs)
 
 
-def copy_outputs(calls: NodeCalls, run: TrainingRun, node: str, folder: str) -> None:
+def copy_outputs(calls: TrainingCalls, run: TrainingRun, node: str, folder: str) -> None:
     """Copy the outputs in a folder of a node to the controller, and add them to the manifest."""
-    there = {"node": node, "reach": run.nodes[node]["reach"], "folder": folder}
-    here = {"dest": f"{run.results}/outputs", "limit": run.o["outputs_limit"]}
-    names = required(calls.here("copy_outputs", {**there, **here})).get("names") or []
-    _keep(calls, run, outputs=f"{run.results}/outputs", names=names)
+    dest, limit = f"{run.results}/outputs", int(run.o["outputs_limit"])
+    copied = calls.outputs.copy(node=node, reach=run.nodes[node]["reach"], folder=folder, dest=dest, limit=limit)
+    _keep(calls, run, outputs=dest, names=copied["names"])
 
 
 def require_repeatable(run: TrainingRun, new: Mapping[str, Any]) -> None:
@@ -198,7 +197,7 @@ def require_repeatable(run: TrainingRun, new: Mapping[str, Any]) -> None:
         )
 
 
-def read_summaries(calls: NodeCalls, run: TrainingRun) -> list[dict[str, Any]]:
+def read_summaries(calls: TrainingCalls, run: TrainingRun) -> list[dict[str, Any]]:
     """Return the summaries of the ranks from all nodes; one that is too large or damaged is refused."""
     found = on_all(calls, run.nodes, "ansible.builtin.find", {"paths": run.dir, "patterns": "summary*.json"})
     summaries = []
@@ -212,7 +211,7 @@ def read_summaries(calls: NodeCalls, run: TrainingRun) -> list[dict[str, Any]]:
     return summaries
 
 
-def esxi_counters(calls: NodeCalls, run: TrainingRun, prepared: Prepared) -> list[dict[str, Any]]:
+def esxi_counters(calls: TrainingCalls, run: TrainingRun, prepared: Prepared) -> list[dict[str, Any]]:
     """Return the RDMA counters of the ESXi hosts: PVRDMA can fall back to TCP below the guest, which only they show."""
     drivers = [hca.get("driver") for hcas in prepared.hcas.values() for hca in hcas]
     hosts = sorted(set(run.o["esxi_hosts"].values()))
@@ -222,7 +221,7 @@ def esxi_counters(calls: NodeCalls, run: TrainingRun, prepared: Prepared) -> lis
     return list(required(calls.here("esxi_info", options))["hosts"])
 
 
-def esxi_counters_after(calls: NodeCalls, run: TrainingRun, prepared: Prepared) -> list[dict[str, Any]]:
+def esxi_counters_after(calls: TrainingCalls, run: TrainingRun, prepared: Prepared) -> list[dict[str, Any]]:
     """Return the counters after the job; without them, the result says that the transport is unproven."""
     try:
         return esxi_counters(calls, run, prepared)
@@ -231,7 +230,7 @@ def esxi_counters_after(calls: NodeCalls, run: TrainingRun, prepared: Prepared) 
         return []
 
 
-def judge(calls: NodeCalls, run: TrainingRun, seen: Mapping[str, Any], records: str) -> Result:
+def judge(calls: TrainingCalls, run: TrainingRun, seen: Mapping[str, Any], records: str) -> Result:
     """Write the result of a run, and fail if ranks have different parameters or another transport than requested.
 
     ``seen`` has ``prepared``, ``report``, ``followed`` and ``esxi_before``.
@@ -262,14 +261,14 @@ def judge(calls: NodeCalls, run: TrainingRun, seen: Mapping[str, Any], records: 
     return {"result": judged, "faults": faults, "summary": result.summary(judged)}
 
 
-def judge_restart(calls: NodeCalls, run: TrainingRun) -> Result:
+def judge_restart(calls: TrainingCalls, run: TrainingRun) -> Result:
     """Return the verdict on the restart of a run that resumed another one."""
-    return required(calls.here("judge_restart", {"results": run.o["results"], "name": run.name}))
+    return calls.runs.judge_restart(run.o["results"], run.name)
 
 
-def _write_result(calls: NodeCalls, run: TrainingRun, judged: Mapping[str, Any]) -> None:
+def _write_result(calls: TrainingCalls, run: TrainingRun, judged: Mapping[str, Any]) -> None:
     text = json.dumps(judged, indent=4, sort_keys=True)
-    required(calls.here("write_private", {"folder": run.o["results"], "files": {f"{run.name}.json": text}}))
+    calls.files.write_private(run.o["results"], {f"{run.name}.json": text})
     proof = judged["proof"]
     end = {
         "images_per_sec": judged["images_per_sec"],

@@ -9,11 +9,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...durable.calls import NodeCalls, required
 from ...errors import Refused
 from ..results import manifest
 from ..results.manifest import name_of_attempt
 from . import node_setup, run_data
+from .controller_site import TrainingCalls
 from .rank_words import split_command
 from .training_run import TrainingFailed, TrainingRun, request_of
 
@@ -72,12 +72,11 @@ def require_variables(o: Options, source: Mapping[str, Any]) -> None:
         )
 
 
-def require_same_program(calls: NodeCalls, run: TrainingRun, results: Mapping[str, Mapping[str, Any]]) -> None:
+def require_same_program(calls: TrainingCalls, run: TrainingRun, results: Mapping[str, Mapping[str, Any]]) -> None:
     """Refuse a table of runs that finished with another program, other data or other settings than a run has now."""
     now = {**request_of(run.o), "data": run_data.known(calls, run).sha256}
     if run.o["folder"]:
-        options = {"folder": run.o["folder"], "exclude": node_setup.left_out(run)}
-        now["code"] = required(calls.here("code_checksum", options))["sha256"]
+        now["code"] = calls.files.code_checksum(run.o["folder"], node_setup.left_out(run))
     for name, known in results.items():
         code = (known.get("code") or {}).get("sha256")
         before = {**(known.get("asked") or {}), "data": str(known.get("data_sha256") or ""), "code": code}

@@ -5,10 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from ...durable.calls import NodeCalls, Result, required
+from ...durable.calls import Result
+from ...errors import CollectionError
 from ...watch.live_pace import longest_silence
+from .controller_site import FollowOptions, TrainingCalls
 from .launching import Launched
 from .training_run import MPI, TrainingFailed, TrainingRun
 
@@ -25,7 +28,7 @@ LAST_SECONDS, LATE_SECONDS = 3.0, 60.0
 class RunWatch:
     """The records of one attempt in a new folder: a watch whose controller was killed may still write to the former."""
 
-    def __init__(self, calls: NodeCalls, run: TrainingRun, started: Launched, rank_0: str) -> None:
+    def __init__(self, calls: TrainingCalls, run: TrainingRun, started: Launched, rank_0: str) -> None:
         self._calls, self._run, self._launched, self._rank_0 = calls, run, started, rank_0
         self._folder, self._looked_at = "", 0.0
 
@@ -37,7 +40,7 @@ class RunWatch:
     def start(self) -> None:
         """Open a connection to each watched node, in the background of the controller."""
         calls, run = self._calls, self._run
-        self._folder = str(required(calls.here("new_watch_folder", {"results": run.results}))["path"])
+        self._folder = calls.records.new_folder(run.results)
         options = {
             "nodes": self._launched["watched"],
             "folder": run.dir,
@@ -59,7 +62,7 @@ class RunWatch:
 
     def has_reported_end(self) -> bool:
         """Return whether a node reported the end of the job."""
-        return bool(self._calls.here("reported_end", {"records": self.records})["ended"])
+        return self._calls.records.reported_end(self.records)
 
     def is_due(self, now: float, every: float) -> bool:
         """Return whether the launcher is to be asked for the state of the job again."""
@@ -70,58 +73,67 @@ class RunWatch:
 
     def stop(self) -> None:
         """Have the watch end itself."""
-        required(self._calls.here("write_private", {"folder": self._folder, "files": {"stop": ""}}))
+        self._calls.files.write_private(self._folder, {"stop": ""})
 
     def show_pace(self) -> Result:
         """Show the pace until all steps are made or no record arrives for a moment, and return it."""
         run = self._run
-        more = {"folder": run.results, "run": run.name, "shows": run.o["show"], **self._metrics()}
         every = int(run.o["outputs_every"]) if run.o["folder"] else 0
-        more["at_most"] = max(every, LEAST_OUTPUT_SECONDS) if every else 0
-        # A moment later than the limit, so that the program finds it exceeded.
-        more["silence"] = int(run.o["silence"]) + 0.5 if run.o["steps_by"] != "none" else 0.0
-        more["awaits_end"] = self._awaits_end
-        return self._followed(more)
+        options = replace(
+            self._page(),
+            shows=run.o["show"],
+            at_most=max(every, LEAST_OUTPUT_SECONDS) if every else 0,
+            # A moment later than the limit, so that the program finds it exceeded.
+            silence=int(run.o["silence"]) + 0.5 if run.o["steps_by"] != "none" else 0.0,
+            awaits_end=self._awaits_end,
+        )
+        return self._followed(options)
 
     def copy_outputs(self) -> None:
         """Copy the outputs so far; a failure is only shown, because the copy at the end repeats it."""
         run = self._run
-        there = {"node": self._rank_0, "reach": run.nodes[self._rank_0]["reach"], "folder": run.outputs}
-        here = {"dest": f"{run.results}/outputs", "limit": run.o["outputs_limit"]}
-        copied = self._calls.here("copy_growing_outputs", {**there, **here})
-        if copied.get("failed"):
-            self._calls.show(str(copied.get("msg")))
+        reach, dest, limit = run.nodes[self._rank_0]["reach"], f"{run.results}/outputs", int(run.o["outputs_limit"])
+        try:
+            self._calls.outputs.copy_growing(node=self._rank_0, reach=reach, folder=run.outputs, dest=dest, limit=limit)
+        except CollectionError as error:
+            self._calls.show(str(error))
 
     def read_again(self, state: str) -> Result:
         """Return the pace with the last steps of a job that has ended; of one that died, they may never arrive."""
         quiet = LATE_SECONDS if self._awaits_end and state == "finished" else LAST_SECONDS
-        return self._followed({"quiet": quiet, "shows": "page"})
+        return self._followed(replace(self._options(), quiet=quiet, shows="page"))
 
-    def _followed(self, more: Mapping[str, Any]) -> Result:
-        followed = required(self._calls.here("follow_records", {**self._options(), **more}))
+    def _followed(self, options: FollowOptions) -> Result:
+        followed = self._calls.records.follow(self.records, options)
         return {**followed, "has_records": followed["last_seen"] is not None or followed["has_file"]}
 
     def write_last_page(self, job: Mapping[str, Any]) -> None:
         """Write the live page of a job that has ended."""
-        run, why = self._run, str(job.get("why") or "")
-        end = {"quiet": 0, "state": job["state"], "why": why, "folder": run.results, "run": run.name, "shows": "page"}
-        required(self._calls.here("follow_records", {**self._options(), **end, **self._metrics()}))
+        why = str(job.get("why") or "")
+        self._calls.records.follow(
+            self.records, replace(self._page(), quiet=0, state=job["state"], why=why, shows="page")
+        )
 
     def why_it_ended(self) -> str:
         """Return the message of a watch that did not start."""
-        ended = self._calls.here("why_watch_ended", {"records": self.records})
-        return str(ended.get("msg") or "without a message").strip()
+        return self._calls.records.why_ended(self.records).strip() or "without a message"
 
     @property
     def _awaits_end(self) -> bool:
         """Return whether a node reports the end of the job."""
         return self._run.o["backend"] == MPI and self._run.launcher in self._run.o["watched"]
 
-    def _options(self) -> dict[str, Any]:
-        o = self._run.o
-        tests = {"vmotion_tests": o["vmotion_tests"]} if o["vmotion_tests"] else {}
-        steps = {"steps": int(o["steps"]), "warmup": int(o["warmup"]), "output": f"{self._run.results}/output.log"}
-        return {"records": self.records, "run_dir": self._run.dir, **steps, **tests}
+    def _options(self) -> FollowOptions:
+        run, o = self._run, self._run.o
+        return FollowOptions(
+            steps=int(o["steps"]),
+            warmup=int(o["warmup"]),
+            output=f"{run.results}/output.log",
+            run_dir=run.dir,
+            vmotion_tests=o["vmotion_tests"] or "",
+        )
 
-    def _metrics(self) -> Mapping[str, Any]:
-        return {"metrics": self._run.o["metrics"]} if self._run.o["metrics"] else {}
+    def _page(self) -> FollowOptions:
+        """Return the options with which the live page of the run is written too."""
+        run = self._run
+        return replace(self._options(), folder=run.results, run=run.name, metrics=run.o["metrics"] or "")

@@ -4,21 +4,20 @@
 
 from __future__ import annotations
 
-from ...durable.calls import NodeCalls
+from .controller_site import TrainingCalls
 from .launching import watched_nodes
 from .training_run import KUBERNETES, TrainingRun
 
 
-def who_waits(calls: NodeCalls, run: TrainingRun) -> str:
+def who_waits(calls: TrainingCalls, run: TrainingRun) -> str:
     """Return the sentences about ranks that wait for others; empty if no rank recorded its collectives."""
     if run.o["backend"] == KUBERNETES or not run.o["nccl"]:
         return ""
-    options = {"nodes": watched_nodes(run), "folder": run.dir, "recorders": run.recorders}
-    return " ".join(calls.here("read_hang", options).get("sentences") or [])
+    return " ".join(calls.nodes.read_hang(watched_nodes(run), run.dir, run.recorders))
 
 
-def where_ranks_are(calls: NodeCalls, run: TrainingRun) -> str:
+def where_ranks_are(calls: TrainingCalls, run: TrainingRun) -> str:
     """Return the lines of the program in which the ranks are; empty if unknown, as in pods."""
     if run.o["backend"] == KUBERNETES:
         return ""
-    return str(calls.here("read_stacks", {"nodes": watched_nodes(run), "folder": run.dir}).get("sentence") or "")
+    return calls.nodes.read_stacks(watched_nodes(run), run.dir)

@@ -72,7 +72,7 @@ def _of_nodes(p: Program, trial: Trial) -> list[Any]:
     sick = [] if trial.facts.moves else gpu_looks.findings(p, trial)
     p.say("checks the timers, licences, checkpoints and drivers of the nodes")
     inside = node_findings.findings(
-        trial.here("read_guests", **trial.nodes, checkpoints=settings["checkpoints"])["nodes"],
+        trial.site.nodes.read_guests(**trial.nodes, checkpoints=settings["checkpoints"])["nodes"],
         settings["stun_budget"],
         p.now(),
         (trial.managers, trial.site.drivers),

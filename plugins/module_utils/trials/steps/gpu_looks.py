@@ -17,8 +17,7 @@ def findings(p: Program, trial: Trial) -> list[Any]:
     """Return the findings on the GPUs of the nodes; errors in the log of the kernel count since the test began."""
     p.say("checks the health of the GPUs")
     age = max(p.now() - trial.facts.began, 0.0)
-    nodes = trial.nodes["nodes"]
-    return list(trial.here("read_gpus", nodes=nodes, idle=False, xid_seconds=age)["findings"])
+    return list(trial.site.nodes.read_gpus(trial.settings["nodes"], idle=False, xid_seconds=age)["findings"])
 
 
 def keep_hang(p: Program, trial: Trial, number: int) -> None:
@@ -29,7 +28,7 @@ def keep_hang(p: Program, trial: Trial, number: int) -> None:
     def read() -> list[str]:
         p.say("asks the ranks which of them wait for others")
         recorders = f"{trial.settings['run_dir']}/{RECORDERS}"
-        return list(trial.here("read_hang", **trial.nodes, recorders=recorders)["sentences"])
+        return trial.site.nodes.read_hang(**trial.nodes, recorders=recorders)
 
     for sentence in p.once(("hang", number), read):
         p.say(sentence)

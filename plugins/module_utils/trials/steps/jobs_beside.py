@@ -10,7 +10,9 @@ from functools import partial
 from typing import Any
 
 from ...durable.program import Program
+from ...errors import CollectionError
 from ...jobs.running_job import job_from
+from ...watch.live_pace import AwaitedSteps
 from ..evidence import other_verdicts
 from .holding import TAIL_BYTES, WATCH_SECONDS
 from .trial import Trial, tried
@@ -72,9 +74,11 @@ def _measured(p: Program, trial: Trial, number: int, since: float) -> dict[str, 
     if not trial.facts.other_jobs[number - 1]["launcher"]:
         return {"why": NO_LAUNCHER}
     seconds = max(LEAST_SECONDS, since + STEPS_SECONDS - p.now())
-    options = {"records": _files(trial, number)["records"], "steps": trial.settings["steps"], "since": since}
-    result = trial.site.here("wait_for_steps", {**options, "timeout": seconds})
-    return {"why": str(result.get("msg") or "")} if result.get("failed") else {"hosts": result["hosts"]}
+    awaited = AwaitedSteps(trial.settings["steps"], seconds, since)
+    try:
+        return {"hosts": trial.site.records.wait_for_steps(_files(trial, number)["records"], awaited)["hosts"]}
+    except CollectionError as error:
+        return {"why": str(error)}
 
 
 def resume(p: Program, trial: Trial, key: str) -> None:
@@ -86,9 +90,12 @@ def resume(p: Program, trial: Trial, key: str) -> None:
 
 
 def _resumed(p: Program, trial: Trial, number: int) -> bool:
-    records, most = _files(trial, number)["records"], trial.facts.resume_deadline_s
-    options = {"records": records, "steps": trial.settings["steps"], "since": p.now(), "timeout": most}
-    return not trial.site.here("wait_for_steps", options).get("failed")
+    awaited = AwaitedSteps(trial.settings["steps"], trial.facts.resume_deadline_s, p.now())
+    try:
+        trial.site.records.wait_for_steps(_files(trial, number)["records"], awaited)
+    except CollectionError:
+        return False
+    return True
 
 
 def judge(p: Program, trial: Trial, key: str) -> None:

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from ...durable.program import Program
+from ...errors import CollectionError
+from ...watch.live_pace import AwaitedSteps
 from ..evidence import move_lines
 from ..evidence.facts import Facts
-from .opening import steps
 from .trial import Trial
 
 # More steps than any job makes in one interval: only the time-out ends the call.
@@ -32,10 +34,11 @@ def interval(p: Program, trial: Trial, since: float) -> dict[str, Any]:
     """Wait for the next judgement, or until the end of the observation is requested."""
     left = trial.facts.began + float(trial.settings["duration"]) - since
     seconds = max(1.0, min(float(trial.settings["observe"]["seconds"]), left))
-    options = {**steps(trial, NO_END, since, seconds), "ended_by": f"{trial.site.folder}/end"}
+    awaited, is_requested = AwaitedSteps(NO_END, seconds, since, ended_by=f"{trial.site.folder}/end"), False
     # The wait always times out: no rank completes that number of steps.
-    result = trial.site.here("wait_for_steps", options)
-    return {"asked": bool(result.get("asked")), "at": p.now()}
+    with suppress(CollectionError):
+        is_requested = bool(trial.site.records.wait_for_steps(trial.records, awaited)["asked"])
+    return {"asked": is_requested, "at": p.now()}
 
 
 def has_judged_events(facts: Facts, now: float) -> bool:

@@ -5,15 +5,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from ...core.vgpu_manager import is_manager
-from ...durable.calls import Result, required
+from ...durable.calls import Result
 from ...durable.program import Program
-from ...errors import Refused, WholeError
+from ...errors import CollectionError, Refused, WholeError
 from ...jobs.running_job import placed, required_to_run
 from ...training.transport.connections import uses_rdma
+from ...watch.live_pace import AwaitedSteps
 from . import other_jobs
 from .holding import machines_of
 from .plans import KEPT, not_applicable, plan_lines, plan_options
@@ -99,7 +101,7 @@ def warm(p: Program, trial: Trial) -> dict[str, Any]:
     number, timeout = max(trial.settings["warmup_steps"], 1), trial.settings["warm_timeout"]
     job = trial.facts.job or {}
     first = first_step_seconds(job.get("started"), p.now())
-    result = required(_waited(trial, {**steps(trial, number, 0.0, timeout), "first": first}))
+    result = _waited(trial, AwaitedSteps(number, timeout, first=first))
     trial.is_current = True
     ranks = {key: result[key] for key in ("ranks", "step")}
     return {**ranks, **placed(result["hosts"], job, trial.job.workers)}
@@ -110,38 +112,36 @@ def first_step_seconds(started: float | None, now: float) -> float:
     return max(FIRST_STEP_SECONDS - (now - (started or now)), SOON_SECONDS)
 
 
-def steps(trial: Trial, number: int, since: float, timeout: float) -> dict[str, Any]:
-    """Return the options that wait until every rank has completed a number of steps since a time."""
-    return {"records": trial.records, "steps": number, "since": since, "timeout": timeout}
-
-
 def wait_for_steps(trial: Trial, number: int, since: float, timeout: float) -> bool:
     """Wait until every rank has completed a number of steps since a time; raise if they did not."""
-    required(_waited(trial, steps(trial, number, since, timeout)))
+    _waited(trial, AwaitedSteps(number, timeout, since))
     return True
 
 
-def _waited(trial: Trial, options: Mapping[str, Any]) -> Result:
+def _waited(trial: Trial, awaited: AwaitedSteps) -> Result:
     """Wait for steps as long as the job runs: one that has ended makes none. A job that cannot be read may run."""
-    left = dict(options)
+    left = replace(awaited, at_most=LOOK_SECONDS)
     while True:
-        result = trial.site.here("wait_for_steps", {**left, "at_most": LOOK_SECONDS})
+        result = trial.site.records.wait_for_steps(trial.records, left)
         if not result.get("late"):
             return result
         job = trial.job.look().get("job")
         if job and job["state"] not in ("running", "waiting"):
             why = f": {job['why']}" if job.get("why") else ""
-            return {"failed": True, "msg": f"{trial.job.name} does not run any more, it is {job['state']}{why}."}
-        left.update({key: max(left[key] - LOOK_SECONDS, 0.1) for key in ("timeout", "first") if left.get(key)})
+            raise WholeError(f"{trial.job.name} does not run any more, it is {job['state']}{why}.")
+        timeout, first = (at and max(at - LOOK_SECONDS, 0.1) for at in (left.timeout, left.first))
+        left = replace(left, timeout=timeout, first=first)
 
 
 def resumed(trial: Trial, since: float) -> dict[str, Any]:
     """Wait for further steps until the deadline of the verdict; a job that does not resume is an observation."""
     # A live page shows the moves while the job resumes.
     trial.site.write_facts(trial.facts)
-    options = steps(trial, trial.settings["steps"], since, trial.facts.resume_deadline_s)
-    result = _waited(trial, options)
-    return {"ok": not result.get("failed"), "said": str(result.get("msg") or "")}
+    try:
+        _waited(trial, AwaitedSteps(trial.settings["steps"], trial.facts.resume_deadline_s, since))
+    except CollectionError as error:
+        return {"ok": False, "said": str(error)}
+    return {"ok": True, "said": ""}
 
 
 def look(p: Program, trial: Trial) -> None:
@@ -160,7 +160,7 @@ def keep_runs(p: Program, trial: Trial, key: str) -> None:
 
     def read() -> dict[str, Any]:
         p.say("reads the other runs on the nodes, and the checkpoints of the job")
-        return dict(trial.here("read_runs", **trial.nodes, since=trial.facts.began))
+        return trial.site.nodes.read_runs(**trial.nodes, since=trial.facts.began)
 
     reading = tried(p, trial, key, read)
     if reading:
@@ -169,7 +169,7 @@ def keep_runs(p: Program, trial: Trial, key: str) -> None:
 
 def connections(trial: Trial) -> Result:
     """Return the connections and the checksums of the ranks."""
-    return trial.here("read_connections", **trial.nodes, timeout=trial.settings["look_timeout"])
+    return trial.site.nodes.read_connections(**trial.nodes, timeout=trial.settings["look_timeout"])
 
 
 def _counters(p: Program, trial: Trial) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from ...durable.calls import Calls, Result, required
 from ...durable.program import EndRequested, Key, Program
 from ...errors import CollectionError
 from ...training.runs.any_job import Job
+from ...training.runs.controller_site import NodeReads, Records
 from ..evidence.facts import Facts
 
 T = TypeVar("T")
@@ -28,6 +29,8 @@ class Site(Calls, Protocol):
     controller: str
     drivers: Mapping[str, Any]
     versions: Mapping[str, str]
+    records: Records
+    nodes: NodeReads
 
     def join(self, run: str) -> None:
         """Name the run that holds the lock to all modules."""
@@ -113,7 +116,7 @@ class Trial:
 
     @property
     def nodes(self) -> dict[str, Any]:
-        """Return the options with which modules reach the nodes and find the records there."""
+        """Return the options with which reads reach the nodes and find the records there."""
         return {"nodes": self.settings["nodes"], "folder": self.settings["records"]}
 
     def here(self, module: str, **options: Any) -> Result:

@@ -14,6 +14,8 @@ import yaml
 
 from plugins.module_utils import runner
 from plugins.module_utils.training.guest.environment import Environment
+from plugins.module_utils.training.results.outputs import copy_outputs
+from plugins.module_utils.watch.node_programs import read_gpus, read_guests
 from plugins.modules import (
     mpijob_info,
     signing_key,
@@ -76,15 +78,15 @@ def run_environment(folder: Path, spy: Path) -> Any:
 
 
 def run_outputs(folder: Path, spy: Path) -> Any:
-    return here("copy_outputs", limit=1, node="n", reach=[str(spy)], folder="/x", dest=str(folder / "here"))
+    return here(copy_outputs, limit=1, node="n", reach=[str(spy)], folder="/x", dest=str(folder / "here"))
 
 
 def run_guest_info(folder: Path, spy: Path) -> Any:
-    return here("read_guests", nodes=[{"name": "n", "reach": [str(spy)]}], folder=str(folder))
+    return here(read_guests, nodes=[{"name": "n", "reach": [str(spy)]}], folder=str(folder))
 
 
 def run_gpus(folder: Path, spy: Path) -> Any:
-    return here("read_gpus", nodes=[{"name": "n", "reach": [str(spy)]}])
+    return here(read_gpus, nodes=[{"name": "n", "reach": [str(spy)]}])
 
 
 def run_signing_key(folder: Path, spy: Path) -> Any:

@@ -17,6 +17,8 @@ import pytest
 from ansible.module_utils.testing import patch_module_args
 
 from plugins.module_utils.watch import awaited_steps
+from plugins.module_utils.watch.awaited_steps import wait_for_steps
+from plugins.module_utils.watch.live_pace import AwaitedSteps
 from plugins.modules import continuity_verdict
 from tests.fakes.calling import here
 
@@ -89,7 +91,7 @@ def test_wait_ends_when_the_slowest_rank_has_advanced(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     later = threading.Timer(0.5, write, (path, range(1, 31), time.time()))
     later.start()
-    result = here("wait_for_steps", records=str(path), steps=20, timeout=20)
+    result = here(wait_for_steps, records=str(path), awaited=AwaitedSteps(steps=20, timeout=20))
     later.join()
     assert (result["ranks"], result["fewest"], result["hosts"]) == (2, 30, {"w0": [0], "w1": [1]})
 
@@ -98,7 +100,7 @@ def test_wait_for_steps_ends_soon_without_a_watch(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(awaited_steps, "UNWATCHED_SECONDS", 0.3)
     write(tmp_path / "records.jsonl", range(1, 5), 1000.0)
     began = time.monotonic()
-    result = here("wait_for_steps", records=str(tmp_path / "records.jsonl"), steps=20, timeout=60)
+    result = here(wait_for_steps, records=str(tmp_path / "records.jsonl"), awaited=AwaitedSteps(steps=20, timeout=60))
     assert time.monotonic() - began < 20
     assert result["msg"] == (
         "the job: could not make 20 steps on every rank: no watch collects the records of its nodes any more; "
@@ -112,7 +114,7 @@ def test_stalled_job_error_names_the_unreadable_node(tmp_path: Path) -> None:
     (tmp_path / "records.jsonl.troubles").write_text('{"w1": "Permission denied (publickey). (for 9 s)"}')
     with path.open("a") as watch:
         fcntl.flock(watch, fcntl.LOCK_EX)
-        result = here("wait_for_steps", records=str(path), steps=20, timeout=0.5)
+        result = here(wait_for_steps, records=str(path), awaited=AwaitedSteps(steps=20, timeout=0.5))
     assert "did not: 0, 1; w1 cannot be read: Permission denied (publickey). (for 9 s); check" in result["msg"]
 
 
@@ -120,12 +122,12 @@ def test_wait_survives_malformed_lines(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     path.write_text('[1]\nWelcome\n{"rank": 0}\n{"rank": "x", "step": 1, "seen": 2}\n{"size": 100000000}\n')
     write(path, range(1, 31), time.time())
-    assert here("wait_for_steps", records=str(path), steps=20, timeout=20)["fewest"] == 30
+    assert here(wait_for_steps, records=str(path), awaited=AwaitedSteps(steps=20, timeout=20))["fewest"] == 30
 
 
 def test_stalled_job_error_names_the_stalled_ranks(tmp_path: Path) -> None:
     write(tmp_path / "records.jsonl", range(1, 5), 1000.0)
-    result = here("wait_for_steps", records=str(tmp_path / "records.jsonl"), steps=20, timeout=0.5)
+    result = here(wait_for_steps, records=str(tmp_path / "records.jsonl"), awaited=AwaitedSteps(steps=20, timeout=0.5))
     assert result["failed"]
     assert "within 0 s these ranks did not: 0, 1" in result["msg"]
 

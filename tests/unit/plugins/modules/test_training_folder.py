@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from plugins.module_utils.training.results.outputs import copy_outputs
 from plugins.modules import training_folder
 from tests.fakes.calling import here
 
@@ -15,9 +16,9 @@ def test_copies_outputs_only_once(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "model").write_text("weights")
     paths = {"folder": str(tmp_path / "there"), "dest": str(tmp_path / "here")}
-    copied = here("copy_outputs", None, node="w1", reach=["sh", "-c"], limit=1, **paths)
+    copied = here(copy_outputs, node="w1", reach=["sh", "-c"], limit=1, **paths)
     assert (copied["changed"], list(copied["state"])) == (True, ["model"])
-    assert not here("copy_outputs", None, node="w1", reach=["sh", "-c"], limit=1, **paths)["changed"]
+    assert not here(copy_outputs, node="w1", reach=["sh", "-c"], limit=1, **paths)["changed"]
 
 
 def test_check_mode_names_the_environment_and_creates_nothing(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from plugins.module_utils.errors import Refused
 from plugins.module_utils.training.guest import code_archive
 from plugins.module_utils.training.results.saved_checkpoints import newest_checkpoint
 from plugins.plugin_utils import packed_folder
-from tests.fakes.calling import here
 from tests.fakes.training_folder import make, packed
 
 
@@ -137,14 +136,14 @@ def test_keeps_the_code_archive_without_a_node(tmp_path: Path) -> None:
     sha256 = packed_folder.digest(str(folder), packed_folder.files_of(str(folder)))
     options: dict[str, Any] = {"folder": str(folder), "exclude": [], "sha256": sha256, "earlier": "/nowhere"}
 
-    assert here("keep_code", **options, dest=str(kept)) == {"lacks": False}
+    assert packed_folder.keep_code(**options, dest=str(kept))
 
     assert code_archive.checksum(str(kept)) == sha256
     (folder / "train.py").write_text("changed")
     again = tmp_path / "results" / "two" / "code.tar"
-    assert here("keep_code", **options, dest=str(again)) == {"lacks": True}
+    assert not packed_folder.keep_code(**options, dest=str(again))
     assert list(again.parent.iterdir()) == []
-    assert here("keep_code", **{**options, "earlier": str(kept)}, dest=str(again)) == {"lacks": False}
+    assert packed_folder.keep_code(**{**options, "earlier": str(kept)}, dest=str(again))
     assert again.read_bytes() == kept.read_bytes()
 
 
@@ -203,7 +202,7 @@ def test_refuses_data_reached_through_a_link(tmp_path: Path) -> None:
 
 def test_reported_run_packs_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(make(tmp_path / "one"))
-    sha256 = packed_folder.code_checksum(".", [])["sha256"]
-    for folder, lacks in ((".", False), ("", True)):
-        dest = tmp_path / f"kept{lacks}" / "code.tar"
-        assert packed_folder.keep_code(folder, [], sha256, str(tmp_path / "none"), str(dest)) == {"lacks": lacks}
+    sha256 = packed_folder.code_checksum(".", [])
+    for folder, is_kept in ((".", True), ("", False)):
+        dest = tmp_path / f"kept{is_kept}" / "code.tar"
+        assert packed_folder.keep_code(folder, [], sha256, str(tmp_path / "none"), str(dest)) is is_kept

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -103,6 +104,13 @@ def test_function_receives_ansible_warnings_as_plain_data() -> None:
         def __str__(self) -> str:
             return "a warning"
 
-    listed = controller.run("list_runs", {"nodes": {"w1": {"warnings": [Warned()]}}, "results": "/none"}, print)
+    @dataclass(frozen=True)
+    class Options:
+        nodes: dict[str, Any]
 
-    assert listed["runs"] == [] and "failed" not in listed
+    given, called = {"w1": {"warnings": [Warned()]}}, list[str]()
+    plain = {"w1": {"warnings": ["a warning"]}}
+    run = controller.OnController(lambda: called.append("attended"))(lambda *values, **more: [*values, more])
+
+    assert run(Options(given), given, nodes=given) == [Options(plain), plain, {"nodes": plain}]
+    assert called == ["attended"]

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from tests.unit.plugins.module_utils.watch.test_job_moves import at_time, keep
 
+from plugins.module_utils.pages.followed_job import follow
+from plugins.module_utils.training.runs.controller_site import FollowOptions
 from tests.fakes.calling import here
 from tests.fakes.trial import World
 
@@ -21,7 +23,9 @@ def step_of(number: int) -> dict[str, Any]:
     return {"rank": 0, "size": 1, "step": number, "seen": float(number), "host": "n1"}
 
 
-def followed(place: Path, last: int = 2, is_watched: bool = True, **options: Any) -> dict[str, Any]:
+def followed(
+    place: Path, last: int = 2, is_watched: bool = True, shown: list[Any] | None = None, **options: Any
+) -> dict[str, Any]:
     """Return the result for a rank of three steps."""
     records = place / "records.jsonl"
     records.write_text("".join(json.dumps(step_of(number)) + "\n" for number in range(1, last + 1)))
@@ -30,7 +34,8 @@ def followed(place: Path, last: int = 2, is_watched: bool = True, **options: Any
     with records.open("a") as watch:
         if is_watched:
             fcntl.flock(watch, fcntl.LOCK_EX)
-        return here("follow_records", records=str(records), steps=3, quiet=0.1, every=0.0, run="one", **options)
+        page = FollowOptions(steps=3, quiet=0.1, every=0.0, run="one", **options)
+        return here(follow, shown, records=str(records), options=page)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +54,7 @@ def test_following_ends_with_job_silence_or_watch(tmp_path: Path, last: int, is_
 def test_shows_the_first_step_of_all_ranks_immediately(tmp_path: Path, size: int, count: int) -> None:
     records, shown = tmp_path / "records.jsonl", list[Any]()
     records.write_text("".join(json.dumps(step_of(step) | {"size": size}) + "\n" for step in (1, 2)))
-    here("follow_records", records=str(records), quiet=0.1, every=60.0, shown=shown)
+    here(follow, shown, records=str(records), options=FollowOptions(quiet=0.1, every=60.0))
     assert len(shown) == count
 
 
@@ -108,7 +113,7 @@ def test_a_phase_may_be_silent_longer_than_training(tmp_path: Path, phase: str) 
     records = [{**step_of(1), "seen": now - 5.0}, {**step_of(1), **mark, "seen": now - 4.9}]
     (tmp_path / "records.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records))
     began = time.monotonic()
-    here("follow_records", records=str(tmp_path / "records.jsonl"), quiet=0.4, every=60.0, silence=1.0)
+    here(follow, records=str(tmp_path / "records.jsonl"), options=FollowOptions(quiet=0.4, every=60.0, silence=1.0))
     assert (time.monotonic() - began > 0.3) is (phase == "eval")
 
 
@@ -152,7 +157,7 @@ def test_follows_a_job_beyond_its_estimated_steps(tmp_path: Path) -> None:
     with records.open("a") as watch:
         fcntl.flock(watch, fcntl.LOCK_EX)
         writer.start()
-        followed_job = here("follow_records", shown, records=str(records), steps=3, quiet=1.0, every=0.0)
+        followed_job = here(follow, shown, records=str(records), options=FollowOptions(steps=3, quiet=1.0, every=0.0))
         has_ended.set()
         writer.join()
 
@@ -165,7 +170,7 @@ def test_waits_briefly_for_steps_after_the_last_one(tmp_path: Path) -> None:
     records.write_text(of_steps(1, 2, 3))
     begin = time.monotonic()
 
-    ended = here("follow_records", records=str(records), steps=3, quiet=60.0)["ended"]
+    ended = here(follow, records=str(records), options=FollowOptions(steps=3, quiet=60.0))["ended"]
 
     assert (ended, time.monotonic() - begin > 1.5) == ("finished", True)
 
@@ -175,7 +180,7 @@ def test_notices_a_reported_end_and_reads_last_records(tmp_path: Path) -> None:
     records.write_text(of_steps(1, 2, 3))
     (tmp_path / "records.jsonl.ends").write_text('{"n1": 1.0}')
 
-    job = here("follow_records", records=str(records), steps=3, quiet=60.0, awaits_end=True)
+    job = here(follow, records=str(records), options=FollowOptions(steps=3, quiet=60.0, awaits_end=True))
 
     assert (job["ended"], job["pace"]["step"], job["has_file"]) == ("ended", 3, True)
     assert time.monotonic() - began < 2.0
@@ -186,7 +191,10 @@ def test_an_estimate_does_not_end_a_reporting_job(tmp_path: Path) -> None:
     records.write_text(of_steps(1, 2, 3))
     with records.open("a") as watch:
         fcntl.flock(watch, fcntl.LOCK_EX)
-        assert here("follow_records", records=str(records), steps=3, quiet=3.0, awaits_end=True)["ended"] == "quiet"
+        assert (
+            here(follow, records=str(records), options=FollowOptions(steps=3, quiet=3.0, awaits_end=True))["ended"]
+            == "quiet"
+        )
 
 
 def test_shows_lines_of_the_ranks_as_they_arrive(tmp_path: Path) -> None:
@@ -202,7 +210,7 @@ def test_shows_lines_of_the_ranks_as_they_arrive(tmp_path: Path) -> None:
 
     writer = threading.Thread(target=print_more)
     writer.start()
-    here("follow_records", shown, records=str(tmp_path / "records.jsonl"), shows="log", output=str(output))
+    here(follow, shown, records=str(tmp_path / "records.jsonl"), options=FollowOptions(shows="log", output=str(output)))
     writer.join()
 
     assert shown[:2] == [("", "rank 0: epoch 1"), ("", "rank 1: warning")]

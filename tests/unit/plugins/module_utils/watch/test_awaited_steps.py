@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.trials.steps.opening import first_step_seconds
+from plugins.module_utils.watch.awaited_steps import wait_for_steps
+from plugins.module_utils.watch.live_pace import AwaitedSteps
 from tests.fakes.calling import here
 
 
@@ -17,7 +19,7 @@ def waited(records: Path, **options: Any) -> str:
     records.touch()
     with records.open("a") as watch:
         fcntl.flock(watch, fcntl.LOCK_EX)
-        return str(here("wait_for_steps", records=str(records), steps=20, **options)["msg"])
+        return str(here(wait_for_steps, records=str(records), awaited=AwaitedSteps(steps=20, **options))["msg"])
 
 
 def test_refuses_a_job_without_steps_before_the_timeout(tmp_path: Path) -> None:
@@ -39,15 +41,15 @@ def test_the_test_waits_less_for_long_running_jobs(started: float | None, first:
 def test_a_wait_ends_early_on_request(tmp_path: Path) -> None:
     (tmp_path / "end").touch()
     (tmp_path / "records.jsonl").touch()
-    result = here(
-        "wait_for_steps", records=str(tmp_path / "records.jsonl"), ended_by=str(tmp_path / "end"), steps=20, timeout=60
-    )
+    awaited = AwaitedSteps(20, 60, ended_by=str(tmp_path / "end"))
+    result = here(wait_for_steps, records=str(tmp_path / "records.jsonl"), awaited=awaited)
     assert result["asked"] is True and "failed" not in result
 
 
 def test_a_wait_returns_early_to_check_the_job(tmp_path: Path) -> None:
     (tmp_path / "records.jsonl").touch()
 
-    result = here("wait_for_steps", records=str(tmp_path / "records.jsonl"), steps=20, timeout=60, at_most=0.1)
+    awaited = AwaitedSteps(20, 60, at_most=0.1)
+    result = here(wait_for_steps, records=str(tmp_path / "records.jsonl"), awaited=awaited)
 
     assert result["late"] is True and "failed" not in result

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.watch import gpu_program, node_programs
+from plugins.module_utils.watch.node_programs import read_gpus
 from tests.fakes.calling import here
 from tools.gpu.checks import no_pools_library
 
@@ -56,7 +57,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def read(**more: Any) -> dict[str, Any]:
     nodes = [{"name": "w1", "reach": ["sh", "-c"]}]
-    return here("read_gpus", nodes=nodes, python=sys.executable, **more)
+    return here(read_gpus, nodes=nodes, python=sys.executable, **more)
 
 
 def stops(answer: dict[str, Any]) -> list[str]:

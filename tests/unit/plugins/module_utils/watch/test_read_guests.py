@@ -9,6 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from plugins.module_utils.watch.node_programs import read_guests
 from tests.fakes.calling import here
 
 
@@ -21,7 +22,7 @@ def test_a_node_reports_timers_ranks_and_checkpoint(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "60"], env={**os.environ, "NCCL_IB_TIMEOUT": "22", "SECRET": "no"}) as rank:
         (tmp_path / "rank0.jsonl").write_text(json.dumps({"rank": 0, "pid": rank.pid}) + "\n")
         nodes = [{"name": "n1", "reach": ["sh", "-c"]}, {"name": "n2", "reach": ["false"]}]
-        reported = here("read_guests", nodes=nodes, folder=str(tmp_path), checkpoints=str(kept.parent), timeout=60)[
+        reported = here(read_guests, nodes=nodes, folder=str(tmp_path), checkpoints=str(kept.parent), timeout=60)[
             "nodes"
         ]
         rank.kill()
@@ -32,6 +33,6 @@ def test_a_node_reports_timers_ranks_and_checkpoint(tmp_path: Path) -> None:
     assert (node["checkpoint"]["path"], node["checkpoint"]["verified"]) == (str(kept), True)
     assert 89 <= node["checkpoint"]["age_s"] < 200
     kept.write_bytes(b"spoilt")
-    spoilt = here("read_guests", nodes=nodes[:1], folder=str(tmp_path), checkpoints=str(kept.parent))
+    spoilt = here(read_guests, nodes=nodes[:1], folder=str(tmp_path), checkpoints=str(kept.parent))
     assert spoilt["nodes"]["n1"]["checkpoint"]["verified"] is False
     assert spoilt["nodes"]["n1"]["environment"] is None, "its rank is gone"

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.training.results import other_runs
+from plugins.module_utils.watch.node_programs import read_runs
 from tests.fakes.calling import here
 
 NODES = [{"name": "worker01", "reach": ["sh", "-c"]}]
@@ -31,7 +32,7 @@ def run_of(runs: Path, name: str, first: float, last: float) -> Path:
 
 
 def read(folder: Path, since: float = 1000.0) -> dict[str, Any]:
-    return here("read_runs", nodes=NODES, folder=str(folder), since=since)
+    return here(read_runs, nodes=NODES, folder=str(folder), since=since)
 
 
 def ended(reading: dict[str, Any]) -> list[str]:
@@ -85,7 +86,7 @@ def test_an_unreachable_node_hides_no_other_nodes_runs(tmp_path: Path) -> None:
     run_of(tmp_path, "rates", 1060, 1125)
     nodes = [*NODES, {"name": "worker02", "reach": ["false"]}]
 
-    found = here("read_runs", nodes=nodes, folder=str(own), since=1000.0)
+    found = here(read_runs, nodes=nodes, folder=str(own), since=1000.0)
 
     assert [text.partition(" of ")[0] for text in ended(found)] == ["rates"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from plugins.module_utils.watch import stack_program
-from tests.fakes.calling import here
+from plugins.module_utils.watch.node_programs import read_stacks
 
 FILES = Path(__file__).parents[5] / "roles" / "training" / "files"
 TRAIN = """
@@ -39,14 +39,14 @@ def test_each_rank_writes_its_stack_and_continues(tmp_path: Path) -> None:
     ranks = [rank(tmp_path, number) for number in range(2)]
     nodes = [{"name": "n1", "reach": ["sh", "-c"]}]
 
-    first, second = (here("read_stacks", nodes=nodes, folder=str(tmp_path))["sentence"] for _time in range(2))
+    first, second = (read_stacks(nodes=nodes, folder=str(tmp_path)) for _time in range(2))
 
     assert first == second == "Outside collectives: ranks 0, 1 are at train.py, line 6 (waits)."
     (tmp_path / "end").touch()
     for process in ranks:
         with process:
             assert process.wait(10) == 0
-    assert here("read_stacks", nodes=nodes, folder=str(tmp_path)) == {"sentence": ""}
+    assert read_stacks(nodes=nodes, folder=str(tmp_path)) == ""
 
 
 @pytest.mark.parametrize("start", ["own", "other"])

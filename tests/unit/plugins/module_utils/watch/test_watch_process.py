@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from plugins.module_utils import runner
-from plugins.module_utils.watch.watch_process import watch_records, why_watch_ended
+from plugins.module_utils.watch.watch_process import watch_records, why_ended
 from plugins.module_utils.watch.watcher import is_watched
 from plugins.plugin_utils.controller import start_watch
 from tests.lab.places import until
@@ -85,7 +85,7 @@ def test_the_background_watch_reports_why_it_ended(tmp_path: Path) -> None:
 
     until(lambda: is_watched(records), "the watch runs", 30)
     (tmp_path / "stop").touch()
-    until(lambda: why_watch_ended(str(records))["msg"] == "stopped", "the watch ended", 30)
+    until(lambda: why_ended(str(records)) == "stopped", "the watch ended", 30)
     assert (tmp_path / "out.jsonl.watch").stat().st_mode & 0o777 == 0o600
 
 
@@ -97,9 +97,9 @@ def test_reports_a_watch_that_cannot_start(tmp_path: Path) -> None:
 
 def test_the_last_line_reports_a_watch_error(tmp_path: Path) -> None:
     records = tmp_path / "out.jsonl"
-    assert why_watch_ended(str(records)) == {"msg": ""}
+    assert why_ended(str(records)) == ""
 
     with (tmp_path / "out.jsonl.watch").open("w") as output:
         output.write("Traceback:\nModuleNotFoundError: No module named 'fcntl'\n")
 
-    assert why_watch_ended(str(records))["msg"].startswith("ModuleNotFoundError")
+    assert why_ended(str(records)).startswith("ModuleNotFoundError")

@@ -242,7 +242,7 @@ def test_outputs_come_while_the_job_runs_and_a_failure_of_that_ends_nothing() ->
 
     assert once(world)["run"] == "one"
 
-    assert world.log.count("copy_growing_outputs") == 2
+    assert world.log.count("outputs_copy_growing") == 2
     assert any("use ssh -N -L 6006:localhost:6006" in line for line in world.lines)
     assert any("the disk is full" in line for line in world.lines)
 
@@ -309,7 +309,7 @@ def test_the_controller_keeps_the_program_that_it_packed() -> None:
     other.lacks_code = True
     once(other)
     fetched = next(number for number, line in enumerate(other.log) if "fetch" in line)
-    assert fetched > other.log.index("follow_records"), "another controller's program comes back after the job"
+    assert fetched > other.log.index("records_follow"), "another controller's program comes back after the job"
 
 
 @pytest.mark.parametrize("lie", [{"isreg": False}, {"size": 1 << 40}, {"checksum": "00" * 32}])

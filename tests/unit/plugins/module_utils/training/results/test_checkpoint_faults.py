@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.training.results import checkpoint
+from plugins.module_utils.training.results.saved_checkpoints import newest_checkpoint
+from plugins.module_utils.training.results.saved_manifests import write_manifest
 from tests.fakes.calling import here
 
 from .test_manifest import a_manifest
@@ -139,7 +141,7 @@ def write(folder: Path, files: Files, at: int) -> None:
 
 
 def newest(folder: Path) -> dict[str, Any]:
-    return here("newest_checkpoint", name="one", folder=str(folder), patterns=[], required=False)
+    return here(newest_checkpoint, name="one", folder=str(folder), patterns=[], required=False)
 
 
 @pytest.mark.parametrize("kind", COMPLETE)
@@ -206,7 +208,7 @@ def test_deepspeed_checkpoints_need_parts_of_all_ranks(tmp_path: Path, began: in
     outputs = tmp_path / "one" / "outputs"
     write(outputs, COMPLETE["deepspeed"][0](10), 10)
     given = {**a_manifest(), "nodes": ["w1", "w2"], "ranks_per_node": 2, "started": began}
-    here("write_manifest", folder=str(tmp_path / "one"), manifest=given)
+    here(write_manifest, folder=str(tmp_path / "one"), manifest=given)
 
     answer = newest(outputs)
 

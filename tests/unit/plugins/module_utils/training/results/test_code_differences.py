@@ -8,6 +8,7 @@ import tarfile
 from pathlib import Path
 
 from plugins.module_utils.training.results.code_differences import MOST_FILES, differences
+from plugins.module_utils.training.results.known_runs import list_runs
 from tests.fakes.calling import here
 
 
@@ -49,7 +50,7 @@ def test_compares_versions_once_for_all_nodes(tmp_path: Path) -> None:
         (tmp_path / name / "outputs").mkdir()
         (tmp_path / name / "outputs" / "m.csv").write_text(f"loss\n{loss}\n")
 
-    lines = here("list_runs", nodes={}, results=str(tmp_path), compare=["one", "two"])["lines"]
+    lines = here(list_runs, nodes={}, results=str(tmp_path), compare=["one", "two"])["lines"]
 
     rows = [line.split("  ") for line in lines]
     assert ["built.dml_cuda.version", "13.1", "13.2"] in [[cell.strip() for cell in row if cell] for row in rows]

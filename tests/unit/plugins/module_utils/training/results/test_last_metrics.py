@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.calling import here
+from plugins.module_utils.training.results.last_metrics import last_metrics
 
 EVENTS = Path(__file__).parents[5] / "fixtures" / "tensorboard"
 
@@ -31,7 +31,7 @@ def test_reports_the_last_number_of_each_metric(
     path = tmp_path / "one" / "outputs" / name
     path.parent.mkdir(parents=True)
     path.write_text(text)
-    assert here("last_metrics", results=str(tmp_path), runs=["one", "two"])["metrics"] == {"one": expected, "two": {}}
+    assert last_metrics(results=str(tmp_path), runs=["one", "two"]) == {"one": expected, "two": {}}
 
 
 def test_the_newest_file_with_a_metric_counts(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_the_newest_file_with_a_metric_counts(tmp_path: Path) -> None:
     for name, loss, time in (("b.csv", 0.5, 10), ("a.csv", 0.1, 20)):
         (folder / name).write_text(f"loss\n{loss}\n")
         os.utime(folder / name, (time, time))
-    assert here("last_metrics", results=str(tmp_path), runs=["one"])["metrics"]["one"] == {"loss": 0.1}
+    assert last_metrics(results=str(tmp_path), runs=["one"])["one"] == {"loss": 0.1}
 
 
 def test_the_event_files_of_tensorboard_count(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_the_event_files_of_tensorboard_count(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     shutil.copy(EVENTS / "tensorboardx.tfevents", folder / "events.out.tfevents.1764240000.w1")
 
-    assert here("last_metrics", results=str(tmp_path), runs=["one"])["metrics"]["one"] == {
+    assert last_metrics(results=str(tmp_path), runs=["one"])["one"] == {
         "train/loss": pytest.approx(1 / 3),
         "eval/accuracy": 0.75,
     }

@@ -14,6 +14,8 @@ import pytest
 
 from plugins.module_utils.training.results import saved_checkpoints
 from plugins.module_utils.training.results.checkpoint import OutputFile, candidates
+from plugins.module_utils.training.results.saved_checkpoints import newest_checkpoint
+from plugins.module_utils.training.results.saved_manifests import write_manifest
 from plugins.plugin_utils import packed_folder
 from tests.fakes.calling import here
 
@@ -32,7 +34,7 @@ def save(folder: Path, name: str, modified: int, *, cut: int = 0) -> Path:
 
 
 def found(folder: Path, *patterns: str) -> dict[str, Any]:
-    return here("newest_checkpoint", name="one", folder=str(folder), patterns=list(patterns), required=True)
+    return here(newest_checkpoint, name="one", folder=str(folder), patterns=list(patterns), required=True)
 
 
 def test_finds_newest_complete_checkpoint_and_names_torn_ones(tmp_path: Path) -> None:
@@ -248,8 +250,8 @@ def test_ignores_checkpoints_that_the_program_had_removed(tmp_path: Path) -> Non
     save(outputs, ".dml-killed/checkpoint-4/odd[1].pt", 4)
     write(outputs / "log.txt", 4)
     there = [f"checkpoint-3/{path.name}" for path in (outputs / "checkpoint-3").iterdir()]
-    here("write_manifest", folder=str(tmp_path / "one"), manifest=a_manifest(), end={"state": "died"})
-    here("write_manifest", folder=str(tmp_path / "one"), outputs=str(outputs), names=[*there, "log.txt"])
+    here(write_manifest, folder=str(tmp_path / "one"), manifest=a_manifest(), end={"state": "died"})
+    here(write_manifest, folder=str(tmp_path / "one"), outputs=str(outputs), names=[*there, "log.txt"])
 
     answer = found(outputs)
 

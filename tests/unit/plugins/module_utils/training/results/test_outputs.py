@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.errors import CollectionError, Failed, Refused
-from plugins.module_utils.training.results.outputs import Outputs
+from plugins.module_utils.training.results.outputs import Outputs, copy_growing_outputs, copy_outputs
 from tests.fakes.calling import here
 
 
@@ -120,10 +120,10 @@ def test_copies_outputs_while_the_running_job_writes_them(tmp_path: Path, there:
     options = {"node": "w1", "reach": ["sh", "-c", f'PATH={tools}:$PATH; eval "$0"'], "limit": 1}
     paths = {"folder": str(there), "dest": str(tmp_path / "here")}
 
-    assert here("copy_growing_outputs", **options, **paths) == {"changed": True}
+    assert here(copy_growing_outputs, **options, **paths) == {"changed": True}
 
     assert (tmp_path / "here" / "model.pt").read_bytes() == b"weights"
-    assert here("copy_growing_outputs", **options, **paths) == {"changed": True}
+    assert here(copy_growing_outputs, **options, **paths) == {"changed": True}
     assert (tmp_path / "here" / "model.pt").read_bytes() == b"weightsmore\n"
-    failed = here("copy_outputs", **options, **paths)
+    failed = here(copy_outputs, **options, **paths)
     assert failed["failed"] and "could not copy the outputs" in failed["msg"]

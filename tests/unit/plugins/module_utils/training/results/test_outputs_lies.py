@@ -17,6 +17,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from plugins.module_utils.training.results import node_stream
+from plugins.module_utils.training.results.outputs import copy_outputs
 from tests.fakes.calling import here
 
 # Prints a file in answer to the listing, and runs a program in answer to the request for an archive.
@@ -35,7 +36,7 @@ class Node:
 
     def copy(self) -> dict[str, Any]:
         reach = ["sh", "-c", LIAR.format(folder=self.folder, python=sys.executable)]
-        return here("copy_outputs", node="w1", reach=reach, folder="/there", dest=str(self.dest), limit=1)
+        return here(copy_outputs, node="w1", reach=reach, folder="/there", dest=str(self.dest), limit=1)
 
     @property
     def files(self) -> dict[str, bytes]:
@@ -119,7 +120,7 @@ def test_an_endless_listing_is_refused_in_constant_memory(tmp_path: Path, progra
     reach = [sys.executable, "-c", OUT + program]
     tracemalloc.start()
 
-    answer = here("copy_outputs", node="w1", reach=reach, folder="/there", dest=str(node.dest), limit=1)
+    answer = here(copy_outputs, node="w1", reach=reach, folder="/there", dest=str(node.dest), limit=1)
 
     _now, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from plugins.module_utils.training.results.saved_results import remaining_runs
 from tests.fakes.calling import here
 
 REQUESTED = {"framework": "pytorch", "ranks_per_node": 1}
@@ -27,7 +28,7 @@ def plan(folder: Path, **more: Any) -> dict[str, Any]:
     measured = {"name": "week", "nodes": ["w1", "w2"], "sizes": [], "transports": ["tcp"], "repeats": 1}
     measured.update({key: more.pop(key) for key in measured if key in more})
     given = {"measured": measured, "requested": REQUESTED, "results": str(folder), "prove": True}
-    return here("remaining_runs", **{**given, **more})
+    return here(remaining_runs, **{**given, **more})
 
 
 def test_only_runs_without_a_good_result_are_left(tmp_path: Path) -> None:

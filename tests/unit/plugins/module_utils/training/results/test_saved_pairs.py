@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.unit.plugins.module_utils.training.test_pair_result import NODES, output
 
+from plugins.module_utils.training.results.saved_results import network_findings, write_pairs
 from tests.fakes.calling import here
 from tests.fakes.programs import run
 
@@ -24,27 +25,27 @@ def given(tmp_path: Path) -> dict[str, Any]:
     return {**place, **limits, "nodes": NODES, "transport": "tcp", "nccl": "", "records": SLOW, "job": job}
 
 
-def findings(given: dict[str, Any], *nodes: str) -> dict[str, Any]:
-    return here("network_findings", folder=given["folder"], nodes=nodes or NODES, recent=86400)
+def findings(given: dict[str, Any], *nodes: str) -> list[str]:
+    return network_findings(folder=given["folder"], nodes=nodes or NODES, recent=86400)
 
 
 def test_a_result_is_written_once_and_blocks_runs(given: dict[str, Any]) -> None:
-    first = here("write_pairs", **given)
-    assert first["changed"] and not here("write_pairs", **given)["changed"]
+    first = here(write_pairs, **given)
+    assert first["changed"] and not here(write_pairs, **given)["changed"]
     assert json.loads(Path(first["files"][0]).read_text()) == first["result"]
     assert first["error"].startswith("n3 is slow with every other node")
     found = findings(given)
-    assert [text.partition(" is")[0] for text in found["stops"]] == ["fabric-1: n3"]
-    assert findings(given, "n1", "n2")["stops"] == []
+    assert [text.partition(" is")[0] for text in found] == ["fabric-1: n3"]
+    assert findings(given, "n1", "n2") == []
 
 
 def test_a_run_starts_without_an_earlier_check(given: dict[str, Any]) -> None:
-    assert findings(given)["stops"] == []
+    assert findings(given) == []
 
 
 @pytest.mark.parametrize("more", [{"least": 0.0}, {"least": 1.5}, {"expected": -1.0}])
 def test_impossible_limits_are_refused(given: dict[str, Any], more: dict[str, Any]) -> None:
-    refused = here("write_pairs", **{**given, **more})
+    refused = here(write_pairs, **{**given, **more})
     assert refused["failed"]
     assert refused["msg"].startswith("fabric-1: could not compare the pairs: least is")
     assert not Path(given["folder"]).exists()
@@ -59,7 +60,7 @@ def test_an_incomplete_result_is_refused(given: dict[str, Any]) -> None:
 
 
 def test_the_report_shows_the_check(given: dict[str, Any], tmp_path: Path) -> None:
-    here("write_pairs", **given)
+    here(write_pairs, **given)
     folder = str(tmp_path / "report")
     run("report", results=str(tmp_path / "runs"), folder=folder, fabric=given["folder"])
     assert "n3 is slow with every other node" in Path(folder, "training.md").read_text()

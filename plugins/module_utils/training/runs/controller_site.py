@@ -1,0 +1,174 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""What a program does on the controller, besides modules: records, outputs, files, runs and reads; pure.
+
+A method raises CollectionError if it fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypedDict
+
+from ...durable.calls import NodeCalls, Result
+from ...watch.live_pace import AwaitedSteps
+
+PROGRESS = "progress"
+
+
+@dataclass(frozen=True)
+class FollowOptions:
+    """The content of a job's page and screen, and the page's folder; without a ``folder``, no page is written.
+
+    ``steps`` is the last step of the job, 0 if it is unknown; a job that makes more is followed until its records end.
+    ``metrics`` is another folder for the metrics, such as that of node_exporter. ``vmotion_tests`` is the folder of
+    vMotion tests; the page shows their moves of the job in ``run_dir``.
+
+    ``shows`` is ``progress`` if the screen shows the pace, ``log`` for the lines that the watch writes to ``output``,
+    ``both``, or ``page``. With ``awaits_end``, a node reports the end of the job, whatever the number of its steps.
+    Following ends when no record has arrived for ``quiet`` seconds, as soon as the last step is ``silence`` seconds
+    old, and after ``at_most`` seconds; 0 for any time. The pace is shown ``every`` few seconds.
+    """
+
+    steps: int = 0
+    warmup: int = 0
+    quiet: float = 15.0
+    every: float = 5.0
+    folder: str = ""
+    metrics: str = ""
+    vmotion_tests: str = ""
+    run_dir: str = ""
+    state: str = "running"
+    why: str = ""
+    run: str = ""
+    shows: str = PROGRESS
+    output: str = ""
+    awaits_end: bool = False
+    silence: float = 0.0
+    at_most: float = 0.0
+
+
+class Followed(TypedDict):
+    """How following a job ended, the time of its last step, its pace and its curve."""
+
+    ended: str
+    last_seen: float | None
+    has_file: bool
+    pace: dict[str, Any]
+    curve: dict[str, Any]
+
+
+class Records(Protocol):
+    """The records of a job, which its watch collects on the controller."""
+
+    def new_folder(self, results: str) -> str:
+        """Make a new folder for the files of a watch, and return it."""
+
+    def follow(self, records: str, options: FollowOptions) -> Followed:
+        """Show the pace of a job until it ends or is quiet."""
+
+    def wait_for_steps(self, records: str, awaited: AwaitedSteps) -> Result:
+        """Wait until every rank has made some steps, and return the ranks and their last steps."""
+
+    def reported_end(self, records: str) -> bool:
+        """Return whether a node has reported the end of the job."""
+
+    def why_ended(self, records: str) -> str:
+        """Return the last line that the watch printed."""
+
+
+class Outputs(Protocol):
+    """The outputs of a run on a node."""
+
+    def copy(self, *, node: str, reach: Sequence[str], folder: str, dest: str, limit: int) -> Result:
+        """Copy the outputs, and return their ``names``."""
+
+    def copy_growing(self, *, node: str, reach: Sequence[str], folder: str, dest: str, limit: int) -> Result:
+        """Copy the outputs of a job that runs."""
+
+
+class Files(Protocol):
+    """The files of a run on the controller, and the user's folders."""
+
+    def write_manifest(
+        self,
+        folder: str,
+        manifest: Mapping[str, Any] | None = None,
+        end: Mapping[str, Any] | None = None,
+        outputs: str = "",
+        names: Sequence[str] = (),
+    ) -> Result:
+        """Write or complete the manifest of a run, and return it as ``manifest``."""
+
+    def write_private(self, folder: str, files: Mapping[str, str]) -> Result:
+        """Write files that only their owner can read."""
+
+    def write_output(self, folder: str, text: str) -> Result:
+        """Complete the output of a job."""
+
+    def write_pairs(self, folder: str, records: str, job: Mapping[str, Any], **check: Any) -> Result:
+        """Write the result of a bandwidth measurement, and return it with ``lines`` to show."""
+
+    def keep_code(self, folder: str, exclude: Sequence[str], sha256: str, earlier: str, dest: str) -> bool:
+        """Keep the archive of a program; return whether the controller has it."""
+
+    def code_checksum(self, folder: str, exclude: Sequence[str]) -> str:
+        """Return the checksum of a program."""
+
+    def data_checksum(self, path: str, limit: int, expected: str) -> Result:
+        """Return the checksum of data, and the name of its file."""
+
+
+class KeptRuns(Protocol):
+    """The runs and measurements that the controller keeps."""
+
+    def listed(self, *, nodes: Any, results: str, compare: Sequence[str], places: Any) -> Result:
+        """Return the runs on nodes and on the controller, with ``lines`` to show."""
+
+    def remaining(self, *, measured: Any, results: str, requested: Any, prove: bool) -> Result:
+        """Return the runs of a scaling measurement that have no good result yet."""
+
+    def network_findings(self, folder: str, nodes: Sequence[str], recent: int) -> list[str]:
+        """Return the findings of recent bandwidth measurements about nodes."""
+
+    def last_metrics(self, results: str, runs: Sequence[str]) -> dict[str, dict[str, float]]:
+        """Return the last numbers in the outputs of runs."""
+
+    def newest_checkpoint(self, name: str, folder: str, patterns: Sequence[str], required: bool) -> Result:
+        """Return the newest complete checkpoint of a run, and what a new run gets besides it."""
+
+    def judge_restart(self, results: str, name: str) -> Result:
+        """Return the verdict on the restart of a run."""
+
+
+class NodeReads(Protocol):
+    """What programs read on all nodes of a job at once."""
+
+    def read_gpus(self, nodes: Any, *, python: str = "", idle: bool, xid_seconds: float, gdr: str = "") -> Result:
+        """Return the ``findings`` on the GPUs, and the versions on each node."""
+
+    def read_hang(self, nodes: Any, folder: str, recorders: str) -> list[str]:
+        """Return sentences about the ranks of a silent job that wait for others."""
+
+    def read_stacks(self, nodes: Any, folder: str) -> str:
+        """Return where the ranks of a silent job are in their program."""
+
+    def read_runs(self, nodes: Any, folder: str, since: float) -> Result:
+        """Return the other runs since a time as ``sentences``, and when checkpoints were ``saved``."""
+
+    def read_connections(self, nodes: Any, folder: str, timeout: float) -> Result:
+        """Return the connections of the ranks and the RDMA counters by ``nodes``."""
+
+    def read_guests(self, nodes: Any, folder: str, checkpoints: str) -> Result:
+        """Return the timers, the licence of the GPU and the latest checkpoint by ``nodes``."""
+
+
+class TrainingCalls(NodeCalls, Protocol):
+    """The modules of a program of training, and what it does on the controller itself."""
+
+    records: Records
+    outputs: Outputs
+    files: Files
+    runs: KeptRuns
+    nodes: NodeReads
