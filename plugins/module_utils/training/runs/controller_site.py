@@ -2,18 +2,19 @@
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """What a program does on the controller, besides modules: records, outputs, files, runs and reads; pure.
 
-A method raises CollectionError if it fails.
+A method raises CollectionError if it fails. The functions that ``plugin_utils/controller.py`` names describe them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypedDict
+from typing import Any, Optional, Protocol, TypedDict
 
 from ...durable.calls import NodeCalls, Result
 from ...watch.live_pace import AwaitedSteps
 
+Facts = Optional[Mapping[str, Any]]
 PROGRESS = "progress"
 
 
@@ -62,106 +63,54 @@ class Followed(TypedDict):
 class Records(Protocol):
     """The records of a job, which its watch collects on the controller."""
 
-    def new_folder(self, results: str) -> str:
-        """Make a new folder for the files of a watch, and return it."""
-
-    def follow(self, records: str, options: FollowOptions) -> Followed:
-        """Show the pace of a job until it ends or is quiet."""
-
-    def wait_for_steps(self, records: str, awaited: AwaitedSteps) -> Result:
-        """Wait until every rank has made some steps, and return the ranks and their last steps."""
-
-    def reported_end(self, records: str) -> bool:
-        """Return whether a node has reported the end of the job."""
-
-    def why_ended(self, records: str) -> str:
-        """Return the last line that the watch printed."""
+    def new_folder(self, results: str) -> str: ...
+    def follow(self, records: str, options: FollowOptions) -> Followed: ...
+    def wait_for_steps(self, records: str, awaited: AwaitedSteps) -> Result: ...
+    def reported_end(self, records: str) -> bool: ...
+    def why_ended(self, records: str) -> str: ...
 
 
 class Outputs(Protocol):
     """The outputs of a run on a node."""
 
-    def copy(self, *, node: str, reach: Sequence[str], folder: str, dest: str, limit: int) -> Result:
-        """Copy the outputs, and return their ``names``."""
-
-    def copy_growing(self, *, node: str, reach: Sequence[str], folder: str, dest: str, limit: int) -> Result:
-        """Copy the outputs of a job that runs."""
+    def copy(self, *, node: str, reach: Sequence[str], folder: str, dest: str, limit: int) -> Result: ...
+    def copy_growing(self, *, node: str, reach: Sequence[str], folder: str, dest: str, limit: int) -> Result: ...
 
 
 class Files(Protocol):
     """The files of a run on the controller, and the user's folders."""
 
     def write_manifest(
-        self,
-        folder: str,
-        manifest: Mapping[str, Any] | None = None,
-        end: Mapping[str, Any] | None = None,
-        outputs: str = "",
-        names: Sequence[str] = (),
-    ) -> Result:
-        """Write or complete the manifest of a run, and return it as ``manifest``."""
-
-    def write_private(self, folder: str, files: Mapping[str, str]) -> Result:
-        """Write files that only their owner can read."""
-
-    def write_output(self, folder: str, text: str) -> Result:
-        """Complete the output of a job."""
-
-    def write_pairs(self, folder: str, records: str, job: Mapping[str, Any], **check: Any) -> Result:
-        """Write the result of a bandwidth measurement, and return it with ``lines`` to show."""
-
-    def keep_code(self, folder: str, exclude: Sequence[str], sha256: str, earlier: str, dest: str) -> bool:
-        """Keep the archive of a program; return whether the controller has it."""
-
-    def code_checksum(self, folder: str, exclude: Sequence[str]) -> str:
-        """Return the checksum of a program."""
-
-    def data_checksum(self, path: str, limit: int, expected: str) -> Result:
-        """Return the checksum of data, and the name of its file."""
+        self, folder: str, *, manifest: Facts = None, end: Facts = None, outputs: str = "", names: Sequence[str] = ()
+    ) -> Result: ...
+    def write_private(self, folder: str, files: Mapping[str, str]) -> Result: ...
+    def write_output(self, folder: str, text: str) -> Result: ...
+    def write_pairs(self, folder: str, records: str, job: Mapping[str, Any], **check: Any) -> Result: ...
+    def keep_code(self, folder: str, exclude: Sequence[str], sha256: str, earlier: str, dest: str) -> bool: ...
+    def code_checksum(self, folder: str, exclude: Sequence[str]) -> str: ...
+    def data_checksum(self, path: str, limit: int, expected: str) -> Result: ...
 
 
 class KeptRuns(Protocol):
     """The runs and measurements that the controller keeps."""
 
-    def listed(self, *, nodes: Any, results: str, compare: Sequence[str], places: Any) -> Result:
-        """Return the runs on nodes and on the controller, with ``lines`` to show."""
-
-    def remaining(self, *, measured: Any, results: str, requested: Any, prove: bool) -> Result:
-        """Return the runs of a scaling measurement that have no good result yet."""
-
-    def network_findings(self, folder: str, nodes: Sequence[str], recent: int) -> list[str]:
-        """Return the findings of recent bandwidth measurements about nodes."""
-
-    def last_metrics(self, results: str, runs: Sequence[str]) -> dict[str, dict[str, float]]:
-        """Return the last numbers in the outputs of runs."""
-
-    def newest_checkpoint(self, name: str, folder: str, patterns: Sequence[str], required: bool) -> Result:
-        """Return the newest complete checkpoint of a run, and what a new run gets besides it."""
-
-    def judge_restart(self, results: str, name: str) -> Result:
-        """Return the verdict on the restart of a run."""
+    def listed(self, *, nodes: Any, results: str, compare: Sequence[str], places: Any) -> Result: ...
+    def remaining(self, *, measured: Any, results: str, requested: Any, prove: bool) -> Result: ...
+    def network_findings(self, folder: str, nodes: Sequence[str], recent: int) -> list[str]: ...
+    def last_metrics(self, results: str, runs: Sequence[str]) -> dict[str, dict[str, float]]: ...
+    def newest_checkpoint(self, name: str, folder: str, patterns: Sequence[str], required: bool) -> Result: ...
+    def judge_restart(self, results: str, name: str) -> Result: ...
 
 
 class NodeReads(Protocol):
     """What programs read on all nodes of a job at once."""
 
-    def read_gpus(self, nodes: Any, *, python: str = "", idle: bool, xid_seconds: float, gdr: str = "") -> Result:
-        """Return the ``findings`` on the GPUs, and the versions on each node."""
-
-    def read_hang(self, nodes: Any, folder: str, recorders: str) -> list[str]:
-        """Return sentences about the ranks of a silent job that wait for others."""
-
-    def read_stacks(self, nodes: Any, folder: str) -> str:
-        """Return where the ranks of a silent job are in their program."""
-
-    def read_runs(self, nodes: Any, folder: str, since: float) -> Result:
-        """Return the other runs since a time as ``sentences``, and when checkpoints were ``saved``."""
-
-    def read_connections(self, nodes: Any, folder: str, timeout: float) -> Result:
-        """Return the connections of the ranks and the RDMA counters by ``nodes``."""
-
-    def read_guests(self, nodes: Any, folder: str, checkpoints: str) -> Result:
-        """Return the timers, the licence of the GPU and the latest checkpoint by ``nodes``."""
+    def read_gpus(self, nodes: Any, *, python: str = "", idle: bool, xid_seconds: float, gdr: str = "") -> Result: ...
+    def read_hang(self, nodes: Any, folder: str, recorders: str) -> list[str]: ...
+    def read_stacks(self, nodes: Any, folder: str) -> str: ...
+    def read_runs(self, nodes: Any, folder: str, since: float) -> Result: ...
+    def read_connections(self, nodes: Any, folder: str, timeout: float) -> Result: ...
+    def read_guests(self, nodes: Any, folder: str, checkpoints: str) -> Result: ...
 
 
 class TrainingCalls(NodeCalls, Protocol):
