@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.training.results import other_runs
-from plugins.module_utils.watch.node_programs import read_runs
+from plugins.module_utils.training.results.other_runs import read_runs
 from tests.fakes.calling import here
 
 NODES = [{"name": "worker01", "reach": ["sh", "-c"]}]
