@@ -280,7 +280,7 @@ def _checked(params: Mapping[str, Any], body: Callable[[], dict[str, Any]]) -> d
 def outcome(body: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return the result of a body; an expected error becomes a result with ``failed`` and one sentence."""
     try:
-        with full_disk_told():
+        with full_disk_expected():
             return body()
     except CollectionError as error:
         lost = {"not_connected": True} if isinstance(error, NotConnected) else {}
@@ -288,7 +288,7 @@ def outcome(body: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def full_disk_told() -> Iterator[None]:
+def full_disk_expected() -> Iterator[None]:
     """Let a full disk be an expected error, in one sentence."""
     try:
         yield

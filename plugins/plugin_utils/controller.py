@@ -59,7 +59,7 @@ class OnController:
 
         def called(*values: P.args, **options: P.kwargs) -> T:
             self.must_be_attended()
-            with runner.full_disk_told():
+            with runner.full_disk_expected():
                 return function(*(plain(value) for value in values), **plain(options))
 
         return called
@@ -117,7 +117,7 @@ class KeptRuns:
 
 
 class NodeReads:
-    """What programs read on all nodes of a job at once."""
+    """The reads on all nodes of a job at once."""
 
     def __init__(self, run: OnController) -> None:
         self.read_gpus, self.read_hang = run(node_programs.read_gpus), run(node_programs.read_hang)

@@ -294,7 +294,7 @@ def strings_name_modules(checkout: Checkout) -> Iterator[str]:
             for given in node.args[RUN_MODULES.get(node.func.attr, len(node.args)) :][:1]:
                 name = str(given.value).removeprefix("dml.vsphere.") if isinstance(given, ast.Constant) else "."
                 if name and "." not in name and name not in modules:
-                    yield f"{source.where(node)}: {name} is no module; make it a typed method of the site"
+                    yield f"{source.where(node)}: {name} is not a module; make it a typed method of the site"
 
 
 def licensed(checkout: Checkout) -> Iterator[str]:

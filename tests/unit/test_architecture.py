@@ -107,8 +107,8 @@ BREACHES = [
     ("replies_choose_nothing", PURE, "x = answer.get('reach')\n", "the way to a node comes from answer"),
     ("replies_choose_nothing", PURE, "x = found[node]['reach']\n", "the way to a node comes from found"),
     ("replies_choose_nothing", PURE, "task.become_user = job['user']\n", "sets the user of a module"),
-    ("strings_name_modules", PURE, "calls.here('read_hang', {})\n", "read_hang is no module"),
-    ("strings_name_modules", PURE, "calls.on(node, 'dml.vsphere.gone', {})\n", "gone is no module"),
+    ("strings_name_modules", PURE, "calls.here('read_hang', {})\n", "read_hang is not a module"),
+    ("strings_name_modules", PURE, "calls.on(node, 'dml.vsphere.gone', {})\n", "gone is not a module"),
     ("named", PURE, "x = [1 for _ in 'ab']\n", "_ is not allowed"),
     ("named", "lab/up.py", "x, _ = 1, 2\n", "_ is not allowed"),
 ]

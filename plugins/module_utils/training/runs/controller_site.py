@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What a program does on the controller, besides modules: records, outputs, files, runs and reads; pure.
+"""The records, outputs, files, runs and reads of a program on the controller, as typed methods; pure.
 
 A method raises CollectionError if it fails. The functions that ``plugin_utils/controller.py`` names describe them.
 """
@@ -103,7 +103,7 @@ class KeptRuns(Protocol):
 
 
 class NodeReads(Protocol):
-    """What programs read on all nodes of a job at once."""
+    """The reads on all nodes of a job at once."""
 
     def read_gpus(self, nodes: Any, *, python: str = "", idle: bool, xid_seconds: float, gdr: str = "") -> Result: ...
     def read_hang(self, nodes: Any, folder: str, recorders: str) -> list[str]: ...

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.plugins.module_utils.training.test_pair_result import NODES, output
 
+from plugins.module_utils.errors import Refused
 from plugins.module_utils.training.results.saved_results import network_findings, write_pairs
 from tests.fakes.calling import here
 from tests.fakes.programs import run
+from tests.unit.plugins.module_utils.training.pairs.test_pair_result import NODES, output
 
 SLOW = output(("n1", "n2", 9.0), ("n1", "n3", 1.0), ("n2", "n3", 1.0))
 
@@ -55,8 +56,8 @@ def test_an_incomplete_result_is_refused(given: dict[str, Any]) -> None:
     path = Path(given["folder"], "broken", "result.json")
     path.parent.mkdir(parents=True)
     path.write_text("{}")
-    refused = findings(given)
-    assert refused["msg"].startswith(f"{path}: could not read the result of a bandwidth measurement: it has no name")
+    with pytest.raises(Refused, match="could not read the result of a bandwidth measurement: it has no name"):
+        findings(given)
 
 
 def test_the_report_shows_the_check(given: dict[str, Any], tmp_path: Path) -> None:
