@@ -29,12 +29,14 @@ STAGES_FULL := $(filter-out clients=%,$(STAGES)) mutants=1200 explore=660 client
 
 # Tests marked slow run only in test-full.
 PYTEST := python -m pytest
+# Records for `make quick` which files each test opened.
+RECORDED := $(PYTEST) -p lab.bytecode.opened
 MARKS := $(if $(FULL),,-m "not slow")
 REPORTS := .cache/reports
 SIMULATOR := .cache/vcenter
 GOVC := .cache/govc
 
-.PHONY: help root setup setup-nodes setup-machines setup-kubernetes setup-tests environment lock release demo demo-down test test-full \
+.PHONY: help root setup setup-nodes setup-machines setup-kubernetes setup-tests environment lock release demo demo-down test quick test-full \
   lint lint-python lint-types lint-shell lint-yaml lint-ansible lint-docs lint-go lint-pins lint-security static sanity \
   unit unit-python unit-go mutants explore attack integration clients frameworks nodes kubernetes oldest between newest devel molecule molecule-default bench gpu docs build clean
 
@@ -81,6 +83,10 @@ demo-down: environment ## try: Remove the data centre that the demo left running
 
 test: environment ## check: Run the checks of CI: lint, sanity, unit and integration tests, the Molecule scenario default
 	@python tools/stages.py $(STAGES)
+
+# Go caches what its tests opened.
+quick: setup-tests unit-go ## check: Run the tests that changes since the last full run can affect
+	@python -m tools.quick $(MARKS) --numprocesses 2 --dist worksteal
 
 test-full: environment ## long: Run all tests, also those that take minutes each
 	@FULL=1 python tools/stages.py $(STAGES_FULL)
@@ -144,7 +150,7 @@ unit: environment ## check: Run the unit tests and the simulator's tests
 	@$(MAKE) --jobs 2 unit-python unit-go
 
 unit-python: environment
-	$(PYTEST) tests/unit $(MARKS) --numprocesses 2 --dist worksteal --junitxml=$(REPORTS)/unit.xml
+	$(RECORDED) tests/unit $(MARKS) --numprocesses 2 --dist worksteal --junitxml=$(REPORTS)/unit.xml
 
 unit-go: environment
 	cd lab/vcenter && go test ./...
@@ -164,7 +170,7 @@ setup-tests: setup ## build: Install the requirements of the tests, such as Open
 	@tools/setup --tests
 
 integration: setup-tests ## check: Run the tests against the simulator
-	$(PYTEST) tests/integration $(MARKS) --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/integration.xml
+	$(RECORDED) tests/integration $(MARKS) --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/integration.xml
 
 clients: setup-tests ## check: Run govmomi's test scripts against this simulator and VMware's; SUITES="vm pool" for some
 	@python tools/suites.py $(SUITES)

@@ -49,3 +49,5 @@ def _keep(kept: Path, code: CodeType) -> None:
 
 if _compile is not None:
     vars(zipimport)["_compile_source"] = compiled
+if "DML_OPENED" in os.environ:  # a test runs, whose files are recorded
+    __import__("opened").record()

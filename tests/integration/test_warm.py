@@ -88,3 +88,16 @@ def test_other_ansible_settings_require_a_separate_process(ansible: Ansible) -> 
     assert forked(command, ansible.environment) is not None
     assert warm.run(command, other, 60) is None and warm.run(command, other, 60) is not None
     assert warm.run(["ansible-doc", "--version"], ansible.environment, 60) is None
+
+
+def test_fork_records_opened_files_for_its_test(ansible: Ansible, tmp_path: Path) -> None:
+    log, playbook, test = tmp_path / "opened.log", tmp_path / "opened.yml", "tests/integration/test_other.py"
+    tasks = "pre_tasks: [{dml.vsphere.esxi_info: {}}], roles: [dml.vsphere.alone]"
+    playbook.write_text(f"- {{hosts: localhost, connection: local, gather_facts: false, {tasks}}}")
+    ansible.environment |= {"DML_OPENED": str(log), "DML_OPENED_BY": test}
+
+    forked([str(BIN / "ansible-playbook"), str(playbook), "-i", "localhost,"], ansible.environment)
+
+    opened = set(log.read_text().splitlines())
+    expected = ("roles/alone/tasks/main.yml", "roles/alone/defaults/main.yml", "plugins/modules/esxi_info.py")
+    assert {f"{test}\t{path}" for path in expected} <= opened

@@ -124,7 +124,13 @@ def _start(call: str, early: dict[str, str], *descriptors: int) -> subprocess.Po
         # The fork of a command writes its words over the last one.
         [sys.executable, "-c", call, "x" * 4096],
         cwd=ROOT,
-        env={**os.environ, **early, "PYTHONPATH": os.pathsep.join([str(ROOT), early.get("PYTHONPATH", "")])},
+        # Its forks record what they open, each for its test; what it opens itself is for all tests.
+        env={
+            **os.environ,
+            **early,
+            "PYTHONPATH": os.pathsep.join([str(ROOT), early.get("PYTHONPATH", "")]),
+            "DML_OPENED": "",
+        },
         pass_fds=descriptors,
         stdin=subprocess.DEVNULL,
     )
