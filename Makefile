@@ -29,8 +29,8 @@ STAGES_FULL := $(filter-out clients=%,$(STAGES)) mutants=1200 explore=660 client
 
 # Tests marked slow run only in test-full.
 PYTEST := python -m pytest
-# Records for `make quick` which files each test opened.
-RECORDED := $(PYTEST) -p lab.bytecode.opened
+# Records for `make quick` which files each test opened; CI runs all tests.
+RECORDED := $(PYTEST) $(if $(CI),,-p lab.bytecode.opened)
 MARKS := $(if $(FULL),,-m "not slow")
 REPORTS := .cache/reports
 SIMULATOR := .cache/vcenter
@@ -91,7 +91,8 @@ quick: setup-tests unit-go ## check: Run the tests that changes since the last f
 test-full: environment ## long: Run all tests, also those that take minutes each
 	@FULL=1 python tools/stages.py $(STAGES_FULL)
 
-lint: lint-python lint-types lint-shell lint-yaml lint-ansible lint-docs lint-go lint-pins lint-security ## check: Check style, types, Ansible's rules, documentation and Go
+# Ruff has most rules of bandit.
+lint: lint-python lint-types lint-shell lint-yaml lint-ansible lint-docs lint-go lint-pins $(if $(FULL),lint-security) ## check: Check style, types, Ansible's rules, documentation and Go
 
 lint-python: environment
 	ruff check
@@ -113,7 +114,7 @@ lint-yaml: environment
 
 # The scenarios but for one run only in test-full too.
 lint-ansible: environment
-	ansible-lint --offline --nocolor $(if $(FULL),,$(foreach each,$(filter-out %/default/,$(wildcard molecule/*/)),--exclude $(each)))
+	python -m tools.ansible_lint --offline --nocolor $(if $(FULL),,$(foreach each,$(filter-out %/default/,$(wildcard molecule/*/)),--exclude $(each)))
 
 lint-docs: environment
 	antsibull-docs lint-collection-docs --plugin-docs .
@@ -142,8 +143,8 @@ release: environment ## build: Make a release in this checkout, without a push; 
 static: environment ## check: Run lint and sanity in parallel
 	@$(MAKE) --jobs 2 lint sanity
 
-sanity: environment ## check: Run all tests of ansible-test sanity that need no container
-	tools/sanity
+sanity: environment ## check: Run tests of ansible-test sanity that need no container; FULL=1 for all of them
+	tools/sanity $(if $(FULL),,--quick)
 
 # The simulator's tests mostly wait.
 unit: environment ## check: Run the unit tests and the simulator's tests

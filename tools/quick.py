@@ -1,8 +1,8 @@
 """Runs the tests that a change since the last full run can affect: ``python -m tools.quick [OPTION OF PYTEST ...]``.
 
 A test file depends on what it imports, on what it and its processes opened in that run (lab/bytecode/opened.py), and on
-what these import in turn. Without that record, and on CI, all tests run. Not recorded: files that programs open which are
-not Python's or do not run below Ansible in a test, and files of which a test only asks whether they exist. A new file
+what these import in turn. Without that record, and on CI, all tests run. Not recorded: what a program opens that is not
+Python's or does not run below Ansible in a test, and files of which a test only asks whether they exist. A new file
 therefore selects the tests that listed its folder or opened its neighbours.
 """
 

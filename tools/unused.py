@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Iterator
 
 from vulture import Vulture
 from vulture.config import make_config
@@ -22,18 +23,19 @@ class Uses(Vulture):  # type: ignore[misc] # vulture has no types
             self.used_names.add(node.value)
 
 
-def unused(paths: list[str]) -> list[str]:
-    """Return one line for each name in the files below the paths that nothing in them uses."""
-    config = make_config(paths)
+def unused(*groups: list[str]) -> Iterator[list[str]]:
+    """Yield after each group of paths one line for each name in the files up to there that nothing in them uses."""
+    config = make_config([path for paths in groups for path in paths])
     uses = Uses(ignore_names=config["ignore_names"], ignore_decorators=config["ignore_decorators"])
-    uses.scavenge(paths)
-    return [entry.get_report() for entry in uses.get_unused_code()]
+    for paths in groups:
+        uses.scavenge(paths)
+        yield [entry.get_report() for entry in uses.get_unused_code()]
 
 
 def main() -> int:
     paths: list[str] = make_config([])["paths"]
-    found = unused(paths)
-    without_tests = unused([path for path in paths if path not in TESTS])
+    rest = [path for path in paths if path not in TESTS]
+    without_tests, found = unused(rest, [path for path in paths if path in TESTS])
     found += [f"{line}, except by tests" for line in without_tests if line not in found and not line.startswith("lab/")]
     print("".join(f"{line}\n" for line in found), end="")
     return 1 if found else 0
