@@ -12,8 +12,10 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from ansiblelint import __main__, runner
+from ansiblelint.errors import MatchError
 from ansiblelint.file_utils import Lintable
 
 
@@ -31,13 +33,13 @@ def passes(playbooks: Sequence[str], roles: Sequence[str]) -> bool:
 class Runner(runner.Runner):
     """Starts a process for each file only if not all pass together."""
 
-    def _map_syntax_check_workers(self, worker: object, files: list[Lintable]) -> list[list[object]]:
+    def _map_syntax_check_workers(self, worker: Any, files: list[Lintable]) -> list[list[MatchError]]:
         names = {kind: [str(file.path) for file in files if file.kind == kind] for kind in ("playbook", "role")}
         if passes(names["playbook"], names["role"]):
             return []
-        return list(super()._map_syntax_check_workers(worker, files))
+        return super()._map_syntax_check_workers(worker, files)
 
 
 if __name__ == "__main__":
-    runner.Runner = Runner
+    vars(runner)["Runner"] = Runner
     sys.exit(__main__.main())

@@ -7,7 +7,6 @@ sitecustomize.py. At the end of such a run, .cache/opened has the table from whi
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib
 import itertools
 import json
@@ -84,7 +83,7 @@ def _reader(frame: FrameType | None) -> str:
         code = frame.f_code
         if code.co_filename.startswith(INSIDE):
             kept = frame.f_globals.get(code.co_name)
-            is_cached = isinstance(kept, functools._lru_cache_wrapper) and kept.__wrapped__.__code__ is code
+            is_cached = hasattr(kept, "cache_info") and kept.__wrapped__.__code__ is code
             inside = code.co_filename.removeprefix(INSIDE).removeprefix(LINK)
             if (is_cached or code.co_name == "<module>") and not inside.startswith(FOREIGN):
                 return inside
@@ -104,7 +103,7 @@ def pytest_configure(config: Any) -> None:
         _note(f"{INSIDE}{name.replace('.', '/')}.py")
         return real(name, package)
 
-    importlib.import_module = noted
+    vars(importlib)["import_module"] = noted
     record()
 
 
