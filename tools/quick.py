@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parent.parent
 STAGES = ("tests/unit", "tests/integration")
-# What all tests depend on.
+# All tests depend on these files.
 SHARED = {"ansible.cfg", "constraints.txt", "lab/bytecode/opened.py", "pyproject.toml", "requirements-dev.txt"}
 NONE_COLLECTED = 5  # pytest's answer if all selected tests are slow
 Edges = Mapping[str, set[str]]

@@ -82,7 +82,7 @@ def _reader(frame: FrameType | None) -> str:
     while frame:
         code = frame.f_code
         if code.co_filename.startswith(INSIDE):
-            kept = frame.f_globals.get(code.co_name)
+            kept: Any = frame.f_globals.get(code.co_name)
             is_cached = hasattr(kept, "cache_info") and kept.__wrapped__.__code__ is code
             inside = code.co_filename.removeprefix(INSIDE).removeprefix(LINK)
             if (is_cached or code.co_name == "<module>") and not inside.startswith(FOREIGN):
