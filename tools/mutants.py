@@ -167,6 +167,8 @@ class Loop:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run all of it in the place of pytest's loop."""
+        if session.testsfailed:
+            raise session.Interrupted("a file of tests cannot be collected")
         self.items = {item.nodeid: item for item in session.items}
         self.coverage.start()
         failed = [name for name in self.items if not self.measure(name)]
@@ -216,7 +218,10 @@ class Loop:
             change()
             os.dup2(nothing, 1)
             os.dup2(nothing, 2)
-            code = NOTICED if any(self.fails(test) for test in sorted(tests, key=self.seconds.__getitem__)) else MISSED
+            failed = next(filter(self.fails, sorted(tests, key=self.seconds.__getitem__)), "")
+            if failed and number == len(self.drawn):
+                os.write(stderr, f"{failed} fails without a change\n".encode())
+            code = NOTICED if failed else MISSED
         except BaseException:
             os.dup2(stderr, 2)
             traceback.print_exc()
