@@ -40,7 +40,9 @@ DRAWN = {
 }  # fmt: skip
 # Tests beside those of the room's mirror that run its code.
 OTHER_TESTS = {"plan.py": "module_utils/test_runner.py", **dict.fromkeys(("hosts", "kubernetes", "workers"), "modules")}
-PYTEST = ["-q", "--hypothesis-profile=mutants", "--ignore-glob=*/test_large.py", "--ignore-glob=*/test_generated.py"]
+# These take long, or measure time.
+IGNORED = ("test_large.py", "test_generated.py", "test_log_cost.py")
+PYTEST = ["-q", "--hypothesis-profile=mutants", *(f"--ignore-glob=*/{name}" for name in IGNORED)]
 # How a fork says what its tests found. Any other end, except by a time limit, is a mistake of this tool.
 NOTICED, MISSED, ERROR = 10, 11, 12
 OTHER: dict[type, type] = {
