@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.plugins.module_utils.training.test_pair_result import SLOW, result
-
 from plugins.module_utils.pages import pairs_section, training_page
+from tests.unit.plugins.module_utils.training.pairs.test_pair_result import SLOW, result
 
 
 def check(**more: Any) -> dict[str, Any]:
