@@ -16,7 +16,7 @@ from plugins.module_utils.pages import vmotion_page
 from plugins.module_utils.pages.training_page import page, report
 from tests.integration.browser import Browser
 from tests.unit.plugins.module_utils.continuity.runs import move, records
-from tests.unit.plugins.module_utils.training.test_timeline import timeline_of
+from tests.unit.plugins.module_utils.training.results.test_timeline import timeline_of
 
 pytestmark = pytest.mark.slow
 LEAST_CONTRAST = 4.5
