@@ -111,7 +111,8 @@ func TestEachRuleBitesOnlyWhenItIsBroken(t *testing.T) {
 		"their machine is renamed": {func(r *running) {
 			r.finish(r.vm("theirs").Rename(r.ctx, "ours2"))
 		}, []string{judge.Foreign, "Rename_Task of theirs, and theirs is foreign"}},
-		"their machine is tagged": {func(r *running) { r.tag("theirs") }, []string{judge.Foreign, "theirs is foreign"}},
+		"their machine is tagged": {func(r *running) { r.tag("theirs") },
+			[]string{judge.Foreign, "theirs is foreign"}},
 		"a host of their cluster enters": {func(r *running) { r.enterMaintenance("old01.lab") },
 			[]string{judge.Foreign, "of old01.lab, and archive is foreign"}},
 		"the lock changes hands in order": {func(r *running) {
@@ -121,8 +122,10 @@ func TestEachRuleBitesOnlyWhenItIsBroken(t *testing.T) {
 			r.hold(4, held("b", 999999999))
 			r.hold(5, held("c", me))
 		}, nil},
-		"the lock is taken from a living run": {func(r *running) { r.hold(1, held("a", me)); r.hold(2, held("b", me)) },
-			[]string{judge.Lock, "run b took the lock of gpu from run a"}},
+		"the lock is taken from a living run": {func(r *running) {
+			r.hold(1, held("a", me))
+			r.hold(2, held("b", me))
+		}, []string{judge.Lock, "run b took the lock of gpu from run a"}},
 		"the lock is freed while a host leaves": {func(r *running) {
 			r.hold(1, held("a", me))
 			_, err := r.host("esx01.lab").EnterMaintenanceMode(r.ctx, 0, false, nil)

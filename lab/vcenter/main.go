@@ -50,8 +50,8 @@ func parse() (options, bool) {
 	flag.StringVar(&o.ca, "ca", "", "CA of --cert for the ready file (default: --cert itself)")
 	flag.StringVar(&o.release, "release", "", "release of vSphere, such as 8.0 U2, instead of the description's")
 	flag.StringVar(&o.encryption, "encryption", "", "on or off: encryption of moves, instead of the description's")
-	flag.IntVar(&o.hostsOut, "hosts-out", 0, "hosts of a cluster that may be out of service at once, before /violations "+
-		"shows it, instead of the description's")
+	flag.IntVar(&o.hostsOut, "hosts-out", 0, "hosts of a cluster that may be out of service at once, before "+
+		"/violations shows it, instead of the description's")
 	delay := flag.Int("delay", 0, "additional milliseconds for every SOAP call")
 	flag.StringVar(&o.ready, "ready", "", "JSON file that is written after the start and removed at the end")
 	withStdin := flag.Bool("exit-with-stdin", false, "stop when standard input ends, as it does when the parent dies")

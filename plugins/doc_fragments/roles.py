@@ -11,5 +11,6 @@ from ..plugin_utils import declared_options
 
 
 class ModuleDocFragment:
-    VMOTION_TEST = json.dumps({"options": declared_options.documentation(declared_options.of_vmotion_test())})
-    ESXI_HOST = json.dumps({"options": declared_options.documentation(declared_options.of_esxi_rollout())})
+    # With types, because ansible-test reads each plain assignment as a text.
+    VMOTION_TEST: str = json.dumps({"options": declared_options.documentation(declared_options.of_vmotion_test())})
+    ESXI_HOST: str = json.dumps({"options": declared_options.documentation(declared_options.of_esxi_rollout())})

@@ -1,5 +1,5 @@
-// Package judge checks every transition of the data centre when it happens, against rules that no test may break unless
-// it says so.
+// Package judge checks every transition of the data centre when it happens, against rules that no test may break
+// unless it says so.
 //
 // vcsim: nothing.
 package judge
@@ -33,8 +33,8 @@ type Violation struct {
 	What string    `json:"what"`
 }
 
-// Judge is a copy of what the rules need. It learns of each change from vcsim, which holds the lock of the object, so it
-// takes no lock of vcsim itself.
+// Judge is a copy of what the rules need. It learns of each change from vcsim, which holds the lock of the object, so
+// it takes no lock of vcsim itself.
 // Ours: changes through the control interface play the part of others, and break no rule. A host that they took out of
 // service counts.
 type Judge struct {
@@ -187,8 +187,8 @@ func (j *Judge) over(task vcsim.Ref) {
 	}
 }
 
-// host changes what is known of a host, and judges it if it left service or lost its connection. A task that begins has
-// no context.
+// host changes what is known of a host, and judges it if it left service or lost its connection. A task that begins
+// has no context.
 func (j *Judge) host(ctx *simulator.Context, ref vcsim.Ref, change func(*entity)) {
 	e := j.entities[ref]
 	if e == nil {
