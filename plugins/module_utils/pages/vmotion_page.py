@@ -34,6 +34,7 @@ SECTION_STYLE = (
 .verdict.broken b { color: var(--bad); }
 .verdict.inconclusive b { color: var(--warn); }
 .moves th { white-space: normal; vertical-align: bottom; }
+.moves td { white-space: normal; }
 .moves td:first-child { min-width: 0; }
 tr.failed td { color: var(--bad); }
 """
