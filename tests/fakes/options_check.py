@@ -42,7 +42,7 @@ class SitePart:
             given: dict[str, Any] = {}
             for key, value in bound.items():
                 # A dataclass of options, and the keywords of ``**check``, are options themselves.
-                more = asdict(value) if is_dataclass(value) else {key: value}  # type: ignore[arg-type]
+                more = asdict(value) if is_dataclass(value) else {key: value}  # type: ignore[arg-type] # no class
                 given.update(value if key == "check" else more)
             answer = self._here(f"{self._prefix}{name}", given)
             return required(answer) if isinstance(answer, dict) else answer

@@ -123,9 +123,7 @@ def test_lightning_uses_mpirun_ranks_and_reports_steps(tmp_path: Path, nodes: in
 
 
 @pytest.mark.parametrize(("script", "words"), [("trainer", ()), ("lightning_fit", ("1", "1"))])
-def test_steps_of_a_resumed_script_go_on_after_its_checkpoint(
-    tmp_path: Path, script: str, words: tuple[str, ...]
-) -> None:
+def test_resumed_script_counts_steps_after_its_checkpoint(tmp_path: Path, script: str, words: tuple[str, ...]) -> None:
     run("pytorch", tmp_path, script, str(tmp_path), *words, "8")
     run("pytorch", tmp_path, script, str(tmp_path), *words, "12")
 

@@ -159,8 +159,9 @@ def _whole(value: object) -> int | None:
 
 
 def _time(value: object) -> float | None:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if is_number and abs(value) <= HIGHEST else None  # type: ignore[arg-type]
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= HIGHEST:
+        return float(value)
+    return None
 
 
 class LossComparison(NamedTuple):

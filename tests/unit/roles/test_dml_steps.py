@@ -336,7 +336,7 @@ assert _FitLoop().run() == "ran"
 
 @pytest.mark.parametrize("trainer", BEGINS)
 @pytest.mark.parametrize("step", [0, 40])
-def test_steps_go_on_after_the_checkpoint_that_a_trainer_read(folder: Path, trainer: str, step: int) -> None:
+def test_steps_continue_after_the_checkpoint_of_trainer(folder: Path, trainer: str, step: int) -> None:
     begins = f"from types import SimpleNamespace as Of\nSTEP = {step}\n{BEGINS[trainer]}one.step()\none.step()\n"
 
     assert [each["step"] for each in records(folder, BEGIN + begins)] == [step + 1, step + 2]

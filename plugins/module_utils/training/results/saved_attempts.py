@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -15,10 +15,9 @@ from ...continuity.restart_facts import Attempt, RestartLimits, RestartVerdict
 from ...continuity.restart_steps import RankSteps, Saved, read_steps
 from ...continuity.restart_verdict import judge
 from ...core.json_values import mapping
+from ...watch.growing_file import GrowingFile
 from . import attempts, saved_manifests
 from .manifest import FILE
-
-MOST_OF_A_LINE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -90,15 +89,5 @@ def _records(folder: Path) -> Iterator[Mapping[str, Any]]:
     paths = sorted(folder.glob("watch-*/records.jsonl*"))
     for path in (path for path in paths if path.name in ("records.jsonl", "records.jsonl.before")):
         if path.is_file() and not path.is_symlink():
-            with path.open("rb") as file:
-                yield from _objects(iter(lambda file=file: file.readline(MOST_OF_A_LINE), b""))  # type: ignore[misc]
-
-
-def _objects(lines: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
-    for line in lines:
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(record, Mapping):
-            yield record
+            with GrowingFile(path) as file:
+                yield from file.new_records()

@@ -15,7 +15,7 @@ from .restarts import BEGAN, Run, again, verdict
 def test_parts_of_the_downtime_add_up() -> None:
     run = Run(2, 20, 25, 40)
     one, two = run.attempts()
-    down = (Part("shut down", 20.0), Part("hosts", 20.0), Part("boot", two.started - one.ended - 40.0))  # type: ignore[operator]
+    down = (Part("shut down", 20.0), Part("hosts", 20.0), Part("boot", two.started - one.ended - 40.0))  # type: ignore[operator] # they have times
 
     found = verdict([replace(one, down=down, waited_s=7.0), two])
 

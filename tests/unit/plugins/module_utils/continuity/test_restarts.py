@@ -65,7 +65,7 @@ def _other_thing(run: Run, rng: Random) -> list[Attempt]:
 def _checkpoint(**more: Any) -> Callable[[Run, Random], list[Attempt]]:
     def changed(run: Run, _rng: Random) -> list[Attempt]:
         one, two = run.attempts()
-        return [one, replace(two, checkpoint=replace(two.checkpoint, **more))]  # type: ignore[type-var]
+        return [one, replace(two, checkpoint=replace(two.checkpoint, **more))]  # type: ignore[type-var] # it has one
 
     return changed
 

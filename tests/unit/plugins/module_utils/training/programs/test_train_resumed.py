@@ -16,7 +16,7 @@ def test_a_finished_attempt_shows_the_verdict_on_its_restart() -> None:
     assert "one: resumed" not in world.lines
 
 
-def test_the_outputs_that_an_attempt_begins_with_keep_their_times() -> None:
+def test_attempt_keeps_times_of_earlier_outputs() -> None:
     world = tried_again()
     once(world)
     (sent,) = {each["path"]: each for each in world.sent if each["path"].endswith("/outputs")}.values()

@@ -81,7 +81,7 @@ def test_a_started_run_may_use_its_gpus() -> None:
 )
 def test_gpudirect_is_checked_only_for_nccl_over_rdma(options: dict[str, Any], gdr: str) -> None:
     nodes, given = world(**options), []
-    nodes._nodes_read_gpus = lambda _host, each: given.append(each["gdr"]) or {"findings": []}  # type: ignore[func-returns-value]
+    nodes._nodes_read_gpus = lambda _host, each: given.append(each["gdr"]) or {"findings": []}  # type: ignore[func-returns-value] # for `or`
 
     gpu_gate.read(nodes, nodes.run(), nodes.run().nodes)
 
@@ -98,7 +98,7 @@ def test_ranks_in_pods_or_images_use_another_nccl() -> None:
     requests = []
     for options in ({}, {"image": "ours"}, {"backend": "kubernetes"}, {"share_nodes": True}):
         nodes = world(**options)
-        nodes._nodes_read_gpus = lambda _host, given: requests.append(given) or {"findings": []}  # type: ignore[func-returns-value]
+        nodes._nodes_read_gpus = lambda _host, given: requests.append(given) or {"findings": []}  # type: ignore[func-returns-value] # for `or`
         gpu_gate.read(nodes, nodes.run(), nodes.run().nodes)
 
     assert [(given["python"], given["idle"]) for given in requests] == [
