@@ -183,6 +183,7 @@ def test_reads_a_passthrough_gpu_inside_the_guest() -> None:
                 "persistent": True,
                 "licensed_product": "",
                 "licence": "",
+                "error": "",
             }
         ],
     }

@@ -37,6 +37,8 @@ _FAILED = (
     ("ecc_errors/aggregate/sram_threshold_exceeded", "the errors of its SRAM exceed NVIDIA's threshold"),
 )
 _REASONS = ("clocks_event_reasons", "clocks_throttle_reasons")
+# The texts in the place of each value of a GPU that does not answer; nvidia-smi still ends with exit code 0.
+GONE = ("GPU is lost", "GPU requires reset")
 
 
 class ReportError(ValueError):
@@ -113,7 +115,7 @@ def _gpu(node: ElementTree.Element) -> Gpu:
         is_persistent=persistence == "Enabled" if persistence in ("Enabled", "Disabled") else None,
         state=_value(node, "performance_state"),
         uncorrected=(_errors(node, "volatile"), _errors(node, "aggregate")),
-        waiting=_yes(node, _WAITING),
+        waiting=(*_yes(node, _WAITING), *_gone(node)),
         failed=_yes(node, _FAILED),
         recovery=_value(node, "gpu_recovery_action") or _old_recovery(node),
         width=(
@@ -143,6 +145,12 @@ def _old_recovery(node: ElementTree.Element) -> str:
         if _value(node, f"gpu_reset_status/{name}") == "Yes":
             return action
     return ""
+
+
+def _gone(node: ElementTree.Element) -> Iterator[str]:
+    """Yield what nvidia-smi writes in the place of the values of a GPU that no longer answers."""
+    texts = {(element.text or "").strip() for element in node.iter()}
+    return (f"nvidia-smi reports {text!r}" for text in GONE if text in texts)
 
 
 def _yes(node: ElementTree.Element, rows: tuple[tuple[str, str], ...]) -> tuple[str, ...]:

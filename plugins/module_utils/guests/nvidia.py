@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from .gpu_report import GONE
+
 GPU = re.compile(r"^GPU ([0-9A-Fa-f:.]+)$", re.MULTILINE)
 # The title of this section was "GRID Licensed Product" in drivers up to 2020.
 LICENCE_TITLES = ("vGPU Software Licensed Product", "GRID Licensed Product")
@@ -46,6 +48,7 @@ def _gpu(address: str, lines: Sequence[str]) -> dict[str, Any]:
         "persistent": fields.get("Persistence Mode") == "Enabled",
         "licensed_product": licence.get("Product Name", ""),
         "licence": _without_expiry(licence.get("License Status", "")),
+        "error": next((text for text in GONE if text in fields.values()), ""),
     }
 
 
@@ -73,6 +76,8 @@ def driver_misfits(found: Mapping[str, Any], desired: Mapping[str, Any]) -> list
         sentences.append(f"nvidia-smi sees {count} GPUs, not {desired.get('gpus', 'at least one')}.")
     for gpu in found["gpus"]:
         who = f"{gpu['name']} at {gpu['address']}"
+        if gpu["error"]:
+            sentences.append(f"nvidia-smi reports {gpu['error']!r} for {who}: reset the GPU, or restart the worker.")
         if desired.get("licensed") and not LICENSED.match(gpu["licence"]):
             status = gpu["licence"] or "unknown"
             sentences.append(

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...core.names import printable
+from ...guests.gpu_report import GONE
 
 # A watch reads the GPUs every five seconds; an older reading is out of date.
 VALID_SECONDS = 30.0
@@ -57,6 +58,7 @@ def _node(node: str, reading: Any, now: float) -> NodeGpus:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     gpus = [(line, _gpu(line.split(","))) for line in lines]
     known, others = [gpu for _line, gpu in gpus if gpu], [line for line, gpu in gpus if not gpu]
+    others += [f"GPU {gpu.number}: {text}" for line, gpu in gpus for text in GONE if gpu and f"[{text}]" in line]
     why = others[0] if others else "" if code == 0 and known else f"nvidia-smi ended with exit code {code}"
     return NodeGpus(node, tuple(known[:MOST_GPUS]), printable(why[:MOST_CHARACTERS]))
 

@@ -31,6 +31,13 @@ def test_no_published_state_stops_a_running_job(name: str) -> None:
     assert texts(gpu_health.findings("w1", found(name), idle=False)) == []
 
 
+def test_a_lost_gpu_stops_although_nvidia_smi_succeeds() -> None:
+    """NVIDIA's program ends with 0 and writes the loss in the place of each value."""
+    (text,) = texts(gpu_health.findings("w1", found("lost/h100")))
+
+    assert "GPU 00000000:1a:00.0 (NVIDIA H100 80GB HBM3): nvidia-smi reports 'GPU is lost': drain the node" in text
+
+
 def test_missing_lanes_warn_but_idle_slow_links_pass() -> None:
     of_t4, of_a10g, of_blackwell = (
         texts(gpu_health.findings("w1", found(name), idle=False), WARN)

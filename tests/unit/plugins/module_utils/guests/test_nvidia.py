@@ -76,6 +76,7 @@ def test_driver_gpus_and_licences_are_read() -> None:
         "persistent": True,
         "licensed_product": "NVIDIA Virtual Compute Server",
         "licence": "Licensed",
+        "error": "",
     }
     assert found["gpus"][1]["licence"] == "Unlicensed (Restricted)"
 
@@ -94,6 +95,13 @@ def test_a_gpu_without_a_licence_is_named(status: str) -> None:
     assert len(sentences) == 1
     assert f"GRID T4-16C at 00000000:02:02.0 is {status or 'unknown'}:" in sentences[0]
     assert wrong(nvidia_smi(status)) == []
+
+
+def test_a_lost_gpu_is_a_misfit() -> None:
+    lost = nvidia_smi("Licensed").replace("Virtualization Mode ", "Used : GPU is lost\n    Virtualization Mode ", 1)
+    assert wrong(lost) == [
+        "nvidia-smi reports 'GPU is lost' for GRID T4-16C at 00000000:02:01.0: reset the GPU, or restart the worker."
+    ]
 
 
 def test_names_wrong_driver_missing_gpu_and_disabled_persistence() -> None:

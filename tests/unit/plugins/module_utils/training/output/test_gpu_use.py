@@ -29,7 +29,7 @@ def test_each_row_is_a_gpu() -> None:
 
 
 ODD_NUMBERS = (
-    *("[N/A]", "[n/a]", "N/A", "[Not Supported]", "[Unknown Error]", "ERR!", "[GPU is lost]", "[GPU requires reset]"),
+    *("[N/A]", "[n/a]", "N/A", "[Not Supported]", "[Unknown Error]", "ERR!"),
     *("[Insufficient Permissions]", "", "-1", "nan", "inf", "101", "1e3", "٣", "9" * 30),
 )
 
@@ -41,6 +41,12 @@ def test_a_value_that_is_not_numeric_is_unknown(odd: str) -> None:
     assert mean_use([node]) is None
     if odd != "101":
         assert read(f"0, A, 1, {odd}, {odd}").gpus == (GpuUse(0, "A", 1.0, None, None),)
+
+
+@pytest.mark.parametrize("error", ["GPU is lost", "GPU requires reset"])
+def test_a_lost_gpu_is_named(error: str) -> None:
+    node = read(f"0, A, [{error}], [{error}], [{error}]\n1, A, 5, 5, 16384")
+    assert (len(node.gpus), node.why) == (2, f"GPU 0: {error}")
 
 
 @pytest.mark.parametrize(
