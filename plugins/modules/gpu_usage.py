@@ -60,6 +60,11 @@ options:
   folder:
     description: The folder for the files. The module creates it if it does not exist.
     type: path
+  metrics:
+    description:
+      - The folder for the metrics in the text format of Prometheus, as C(dml_audit_CLUSTER.prom), such as that of the
+        textfile collector of node_exporter. All users can read the file, which names no virtual machine and no tenant.
+    type: path
 extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.attributes
@@ -164,13 +169,15 @@ lines:
   type: list
   elements: str
 files:
-  description: The paths of the files; empty without O(folder).
+  description: The paths of the files; empty without O(folder) and O(metrics).
   returned: success
   type: list
   elements: str
 state:
-  description: The checksum and mode of each file, and the mode of the folder; in check mode those that they would get.
-  returned: when O(folder) is given
+  description:
+    - The checksum and mode of each file in O(folder), or else in O(metrics), and the mode of the folder; in check mode
+      those that they would get.
+  returned: when O(folder) or O(metrics) is given
   type: dict
 """
 
@@ -182,8 +189,8 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.pages import usage_page
-from ..module_utils.training.results.report_files import PRIVATE, ReportFiles
-from ..module_utils.usage import gpu_usage, usage_report, usage_text
+from ..module_utils.training.results.report_files import PRIVATE, ReportFiles, for_collector
+from ..module_utils.usage import gpu_usage, usage_metrics, usage_report, usage_text
 from ..module_utils.vsphere import session
 from ..module_utils.vsphere.escaped_names import file_name
 
@@ -197,6 +204,7 @@ ARGUMENTS = {
     "currency": {"type": "str", "default": ""},
     "idle_below": {"type": "float", "default": 5.0},
     "folder": {"type": "path"},
+    "metrics": {"type": "path"},
 }
 
 
@@ -220,10 +228,16 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     usage = usage_of(params)
     report = usage_report.report(usage, params["price"], params["currency"], params["idle_below"])
     answer = {"changed": False, "usage": usage, "report": report, "lines": usage_text.lines(report), "files": []}
-    if not params["folder"]:
+    files = [files_of(params["folder"], report)] if params["folder"] else []
+    if params["metrics"]:
+        name = f"audit_{file_name(str(report['cluster']))}"
+        files.append(for_collector(params["metrics"], name, usage_metrics.metrics(report)))
+    if not files:
         return answer
-    files = files_of(params["folder"], report)
-    return {**answer, **runner.converge_one(module, files), "files": files.paths}
+    work = runner.Work(subjects=files, refresh=lambda _subjects: None)
+    done = runner.converge(module, work)
+    state = done.pop("hosts")[0].get("state")
+    return {**answer, **done, "state": state, "files": [path for each in files for path in each.paths]}
 
 
 def main() -> None:

@@ -14,16 +14,18 @@ from uuid import uuid4
 
 from ansible.release import __version__ as ansible_version
 
+from ..module_utils import runner
 from ..module_utils.core import observer_clock
 from ..module_utils.durable.program import END, START, ControllerGone, Program
 from ..module_utils.durable.program_journal import NAME, FileJournal
 from ..module_utils.errors import CollectionError, Failed
 from ..module_utils.jobs.running_job import job_from
+from ..module_utils.training.results.report_files import for_collector
 from ..module_utils.trials.evidence import prediction
 from ..module_utils.trials.evidence.facts import Facts
 from ..module_utils.trials.evidence.other_verdicts import results
 from ..module_utils.trials.evidence.outcome import passed
-from ..module_utils.trials.folder import continued_settings, facts_file, trial_folder
+from ..module_utils.trials.folder import continued_settings, facts_file, trial_folder, trial_metrics
 from ..module_utils.trials.programs.maintenance_window import window
 from ..module_utils.trials.programs.observe import observe
 from ..module_utils.trials.programs.test import test
@@ -79,12 +81,12 @@ def _expected(settings: Mapping[str, Any], planned: Mapping[str, Any]) -> list[s
 class TrialSite(ActionWorld):
     """The modules, the watch and the files of one test in its folder."""
 
-    def __init__(self, modules: Modules, subject: str, folder: Path) -> None:
+    def __init__(self, modules: Modules, subject: str, folder: Path, metrics: str) -> None:
         super().__init__(modules, subject)
         self.folder, self.controller = str(folder), str(uuid4())
         self.drivers: Mapping[str, Any] = modules.load(DRIVERS)
         self.versions: Mapping[str, str] = {"ansible": ansible_version, "collection": modules.version}
-        self._folder = folder
+        self._folder, self._metrics = folder, metrics
         self.run_command = run_command
         # The warnings of the modules, each once, for the result of the task.
         self.warnings: dict[str, Any] = {}
@@ -159,8 +161,16 @@ class TrialSite(ActionWorld):
         facts_file.write_json(self._folder / f"{name}.json", content)
 
     def write_facts(self, facts: Facts) -> None:
-        """Write the facts so far."""
+        """Write the facts so far, and their metrics."""
         facts_file.write(self._folder, facts)
+        self.write_metrics(facts, is_running=True)
+
+    def write_metrics(self, facts: Facts, is_running: bool) -> None:
+        """Write the metrics of the facts for a collector; the test continues without them, as on a full disk."""
+        if self._metrics:
+            text = trial_metrics.metrics(facts, self._folder.name, observer_clock.now(), is_running)
+            files = for_collector(self._metrics, self._folder.name, text)
+            self.show(str(runner.converge_one(runner.OfProgram(), files).get("msg") or ""))
 
 
 class ObservationSite(TrialSite):
@@ -176,7 +186,7 @@ class ObservationSite(TrialSite):
 
 def carry_out(modules: Modules, given: Mapping[str, Any]) -> dict[str, Any]:
     """Begin or continue a test, a maintenance window or an observation in its folder, and return its result."""
-    settings = {name: value for name, value in given.items() if name not in ("folder", "dir", "ending")}
+    settings = {name: value for name, value in given.items() if name not in ("folder", "dir", "metrics", "ending")}
     folder = trial_folder.opened(given["folder"], given["dir"], trial_folder.named(given["cluster"], modules.here))
     try:
         with observer_clock.running(folder), FileJournal(folder / NAME, observer_clock.now) as journal:
@@ -184,9 +194,9 @@ def carry_out(modules: Modules, given: Mapping[str, Any]) -> dict[str, Any]:
             if start is not None and not given["ending"]:
                 continued_settings.refuse_other(folder, start, settings)
             if start is None or not continued_settings.is_replaced(start, settings):
-                done = _carried_out(modules, journal, settings, given["ending"])
+                done = _carried_out(modules, journal, settings, given["ending"], given["metrics"])
                 return {"folder": str(folder), "changed": True, **done}
-            ended = _carried_out(modules, journal, settings, ending=REPLACED)
+            ended = _carried_out(modules, journal, settings, REPLACED, given["metrics"])
             if ended["failed"]:
                 return {"folder": str(folder), "changed": True, **ended}
         return carry_out(modules, {**given, "folder": ""})
@@ -195,7 +205,7 @@ def carry_out(modules: Modules, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _carried_out(
-    modules: Modules, journal: FileJournal, settings: Mapping[str, Any], ending: str = ""
+    modules: Modules, journal: FileJournal, settings: Mapping[str, Any], ending: str = "", metrics: str = ""
 ) -> dict[str, Any]:
     """Run the program in the folder of a journal, and write how it ended unless something is left to release."""
     folder = journal.path.parent
@@ -204,7 +214,7 @@ def _carried_out(
     show(continues if is_continued else f"starts {folder}")
     kept = continued_settings.continued(journal.values.get(START) or journal.write(START, dict(settings)), settings)
     is_observation = bool(kept["observe"])
-    site = (ObservationSite if is_observation else TrialSite)(modules, kept["cluster"], folder)
+    site = (ObservationSite if is_observation else TrialSite)(modules, kept["cluster"], folder, metrics)
     started = observer_clock.now()
     job = job_from(site.here, site.there, kept)
     trial = Trial(site, job, Facts(kept), requested=settings["window"], started=started)
@@ -213,6 +223,7 @@ def _carried_out(
     run = observe if is_observation else window if kept["window"] else test
     with ended_by_signal(site.ask_for_end, is_observation), _as_window(trial, folder):
         reason = _reason(run, program, trial, journal)
+    site.write_metrics(trial.facts, is_running=False)
     judged = trial.facts.judged or {}
     # A test that was asked to end has done so, unless something is left, or its job broke.
     is_left = END not in journal.values or (bool(trial.facts.at_hand) and not trial.is_replaced)

@@ -236,6 +236,7 @@ def test_playbook_shows_and_keeps_a_true_report(
     inventory.write_text("clusters: {hosts: {gpu: {ansible_connection: local}}}\n")
     options = {
         "audit_dir": str(kept),
+        "audit_metrics": str(tmp_path / "metrics"),
         "audit_price": "2.50",
         "audit_currency": "EUR",
         "audit_group_by": "attribute",
@@ -244,10 +245,12 @@ def test_playbook_shows_and_keeps_a_true_report(
     desired = ["-i", str(inventory), "-e", json.dumps(options)]
     planned = ansible_for(place).playbook(ROOT / "playbooks" / "audit.yml", *desired, "--check")
     assert planned.rc == 0 and f"esx02.lab {T4}" in planned.out, planned.out
-    assert not kept.exists()
+    assert not kept.exists() and not (tmp_path / "metrics").exists()
     done = ansible_for(place).playbook(ROOT / "playbooks" / "audit.yml", *desired)
     assert done.rc == 0 and f"{kept}/gpu.html" in done.out, done.out
     assert place.writes() == []
+    metrics = (tmp_path / "metrics" / "dml_audit_gpu.prom").read_text()
+    assert f'dml_audit_gpu_state{{cluster="gpu",host="esx02.lab",gpu="{T4}",state="idle"}} 1\n' in metrics
     report = json.loads((kept / "gpu.json").read_text())
     _matches(report, truth(place))
     assert report["idle"][0] == f"esx02.lab {T4}" and report["idle"][0] in done.out

@@ -62,6 +62,7 @@ class Trial:
             "vmotion_test_records": str(self.nodes.run_dir),
             "vmotion_test_nodes": [{"name": "all", "reach": ["sh", "-c"]}],
             "vmotion_test_dir": str(self.folder / "tests"),
+            "vmotion_test_metrics": str(self.folder / "metrics"),
             "vmotion_test_warmup_steps": 2,
             "vmotion_test_limits": {"max_gap_s": 30, "resume_deadline_s": 30},
             **variables,
@@ -123,6 +124,10 @@ def test_job_stays_continuous_while_every_worker_moves(trial: Trial, release: st
     assert {len(one["stays"]) for one in timeline["hosts"]} == {2}
     assert (timeline["unit"], timeline["verdict"]) == ("images/s", "continuous")
     assert "esx05.lab" in trial.kept("timeline.html")
+    (collected,) = (trial.folder / "metrics").iterdir()
+    assert re.search(
+        r'_running\{.*,kind="test",.*\} 0\n(.*\n)*.*_moves\{.*,result="moved"\} 4\n', collected.read_text()
+    )
     report = ET.fromstring(trial.kept("junit.xml"))
     assert (report.get("tests"), report.get("failures"), report.get("errors")) == ("5", "0", "0")
     assert trial.free()

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from pathlib import Path
 from .. import runner
 from ..training.output.gpu_use import gpus_of
 from ..training.output.live_state import JobMove, LiveState, metrics, silence_text
-from ..training.results.report_files import PRIVATE, FileModes, ReportFiles
+from ..training.results.report_files import PRIVATE, ReportFiles, for_collector
 from ..training.runs.controller_site import PROGRESS, Followed, FollowOptions
 from ..trials.folder.job_moves import JobMoves
 from ..watch import beside_records, watcher
@@ -33,7 +32,6 @@ ENDED, FINISHED, QUIET, DUE = "ended", "finished", "quiet", "due"
 SETTLE_SECONDS = 0.8
 PAGE, METRICS, OUTPUT = "live.html", "metrics.prom", "output.log"
 OUTPUT_BYTES = 1 << 16
-NEW_FOLDER, FOR_ALL = 0o755, 0o644
 
 
 class _Shown:
@@ -64,6 +62,8 @@ class _Shown:
             *(page.run, now, page.state, page.why, page.steps),
             *(self._pace.summary(), self._pace.ranks(), self._curve.points(), troubles, self._curve.began),
         )
+        if page.silence:
+            state = state._replace(silence_limit=longest_silence(page.silence, self._pace.phase))
         state = with_views(state, self._records, Path(page.folder), self.moves(now))
         for files in live_files(state, Path(page.folder), page.metrics):
             done = runner.converge_one(runner.OfProgram(), files)
@@ -167,6 +167,4 @@ def live_files(state: LiveState, folder: Path, metrics_folder: str | None) -> It
     """Yield the files of the run, and those for a collector of metrics, which is another user."""
     yield ReportFiles(folder, {PAGE: live_page.page(state), METRICS: metrics(state)}, PRIVATE)
     if metrics_folder:
-        other = Path(metrics_folder)
-        mode = stat.S_IMODE(other.stat().st_mode) if other.is_dir() else NEW_FOLDER
-        yield ReportFiles(other, {f"dml_{state.name}.prom": metrics(state)}, FileModes(mode, FOR_ALL))
+        yield for_collector(metrics_folder, state.name, metrics(state))

@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ...core import prometheus
 from ...core.names import short_name
+from ...core.prometheus import Gauge
 from .gpu_use import GpuUse, NodeGpus
 
 RUNNING = "running"
@@ -54,8 +55,8 @@ def silence_text(silent: tuple[str, float, str] | None, moves: Sequence[JobMove]
 class LiveState(NamedTuple):
     """One job at the time ``now``: its pace, its ranks, its curve, and the nodes that cannot be read.
 
-    ``state`` is that of the job, ``why`` the cause of its end, ``began`` the arrival of its first record, and
-    ``output`` the last lines of its output.
+    ``state`` is that of the job, ``why`` the cause of its end, ``began`` the arrival of its first record,
+    ``output`` the last lines of its output, and ``silence_limit`` the longest time without a step, 0 for any.
     """
 
     name: str
@@ -71,6 +72,7 @@ class LiveState(NamedTuple):
     gpus: Sequence[NodeGpus] = ()
     moves: Sequence[JobMove] = ()
     output: Sequence[str] = ()
+    silence_limit: float = 0.0
 
     @property
     def is_running(self) -> bool:
@@ -83,8 +85,8 @@ class LiveState(NamedTuple):
         return max((self.now - rank["seen"] for rank in self.ranks), default=None)
 
 
-# Each metric: its name, its help and the key of a rank.
-METRICS = (
+# Each metric of a rank: its name, its help and the key of the rank.
+RANK_METRICS = (
     ("dml_training_step", "The last step of the rank.", "step"),
     ("dml_training_steps_per_second", "The steps per second of the rank.", "steps_per_sec"),
     ("dml_training_images_per_second", "The images per second of the rank.", "images_per_sec"),
@@ -92,27 +94,6 @@ METRICS = (
     ("dml_training_last_step_timestamp_seconds", "The arrival of the last step of the rank.", "seen"),
     ("dml_training_longest_silence_seconds", "The longest time between two steps of the rank.", "longest_s"),
 )
-
-
-def metrics(state: LiveState) -> str:
-    """Return the metrics of all ranks; a value that is unknown is left out."""
-    return "".join(f"{line}\n" for line in _lines(state))
-
-
-def _lines(state: LiveState) -> Iterator[str]:
-    run = _quoted(state.name)
-    yield from _head("dml_training_running", "Whether the job runs.")
-    yield f"dml_training_running{{run={run}}} {int(state.is_running)}"
-    for name, text, key in METRICS:
-        known = [rank for rank in state.ranks if rank[key] is not None]
-        if known:
-            yield from _head(name, text)
-        for rank in known:
-            labels = f'run={run},rank="{rank["rank"]}",node={_quoted(rank["host"])}'
-            yield f"{name}{{{labels}}} {_number(rank[key])}"
-    yield from _gpu_lines(run, state.gpus)
-
-
 # Each metric of a GPU: its name, its help, and its value.
 GPU_METRICS: Sequence[tuple[str, str, Callable[[GpuUse], float | None]]] = (
     (
@@ -123,32 +104,44 @@ GPU_METRICS: Sequence[tuple[str, str, Callable[[GpuUse], float | None]]] = (
     ("dml_training_gpu_memory_used_bytes", "The used memory of the GPU.", lambda gpu: gpu.used),
     ("dml_training_gpu_memory_total_bytes", "The memory of the GPU.", lambda gpu: gpu.total),
 )
+# Each state has a series, so that an earlier one ends.
+STATES = (RUNNING, "waiting", "finished", "died", "stopped")
 
 
-def _gpu_lines(run: str, nodes: Sequence[NodeGpus]) -> Iterator[str]:
+def metrics(state: LiveState) -> str:
+    """Return the metrics of a job, of its ranks and of its GPUs; a value that is unknown is left out."""
+    return prometheus.text(_gauges(state))
+
+
+def _gauges(state: LiveState) -> Iterator[Gauge]:
+    run = {"run": state.name}
+    states = [({**run, "state": each}, int(each == state.state)) for each in sorted({*STATES, state.state})]
+    yield Gauge("dml_training_running", "Whether the job runs.", [(run, int(state.is_running))])
+    yield Gauge("dml_training_state", "Whether the job is in this state.", states)
+    yield Gauge("dml_training_read_timestamp_seconds", "When the values of the run were read.", [(run, state.now)])
+    limit = state.silence_limit or None
+    about = "The age of the last step from which the job is silent."
+    yield Gauge("dml_training_silence_limit_seconds", about, [(run, limit)])
+    for name, text, key in RANK_METRICS:
+        ranks = [({**run, "rank": rank["rank"], "node": rank["host"]}, rank[key]) for rank in state.ranks]
+        yield Gauge(name, text, ranks)
+    gpus = [({**run, "node": node.node, "gpu": gpu.number}, gpu) for node in state.gpus for gpu in node.gpus]
     for name, text, value_of in GPU_METRICS:
-        values = [(node.node, gpu.number, value_of(gpu)) for node in nodes for gpu in node.gpus]
-        known = [(node, index, value) for node, index, value in values if value is not None]
-        if known:
-            yield from _head(name, text)
-        for node, index, value in known:
-            yield f'{name}{{run={run},node={_quoted(node)},gpu="{index}"}} {_number(value)}'
+        yield Gauge(name, text, [(labels, value_of(gpu)) for labels, gpu in gpus])
+    yield from move_gauges("dml_training", run, state.moves)
 
 
-def _head(name: str, text: str) -> Iterator[str]:
-    yield f"# HELP {name} {text}"
-    yield f"# TYPE {name} gauge"
-
-
-def _quoted(text: str) -> str:
-    """Return the value of a label."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
-
-
-def _number(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    return repr(value)
+def move_gauges(prefix: str, labels: Mapping[str, str], moves: Sequence[JobMove]) -> Iterator[Gauge]:
+    """Yield the number of moves by their kind, and the last move of each worker: its series are those of its hosts."""
+    kinds = sorted({move.kind for move in moves})
+    counts = [({**labels, "result": kind}, sum(move.kind == kind for move in moves)) for kind in kinds]
+    yield Gauge(f"{prefix}_moves", "The moves of workers so far, by result.", counts)
+    last = {move.worker: move for move in sorted(moves, key=lambda move: move.begin)}
+    shown = [
+        ({**labels, "worker": one.worker, "source": one.source, "target": one.target, "result": one.kind}, one)
+        for one in last.values()
+    ]
+    begins = [(each, move.begin) for each, move in shown]
+    yield Gauge(f"{prefix}_last_move_begin_timestamp_seconds", "The begin of the last move of the worker.", begins)
+    durations = [(each, move.until - move.begin) for each, move in shown]
+    yield Gauge(f"{prefix}_last_move_duration_seconds", "The time that the last move of the worker took.", durations)

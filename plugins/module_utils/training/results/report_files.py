@@ -32,11 +32,19 @@ class FileModes:
 
 
 PRIVATE = FileModes(0o700, 0o600)
+NEW_FOLDER, FOR_ALL = 0o755, 0o644
 
 
 def write_private(folder: str, files: Mapping[str, str]) -> dict[str, Any]:
     """Write files in a folder that only its owner can read."""
     return runner.converge_one(runner.OfProgram(), ReportFiles(Path(folder), files, PRIVATE))
+
+
+def for_collector(folder: str, name: str, metrics: str) -> ReportFiles:
+    """Return the file of metrics for a collector, which is another user; a folder that exists keeps its mode."""
+    where = Path(folder)
+    mode = stat.S_IMODE(where.stat().st_mode) if where.is_dir() else NEW_FOLDER
+    return ReportFiles(where, {f"dml_{name}.prom": metrics}, FileModes(mode, FOR_ALL))
 
 
 def write_output(folder: str, text: str) -> dict[str, Any]:

@@ -45,10 +45,11 @@ class JobMoves:
 
     def _moves(self, folder: Path) -> Sequence[JobMove]:
         facts = facts_file.read(folder)
-        return tuple(_moves_of(facts)) if facts.settings.get("run_dir") == self._run_dir else ()
+        return tuple(moves_of(facts)) if facts.settings.get("run_dir") == self._run_dir else ()
 
 
-def _moves_of(facts: Facts) -> Iterator[JobMove]:
+def moves_of(facts: Facts) -> Iterator[JobMove]:
+    """Yield the moves of a test and those that others made meanwhile; one that continues ends at its begin."""
     earlier = [move for window in facts.earlier for move in window["moves"]]
     for move in (*earlier, *facts.moves, *facts.others):
         # The machine of a canary belongs to no job.

@@ -35,8 +35,21 @@ def test_writes_page_and_json_once_for_owner_only(tmp_path: Path) -> None:
     assert call(**{**given, "idle_below": 0.5})["changed"]
 
 
+def test_metrics_name_no_tenant_and_no_machine(tmp_path: Path) -> None:
+    given = {"folder": str(tmp_path / "audit"), "metrics": str(tmp_path / "metrics")}
+    first = call(**given)
+    file = tmp_path / "metrics" / "dml_audit_gpu%2f1.prom"
+    assert first["files"][-1] == str(file) and file.stat().st_mode & 0o777 == 0o644
+    lines = file.read_text().splitlines()
+    first_gpu = '{cluster="gpu/1",host="e1",gpu="0000:3b:00.0"'
+    assert f'dml_audit_gpu_state{first_gpu},state="idle"}} 1' in lines
+    assert f"dml_audit_gpu_utilization_ratio{first_gpu}}} 0.01" in lines and '"e2"' in " ".join(lines)
+    assert "red" not in " ".join(lines).split() and '"a"' not in " ".join(lines)
+    assert not call(**given)["changed"]
+
+
 def test_writes_nothing_without_folder_or_in_check_mode(tmp_path: Path) -> None:
     result = call()
     assert (result["changed"], result["files"]) == (False, []) and result["lines"][0].startswith("gpu/1: 2 GPUs")
-    planned = call(folder=str(tmp_path / "audit"), check=True)
+    planned = call(folder=str(tmp_path / "audit"), metrics=str(tmp_path / "metrics"), check=True)
     assert planned["changed"] and list(tmp_path.iterdir()) == []

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -36,6 +38,7 @@ def continue_it(monkeypatch: pytest.MonkeyPatch, world: Window, cluster: str, en
     nothing: Any = None
     world.is_dead, world.controllers, world.controller = False, 2, "controller 2"
     world.warnings, world.ask_for_end = {}, nothing  # type: ignore[attr-defined]
+    world.write_metrics = lambda _facts, is_running: None  # type: ignore[attr-defined]
     monkeypatch.setattr(trial, "TrialSite", lambda *_arguments: world)
     journal: Any = Journal(world, {trial.START: world.settings, **world.values})
     return trial._carried_out(nothing, journal, {**world.settings, "cluster": cluster}, ending)
@@ -66,6 +69,25 @@ def test_a_window_continues_after_its_cluster_was_renamed(monkeypatch: pytest.Mo
 
     assert not result["failed"] and named == {"renamed"}, (result, named)
     assert world.is_clean and world.is_in_service
+
+
+def test_a_collector_reads_whether_the_window_runs(tmp_path: Path) -> None:
+    collector, modules = tmp_path / "collector", mock.Mock()
+    modules.load.return_value, modules.version = {}, "1.0"
+    site, facts = trial.TrialSite(modules, "gpu", tmp_path, str(collector)), Window().carry_out()
+    site.write_facts(facts)
+    file = collector / f"dml_{tmp_path.name}.prom"
+    labels = f'{{cluster="gpu",kind="window",test="{tmp_path.name}"}}'
+    assert f"dml_vmotion_test_running{labels} 1\n" in file.read_text()
+    site.write_metrics(facts, is_running=False)
+    assert f"dml_vmotion_test_running{labels} 0\n" in file.read_text() and file.stat().st_mode & 0o777 == 0o644
+    facts.host_changes.pop()
+    facts.at_hand, facts.settled = "esx2", ["esx1"]
+    site.write_metrics(facts, is_running=True)
+    on = re.findall(r'host="(\w+)",state="(\w+)"} 1', file.read_text())
+    assert on == [("esx1", "settled"), ("esx2", "changing"), ("esx3", "changed")]
+    # A full disk, or a file in place of the folder, does not end the window.
+    trial.TrialSite(modules, "gpu", tmp_path, str(file)).write_facts(facts)
 
 
 class Plans:

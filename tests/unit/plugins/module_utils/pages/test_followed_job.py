@@ -69,6 +69,9 @@ def test_the_page_reloads_until_the_job_ends(tmp_path: Path) -> None:
     assert (folder / "live.html").stat().st_mode & 0o777 == 0o600
     public = metrics / "dml_one.prom"
     assert (metrics.stat().st_mode & 0o777, public.stat().st_mode & 0o777) == (0o750, 0o644)
+    assert "silence_limit" not in public.read_text()
+    followed(tmp_path, folder=str(folder), metrics=str(metrics), silence=30.5)
+    assert 'dml_training_silence_limit_seconds{run="one"} 30.5\n' in public.read_text()
     followed(tmp_path, folder=str(folder), metrics=str(metrics), state="died", why="rank 0 <ended>")
     page = (folder / "live.html").read_text()
     assert "refresh" not in page

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.training.output.gpu_use import GpuUse, NodeGpus
-from plugins.module_utils.training.output.live_state import LiveState, metrics
+from plugins.module_utils.training.output.live_state import JobMove, LiveState, metrics
 from plugins.module_utils.watch.live_pace import LivePace
 
 from ...watch.test_live_pace import record
@@ -19,11 +19,16 @@ def state_of(pace: LivePace, name: str = "one", **more: Any) -> LiveState:
     return state._replace(**more)
 
 
+def known(lines: list[str]) -> list[str]:
+    """Return the values but for those of the state and of the time of reading."""
+    return [line for line in lines if not line.startswith(("#", "dml_training_state", "dml_training_read"))]
+
+
 def test_reports_known_values_of_each_rank() -> None:
     pace = LivePace()
     pace.feed([record(0, 1, 1.0, loss=None, host='n"1\\'), record(1, 1, 2.0), record(1, 2, 7.0, loss="nan")])
     lines = metrics(state_of(pace, "a\nb")).splitlines()
-    values = [line for line in lines if not line.startswith("#")]
+    values = known(lines)
     first, second = 'run="a\\nb",rank="0",node="n\\"1\\\\"', 'run="a\\nb",rank="1",node="n2"'
     assert values == [
         'dml_training_running{run="a\\nb"} 1',
@@ -63,10 +68,28 @@ def test_reports_known_values_of_each_gpu() -> None:
     ]
     lines = metrics(state_of(LivePace(), gpus=nodes)).splitlines()
     labels = 'run="one",node="n1",gpu='
-    assert [line for line in lines if not line.startswith("#")] == [
+    assert known(lines) == [
         'dml_training_running{run="one"} 1',
         f'dml_training_gpu_utilization_ratio{{{labels}"0"}} 0.93',
         f'dml_training_gpu_memory_used_bytes{{{labels}"0"}} 5',
         f'dml_training_gpu_memory_total_bytes{{{labels}"0"}} 9',
         f'dml_training_gpu_memory_total_bytes{{{labels}"1"}} 9',
     ]
+
+
+def test_reports_state_limit_and_the_last_move_of_each_worker() -> None:
+    moves = [JobMove("w1", "a", "b", 3.0, 4.5, "moved"), JobMove("w1", "b", "a", 9.0, 9.0, "failed")]
+    text = metrics(state_of(LivePace(), state="died", moves=moves, silence_limit=300.5))
+    shown = 'run="one",worker="w1",source="b",target="a",result="failed"'
+    for line in (
+        'dml_training_state{run="one",state="died"} 1',
+        'dml_training_state{run="one",state="running"} 0',
+        'dml_training_read_timestamp_seconds{run="one"} 100.0',
+        'dml_training_silence_limit_seconds{run="one"} 300.5',
+        'dml_training_moves{run="one",result="moved"} 1',
+        f"dml_training_last_move_begin_timestamp_seconds{{{shown}}} 9.0",
+        f"dml_training_last_move_duration_seconds{{{shown}}} 0.0",
+    ):
+        assert f"{line}\n" in text
+    assert 'source="a"' not in text
+    assert "silence_limit" not in metrics(state_of(LivePace()))
