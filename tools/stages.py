@@ -1,10 +1,15 @@
 """Runs make targets one after another, compares their times with budgets, and prints the number of all tests.
 
 python tools/stages.py TARGET=SECONDS ...
+
+With RECORD=1, a run of committed files writes its results to the table of stages in docs/testing.md.
 """
 
 from __future__ import annotations
 
+import datetime
+import os
+import re
 import resource
 import subprocess
 import sys
@@ -14,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPORTS = Path(".cache/reports")
+PAGE = Path("docs/testing.md")
+TABLE = re.compile(r"(\| Stage \| Commit .*\n\|[-|]+\n)((?:\|.*\n)*)")
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,33 @@ def processor_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
+def recorded(page: str, outcomes: list[Outcome], commit: str, day: str) -> str:
+    """Return a page whose table of stages has the results of a run; other stages keep theirs."""
+    place = TABLE.search(page)
+    if place is None:
+        raise ValueError("the page has no table of stages")
+    rows = {line.split("`")[1]: line for line in place[2].splitlines()}
+    for one in outcomes:
+        tests = f"{one.tests.passed} passed" + (f", **{one.tests.failed} failed**" if one.tests.failed else "")
+        result = "passed" if one.good else "**failed**"
+        rows[one.name] = (
+            f"| `{one.name}` | {commit} | {day} | {result} | {tests} | {one.seconds:.0f} | {one.processor:.0f} |"
+        )
+    return page[: place.start(2)] + "".join(f"{line}\n" for line in rows.values()) + page[place.end(2) :]
+
+
+def record(outcomes: list[Outcome]) -> None:
+    """Write the results to the table, unless files differ from the commit that was tested."""
+    git = ["git", "--no-optional-locks"]
+    changed = subprocess.run([*git, "status", "--porcelain"], check=True, capture_output=True, text=True).stdout
+    if changed:
+        raise SystemExit(f"the results are not recorded, because files differ from the commit:\n{changed}")
+    commit = [*git, "rev-parse", "--short=8", "HEAD"]
+    tested = subprocess.run(commit, check=True, capture_output=True, text=True).stdout.strip()
+    day = datetime.datetime.now(datetime.UTC).date().isoformat()
+    PAGE.write_text(recorded(PAGE.read_text(), outcomes, tested, day))
+
+
 def main(arguments: list[str]) -> int:
     expected = [(name, int(budget)) for name, _equals, budget in (text.partition("=") for text in arguments)]
     outcomes = [carry_out(name, budget) for name, budget in expected]
@@ -88,6 +122,8 @@ def main(arguments: list[str]) -> int:
     print(f"{'all':<14} {'':<7} {seconds:>7.0f} s{'':<11} {processor:>7.0f} s")
     passed, failed, skipped = (sum(getattr(o.tests, key) for o in outcomes) for key in ("passed", "failed", "skipped"))
     print(f"\n{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
+    if os.environ.get("RECORD"):
+        record(outcomes)
     return 0 if all(outcome.good for outcome in outcomes) else 1
 
 
