@@ -36,6 +36,7 @@ options:
       - V(training_describe) returns how a node is reached, and runs on each node before the other programs of training.
       - V(training_train) runs a job and follows it to its end; V(training_start) only starts a job, and
         V(training_find) finds the only one. V(training_stop) stops a named run, and V(training_list) lists the runs.
+      - V(training_request) checks the request of C(train) on the controller before a node is asked.
       - V(training_sweep) measures training with each number of nodes, and V(training_fabric_check) the bandwidth
         between all nodes.
     type: str
@@ -53,6 +54,7 @@ options:
       - training_fabric_check
       - training_find
       - training_list
+      - training_request
       - training_start
       - training_stop
       - training_sweep

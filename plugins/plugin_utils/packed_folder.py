@@ -195,8 +195,8 @@ def pack(folder: str, files: Iterable[FolderFile], output: IO[bytes]) -> None:
                 archive.addfile(member, content)
 
 
-def data_checksum(path: str, limit: int, expected: str = "") -> dict[str, Any]:
-    """Return the checksum of the archive of data, and the name of the file if the data is one file."""
+def data_files(path: str, limit: int) -> list[FolderFile]:
+    """Return the files of data; refuse data that cannot be copied."""
     if not os.path.exists(path):
         raise data.refused(path, "there is no such file or folder", "set training_data to a path here, or to a URL")
     if link := regular_file.link_in(path):
@@ -204,7 +204,12 @@ def data_checksum(path: str, limit: int, expected: str = "") -> dict[str, Any]:
         raise data.refused(path, cause, f"set training_data to {os.path.realpath(path)} if this is the data")
     files = files_of(path)
     data.check(path, files, limit)
-    found = digest(path, files)
+    return files
+
+
+def data_checksum(path: str, limit: int, expected: str = "") -> dict[str, Any]:
+    """Return the checksum of the archive of data, and the name of the file if the data is one file."""
+    found = digest(path, data_files(path, limit))
     if expected and found != expected:
         raise data.other_content(path, expected, found)
     return {"sha256": found, "file": os.path.basename(path) if os.path.isfile(path) else ""}

@@ -17,6 +17,7 @@ from ..module_utils.training.programs import fabric_check, stop, sweep, train, v
 from ..module_utils.training.running import busy
 from ..module_utils.training.runs import job_search, node_setup
 from ..module_utils.training.runs.training_run import KUBERNETES
+from . import training_request
 from .interruption import shown_if_interrupted
 from .training_site import TrainingSetup, describe
 
@@ -110,8 +111,8 @@ PROGRAMS: dict[str, Callable[..., Result]] = {
 }
 
 
-DESCRIBE = "training_describe"
-NAMES = (DESCRIBE, *PROGRAMS)
+DESCRIBE, REQUEST = "training_describe", "training_request"
+NAMES = (DESCRIBE, REQUEST, *PROGRAMS)
 
 
 def run(action: ActionBase, task_vars: dict[str, Any], name: str, *, is_check: bool) -> Result:
@@ -119,6 +120,8 @@ def run(action: ActionBase, task_vars: dict[str, Any], name: str, *, is_check: b
     try:
         if name == DESCRIBE:
             return describe(action, task_vars)
+        if name == REQUEST:
+            return training_request.run(action, task_vars)
         setup = TrainingSetup(action, task_vars)
         # The state of a run lies in files, so that another controller does not need the journal of this one.
         program = Program(MemoryJournal(), setup.calls)

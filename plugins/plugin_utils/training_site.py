@@ -14,33 +14,30 @@ from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
-from ansible.utils.vars import load_extra_vars
 
 from ..module_utils.errors import NotFound, Refused
 from ..module_utils.kubernetes.own_mpijob import OwnMpiJob
 from ..module_utils.maintenance.lock.holder import current_user
-from ..module_utils.training.launch import data
 from ..module_utils.training.programs.follow import TrainingSite
 from ..module_utils.training.results import saved_manifests
+from ..module_utils.training.results.manifest import REPORTED
 from ..module_utils.training.runs import gpu_gate, job_search, run_source, training_run
 from ..module_utils.training.runs.launching import OwnMpirun
 from ..module_utils.training.runs.rank_words import split_command
 from ..module_utils.training.runs.training_run import KUBERNETES, TrainingRun
 from ..module_utils.training.runs.variations import Variation, variations
 from ..module_utils.training.transport import node_transport
-from . import packed_folder, running_jobs
+from . import folder_file, packed_folder, running_jobs
 from .modules import ROOT, Modules
 from .node_modules import NodeModules, require_user
+from .requested_options import ROLE, RequestedOptions
 from .role_options import role_options
 from .world import NodeWorld
 
-ROLE = "training"
 LIBRARY = ROOT / "roles" / ROLE / "files"
 # The options that differ between nodes, which the task ``describe`` has read on each of them.
 OF_NODES = ("address", "interface", "reach", "kubernetes", "user")
 OF_ONE_NODE = "training_node"
-# Folders of the controller: a relative path is relative to where the user stands.
-PATHS = ("fabric_results", "folder", "metrics", "results", "vmotion_tests")
 
 
 class TrainingSetup:
@@ -51,24 +48,15 @@ class TrainingSetup:
 
     def __init__(self, action: ActionBase, task_vars: dict[str, Any], given: Collection[str] = ()) -> None:
         self._action, self._vars, self._given = action, task_vars, given
+        self._requested = RequestedOptions(action, task_vars, given)
         self.calls = NodeWorld(Modules(action, task_vars), NodeModules(action, task_vars), ROLE)
 
     @cached_property
     def options(self) -> dict[str, Any]:
         """Return the options; defaults that follow from the nodes have the variable ``__training_known``."""
-        first = role_options(self._action, self._vars, ROLE, only=("nodes",))["nodes"]
-        training_run.require_nodes({"nodes": first}, self._vars["ansible_play_hosts_all"])
-        known = node_transport.default_settings({name: self._facts(name) for name in first})
-        options = role_options(self._action, self._vars, ROLE, {"__training_known": known})
-        # The type of the role would split the text of a command at its commas.
-        options["command"] = self._raw("training_command")
-        options.update({name: _from_here(options[name]) for name in PATHS if options[name]})
-        if options["data"] and not data.is_url(options["data"]):
-            options["data"] = _from_here(options["data"])
-        if options["folder"] and f"{ROLE}_steps" not in self._extra:
-            # The number of an inventory is that of another program.
-            options["steps"] = 0
-        return {**options, "interfaces": known["interfaces"], "left_out": _left_out(options)}
+        training_run.require_nodes({"nodes": self._requested.nodes}, self._vars["ansible_play_hosts_all"])
+        known = node_transport.default_settings({name: self._facts(name) for name in self._requested.nodes})
+        return {**self._requested.options(known), "interfaces": known["interfaces"]}
 
     @property
     def site(self) -> TrainingSite:
@@ -81,14 +69,13 @@ class TrainingSetup:
         """Return the run that the options ask for: a new one, or one that is followed, resumed or repeated."""
         o = self.options
         own = run_source.latest_attempt(self._own, o["name"]) if o["name"] else {}
-        if o["name"] and (run_source.is_taken_up(o, own) or not self._names_program):
+        if o["name"] and (run_source.is_taken_up(o, own) or not self._requested.names_program):
             o = {**o, "name": own.get("name") or o["name"]}
             reported = job_search.reported_manifest(self.calls, o, self.all_nodes(), own)
             known = job_search.known_manifest(self.calls, o, own, reported)
             if known:
-                return run_source.taken_up(
-                    self._made(run_source.with_followed(o, known), known_job=known, requirements=""), known
-                )
+                followed = run_source.with_followed(with_variables(o, known), known)
+                return run_source.taken_up(self._made(followed, known_job=known, requirements=""), known)
         return self._new(own)
 
     def healthy(self) -> tuple[TrainingSetup, TrainingRun]:
@@ -163,18 +150,13 @@ class TrainingSetup:
         return f"{current_user()}@{os.uname().nodename}"
 
     def _new(self, own: Mapping[str, Any]) -> TrainingRun:
-        o = self.options
-        name = run_source.source_name(o)
-        if not name:
-            return self._made(o, known_job=own)
-        source = self._own(name)
+        o, source = self.options, earlier_run(self.options)
         if not source:
-            path = f"{o['results']}/{name}/manifest.json"
-            remedy = "set it to a run that dml.vsphere.runs lists, and training_results to the folder with its results"
-            raise Refused(f"the training run {name}", "continue from it", f"{path} does not exist", remedy)
-        takes_program = not self._names_program
+            return self._made(o, known_job=own)
+        takes_program = not self._requested.names_program
+        o = with_variables(o, source) if takes_program else o
         run_source.require_source(o, source, takes_program=takes_program)
-        given = {*self._given, *(key for key in run_source.PROGRAM if f"{ROLE}_{key}" in self._extra)}
+        given = {*self._given, *(key for key in run_source.PROGRAM if f"{ROLE}_{key}" in self._requested.extra)}
         options = run_source.with_program(o, source, given) if takes_program else o
         return self._made(options, source={**source, "takes_program": takes_program}, resumed=str(o["resume"]))
 
@@ -187,7 +169,7 @@ class TrainingSetup:
         by = str((more.get("known") or known_job).get("asked_by") or self.requested_by)
         if "requirements" not in more:
             takes_program = source.get("takes_program")
-            more["requirements"] = str(source.get("requirements") or "") if takes_program else _requirements(o)
+            more["requirements"] = str(source.get("requirements") or "") if takes_program else requirements_of(o)
         return TrainingRun(o, nodes, name, name, by, **more)
 
     def _node(self, name: str, o: Mapping[str, Any]) -> dict[str, Any]:
@@ -206,23 +188,11 @@ class TrainingSetup:
 
     def _own(self, name: str) -> dict[str, Any]:
         """Return the manifest of a run that this controller keeps; empty without one."""
-        try:
-            return saved_manifests.read(Path(self.options["results"]) / name)
-        except NotFound:
-            return {}
+        return kept_manifest(self.options, name)
 
     @cached_property
     def _moment(self) -> str:
         return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-
-    @cached_property
-    def _extra(self) -> Mapping[str, Any]:
-        return dict(load_extra_vars(self._action._loader))
-
-    @property
-    def _names_program(self) -> bool:
-        """Return whether the command line names a program: one of the inventory is for new runs."""
-        return any(self._extra.get(f"{ROLE}_{key}") for key in run_source.GIVEN)
 
     def _raw(self, name: str) -> Any:
         return self._action._templar.template(self._vars[name])
@@ -243,17 +213,35 @@ def describe(action: ActionBase, task_vars: dict[str, Any]) -> dict[str, Any]:
     return {**options, "kubernetes": name, "changed": False}
 
 
-def _from_here(path: str) -> str:
-    """Return an absolute path: modules of the controller run in the folder of the playbook."""
-    return os.path.abspath(os.path.expanduser(os.path.expandvars(path)))
+def kept_manifest(o: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the manifest of a run in the folder of results; empty without one."""
+    try:
+        return saved_manifests.read(Path(o["results"]) / name)
+    except NotFound:
+        return {}
 
 
-def _left_out(o: Mapping[str, Any]) -> str:
-    """Return the pattern that leaves the results of runs out of the copy of the folder."""
-    return "/" + os.path.relpath(o["results"], o["folder"]) if o["folder"] else "/"
+def earlier_run(o: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the manifest of the run to resume or to repeat; empty for another run."""
+    name = run_source.source_name(o)
+    source = kept_manifest(o, name) if name else {}
+    if name and not source:
+        path = f"{o['results']}/{name}/manifest.json"
+        remedy = "set it to a run that dml.vsphere.runs lists, and training_results to the folder with its results"
+        raise Refused(f"the training run {name}", "continue from it", f"{path} does not exist", remedy)
+    return source
 
 
-def _requirements(o: Mapping[str, Any]) -> str:
+def with_variables(o: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with the variables in dml.yml of the folder of an earlier run; no manifest has their values.
+
+    The folder in a manifest that a node reported is not read: its user would choose which variables the ranks get.
+    """
+    folder = "" if known.get(REPORTED) else str(known.get("folder") or "")
+    return {**o, "environment": {**folder_file.read(folder).options.get("environment", {}), **o["environment"]}}
+
+
+def requirements_of(o: Mapping[str, Any]) -> str:
     """Return the text of the requirements in the folder; empty if the folder has none."""
     if not o["folder"] or not o["requirements"]:
         return ""

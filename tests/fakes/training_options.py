@@ -26,7 +26,7 @@ OPTIONS: dict[str, Any] = {
     "data": "",
     "data_sha256": "",
     "data_limit": 20000,
-    "left_out": "/results",
+    "left_out": ["/results"],
     "requirements": "requirements.txt",
     "outputs": "outputs",
     "outputs_limit": 2000,

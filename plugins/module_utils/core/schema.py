@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The part of JSON Schema that stacks/schema.json and evidence use, with a sentence for each fault.
+"""The part of JSON Schema that stacks, evidence and dml.yml use, with a sentence for each fault.
 
-It supports $ref to $defs, type, enum, pattern with a title, required, properties, additionalProperties, items, minItems
-and minProperties.
+It supports $ref to $defs, type, enum, pattern with a title, required, properties, additionalProperties, items, minimum,
+minItems and minProperties.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 Schema = Mapping[str, Any]
+ROOT = "The stack"
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (Mapping,),
     "array": (list, tuple),
     "string": (str,),
     "boolean": (bool,),
     "integer": (int,),
+    "number": (int, float),
     "null": (type(None),),
 }
 _WORDS = {
@@ -28,15 +30,17 @@ _WORDS = {
     "string": "text in quotes",
     "boolean": "true or false",
     "integer": "a whole number",
+    "number": "a number",
     "null": "null",
 }
 # Keywords without a check: those that the walk itself uses, and annotations.
 _ANNOTATIONS = {"$schema", "$defs", "title", "type", "properties", "items"}
 
 
-def faults(document: object, schema: Schema) -> list[str]:
-    """Return a sentence for each fault of a document."""
-    return list(_faults(document, schema, schema, ""))
+def faults(document: object, schema: Schema, name: str = "The stack") -> list[str]:
+    """Return a sentence for each fault of a document with this name."""
+    found = _faults(document, schema, schema, "")
+    return [name + fault[len(ROOT) :] if fault.startswith(ROOT) else fault for fault in found]
 
 
 def _faults(value: object, schema: Schema, root: Schema, where: str) -> Iterator[str]:
@@ -63,13 +67,13 @@ def _resolved(reference: str, root: Schema) -> Schema:
 
 
 def _is(value: object, name: str) -> bool:
-    """Return whether a value is of a JSON type; true is not an integer."""
-    return isinstance(value, _TYPES[name]) and not (isinstance(value, bool) and name == "integer")
+    """Return whether a value is of a JSON type; true is not a number."""
+    return isinstance(value, _TYPES[name]) and not (isinstance(value, bool) and name in ("integer", "number"))
 
 
 def _spot(where: str) -> str:
     """Return a position in the document, as text."""
-    return where or "The stack"
+    return where or ROOT
 
 
 def _children(value: object, schema: Schema, where: str) -> Iterator[tuple[object, Schema, str]]:
@@ -113,6 +117,11 @@ def _unknown(value: object, schema: Schema, where: str) -> Iterator[str]:
             yield f"{_spot(where)} has the unknown key {key!r}: {hint}"
 
 
+def _minimum(value: object, schema: Schema, where: str) -> Iterator[str]:
+    if isinstance(value, (int, float)) and value < schema["minimum"]:
+        yield f"{_spot(where)} must be {schema['minimum']} or more, and is {value!r}."
+
+
 def _fewest(value: object, schema: Schema, where: str) -> Iterator[str]:
     fewest = schema.get("minItems", schema.get("minProperties"))
     if isinstance(value, (list, tuple, Mapping)) and len(value) < fewest:
@@ -124,6 +133,7 @@ _CHECKS: dict[str, Callable[[object, Schema, str], Iterator[str]]] = {
     "pattern": _pattern,
     "required": _required,
     "additionalProperties": _unknown,
+    "minimum": _minimum,
     "minItems": _fewest,
     "minProperties": _fewest,
 }

@@ -144,5 +144,6 @@ def test_roles_copy_dml_torchrun_with_its_imports(role: str, variable: str) -> N
 )
 def test_pytorch_script_without_horovod_gets_the_variables(framework: str, by: str, program: str) -> None:
     options = {"framework": framework, "steps_by": by, "dir": "/lib", "command": ["python3", "train.py"], "folder": ""}
+    options |= {"nodes": ["w1"], "ranks_per_node": 1}
     words = rank_words.rank_words(options, Prepared("/venv/bin/python", 29500)).words
     assert words == ["python3", *([program] if program else []), "train.py"]

@@ -80,7 +80,7 @@ def _send_folder(calls: TrainingCalls, run: TrainingRun) -> tuple[dict[str, Any]
 
 def left_out(run: TrainingRun) -> list[str]:
     """Return the patterns of files that stay on the controller; outputs of an earlier run come from its results."""
-    return [run.o["left_out"], *([f"/{run.o['outputs']}"] if run.resumed else [])]
+    return [*run.o["left_out"], *([f"/{run.o['outputs']}"] if run.resumed else [])]
 
 
 def _requirements(run: TrainingRun) -> dict[str, Any]:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -21,6 +22,9 @@ RECORDED, RAS_OFFSET = 2000, 1000
 PYTHONS = (["python"], ["python3"])
 OF_PYTHON = (".py",)
 PATH = "PYTHONPATH"
+RESUME = "{resume}"
+# An option that needs a separate value, and one with {resume} in the same word, also as --x=, x= or +x= of Hydra.
+OPTION, SET_TO_RESUME = re.compile(r"--?[A-Za-z][\w.-]*"), re.compile(r"[-+]{0,2}[A-Za-z][\w./@-]*=\{resume\}")
 Options = Mapping[str, Any]
 
 
@@ -32,13 +36,27 @@ class RankWords(NamedTuple):
 
 
 def rank_words(o: Options, prepared: Prepared) -> RankWords:
-    """Return the command of each rank, with the paths of checkpoint and data for ``{resume}`` and ``{data}``."""
+    """Return the command of each rank, with the values of its placeholders."""
     given = _given(o, prepared.python)
     words = given.words or [str(o["python"]), "-u", *_benchmark(o), *o["options"]]
-    paths = {"{resume}": prepared.resume, **({"{data}": str(prepared.data["path"])} if prepared.data else {})}
-    for name, path in paths.items():
-        words = [str(word).replace(name, path) for word in words]
+    count = len(o["nodes"])
+    values = {"{nodes}": str(count), "{ranks}": str(count * int(o["ranks_per_node"])), RESUME: prepared.resume}
+    values.update({"{data}": str(prepared.data["path"])} if prepared.data else {})
+    words = words if prepared.resume else _without_resume([str(word) for word in words])
+    for name, value in values.items():
+        words = [str(word).replace(name, value) for word in words]
     return RankWords(words, given.dropped)
+
+
+def _without_resume(words: Sequence[str]) -> list[str]:
+    """Return a command without the options whose only value is ``{resume}``: programs refuse an empty path."""
+    kept: list[str] = []
+    for word in words:
+        if word == RESUME and OPTION.fullmatch(kept[-1] if kept else ""):
+            kept.pop()
+        elif not SET_TO_RESUME.fullmatch(word):
+            kept.append(word)
+    return kept
 
 
 def split_command(command: str | Sequence[str]) -> list[str]:

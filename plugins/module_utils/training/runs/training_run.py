@@ -166,6 +166,16 @@ def name_of_run(o: Options, moment: str) -> str:
     return name
 
 
+def nodes_of(given: Sequence[str], hosts: Sequence[str]) -> list[str]:
+    """Return the names of nodes: a number stands for as many hosts of the play, the first ones."""
+    if len(given) != 1 or not given[0].isdigit() or given[0] in hosts:
+        return list(given)
+    if not 1 <= int(given[0]) <= len(hosts):
+        cause = f"this play has {len(hosts)}: {', '.join(hosts)}"
+        raise Refused(f"training_nodes is {given[0]}", "choose the nodes", cause, f"set 1 to {len(hosts)}, or names")
+    return list(hosts[: int(given[0])])
+
+
 def require_nodes(o: Options, hosts: Sequence[str]) -> None:
     """Refuse nodes that do not take part in the play."""
     nodes = o["nodes"]

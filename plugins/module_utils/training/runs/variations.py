@@ -14,6 +14,8 @@ from ..results import manifest
 
 KEY = re.compile(r"[A-Za-z_]\w*")
 MOST = 1000
+# The names in braces that each command may have.
+PLACES = ("nodes", "ranks", "data", "resume")
 
 
 class Variation(NamedTuple):
@@ -45,7 +47,7 @@ def variations(
 
 def _require(name: str, sweep: Mapping[str, Any], command: Sequence[str]) -> None:
     for key, values in sweep.items():
-        if not KEY.fullmatch(str(key)) or key in ("resume", "data") or not isinstance(values, list) or not values:
+        if not KEY.fullmatch(str(key)) or key in PLACES or not isinstance(values, list) or not values:
             cause = f"{key!r} of training_sweep is {values!r}"
             raise Refused(name, "vary its command", cause, "map a name to a list of values, such as {lr: [0.1, 0.01]}")
         if not any(f"{{{key}}}" in word for word in command):
