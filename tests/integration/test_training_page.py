@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from plugins.module_utils.durable.program_journal import NAME
-from tests.fakes.trial import World
 from tests.integration.browser import Browser
 from tests.integration.training import BEGIN_SECONDS, Playbook
 from tests.unit.plugins.module_utils.trials.folder.test_job_moves import at_time, keep
+from tests.unit.simulation.world import World
 
 SECRET = "a-secret-token"
 TRAIN = """

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.trial import SETTINGS
 from tests.integration.killing import has_started, kill_all, wait_for
 from tests.integration.releases import NEWEST
 from tests.integration.rolling import times
 from tests.integration.test_hosts_under_training import HOSTS, PROFILE, Window
 from tests.integration.test_vmotion_test import LONG, Trial, trial
+from tests.unit.simulation.world import SETTINGS
 
 __all__ = ["trial"]  # the fixture
 pytestmark = [pytest.mark.release(NEWEST), pytest.mark.parametrize("encryption", ["on"])]

@@ -46,6 +46,9 @@ class Host:
     ending_boot: str = ""
     boots: int = 0
     image: int = 0
+    # The questions that a driver leaves unanswered after each boot, and those that are left.
+    slow_driver: int = 0
+    waiting: int = 0
     # The time at which a remediation by vLCM ends; 0: none runs.
     remediated_at: float = 0.0
 
@@ -66,7 +69,7 @@ class Host:
         return self.level != profile.level or not self.is_applied
 
     def boots_for(self, profile: Profile) -> int:
-        return self.boots_left if self.level == profile.level else profile.boots
+        return (self.boots_left or int(self.waiting > 0)) if self.level == profile.level else profile.boots
 
     def needs(self, profile: Profile) -> list[str]:
         if self.boots_for(profile):
@@ -80,5 +83,34 @@ class Host:
 
     def boot(self) -> None:
         self.boots, self.is_up, self.boots_left = self.boots + 1, True, max(0, self.boots_left - 1)
+        self.waiting = self.slow_driver
         # A profile with several boots has settings for each of them.
         self.is_applied = not self.boots_left
+
+
+def image_report(name: str, applies: bool) -> dict[str, Any]:
+    """Return the plan of the image of a cluster for one host, as esxi_image returns it."""
+    needs = ["maintenance", "reboot"] if applies else []
+    why = ["the image of its cluster is applied by vLCM (1 reboot)"] if applies else []
+    return {"host": name, "changed": applies, "needs": needs, "reboots": int(applies), "why": why}
+
+
+def host_facts(name: str, host: Host) -> dict[str, Any]:
+    """Return a host as cluster_info returns it."""
+    return {
+        "host": name,
+        "version": "8.0.3",
+        "build": "1",
+        "maintenance": host.is_out,
+        "ours": host.by == "us",
+        "connection": "connected" if host.responds else "notResponding",
+        "device_classes": {},
+    }
+
+
+def host_entry(name: str, host: Host) -> dict[str, Any]:
+    """Return a host as esxi_info returns it."""
+    if not host.responds:
+        return {"host": name, "uuid": host.uuid, "failed": True, "msg": f"{name}: vCenter shows it as notResponding"}
+    modules = {MODULE: {"options": {"level": host.level, "boots": 1, "leaves": True}, "text": ""}}
+    return {"host": name, "uuid": host.uuid, "vibs": {"running": []}, "kernel_modules": modules}

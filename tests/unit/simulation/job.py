@@ -17,6 +17,8 @@ class Job:
 
     ranks: dict[int, str]
     started: float
+    # Its run directory; a new one by default.
+    place: str = ""
     state: str = "running"
     ended: float | None = None
     step: int = 0
@@ -30,7 +32,7 @@ class Job:
 
     @property
     def run_dir(self) -> str:
-        return f"/runs/{self.started:.1f}"
+        return self.place or f"/runs/{self.started:.1f}"
 
     @property
     def is_running(self) -> bool:

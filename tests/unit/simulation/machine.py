@@ -319,14 +319,7 @@ class SiteMachine(RuleBasedStateMachine):
         """Let the time pass until a user runs a playbook again: a host that boots is back."""
         self.site.pass_time(400.0)
         self.site.act_alone()
-        for name, host in self.site.hosts.items():
-            if not host.is_up and not host.is_lost:
-                host.boot()
-            # A host that a killed run left on its way goes on.
-            if host.is_entering:
-                for worker in self.site.on(name):
-                    self.site.evacuate(worker)
-                self.site.enter(name)
+        self.site.go_on()
 
     def check_profile(self, chosen: Sequence[str] = ()) -> None:
         """The requested profile is in force on each chosen host, and none of this collection is out of service."""

@@ -16,9 +16,9 @@ from plugins.module_utils.moves.plan.placement import Infeasible
 from plugins.module_utils.moves.plan.plan import plan_moves
 from plugins.module_utils.moves.plan.window import plan_window
 from tests.fakes.deaths import MortalWorld
-from tests.fakes.host_changes import image_report
+from tests.fakes.options_check import check_options
 
-from .host import MODULE, Host, Profile
+from .host import Host, Profile, host_entry, host_facts, image_report
 from .site import CLUSTER, REMEDIATION_SECONDS, Site, Violation
 
 Options = Mapping[str, Any]
@@ -71,6 +71,7 @@ class SimulatedCalls(MortalWorld):
 
     def _called(self, module: str, options: Options, *, is_planned: bool) -> Result:
         name, state = module.rpartition(".")[2], str(options.get("state") or "")
+        check_options(name, options)
         self.last_call = name, state
         if self.lost_releases and not is_planned and state in ("absent", "free"):
             self.lost_releases -= 1
@@ -129,12 +130,12 @@ class SimulatedCalls(MortalWorld):
         stops = stop_rules.stops(cluster, stop_rules.LeavingHosts(leaving, options.get("max_out_of_service", 1)))
         self.site.seen_out = set(self.site.out())
         for host in leaving:
-            self.site.rules_read[host] = [stop["rule"] for stop in stops]
+            self.site.rules_read[host] = [stop["rule"] for stop in stops if stop["rule"] not in self.site.accepted]
         return {"cluster": cluster, "stops": stops}
 
     def _cluster(self) -> ClusterState:
         site = self.site
-        hosts = [_host_facts(name, host) for name, host in site.hosts.items()]
+        hosts = [host_facts(name, host) for name, host in site.hosts.items()]
         out = [
             {"host": name, "why": "it is in maintenance mode", "ours": host.by == "us", "by": host.by or None}
             for name, host in site.hosts.items()
@@ -174,7 +175,7 @@ class SimulatedCalls(MortalWorld):
 
     def _profile_of(self, name: str, profile: Profile, is_planned: bool) -> Result:
         host = self.site.hosts[name]
-        changed = host.differs(profile)
+        changed, host.waiting = host.differs(profile), max(0, host.waiting - 1)
         if changed and not is_planned:
             self.effect(f"change {name}", lambda: self.site.apply(name, profile, self.run))
         report = {"host": name, "changed": changed, "needs": host.needs(profile), "reboots": host.boots_for(profile)}
@@ -184,14 +185,16 @@ class SimulatedCalls(MortalWorld):
     def esxi_image(self, options: Result, is_planned: bool) -> Result:
         """Set the image of the cluster, and apply it to hosts, as vLCM does."""
         site, version, names = self.site, int(options["components"]["manager"]), options.get("hosts") or []
-        is_new = site.image != version
+        before, is_new = site.image, site.image != version
         reports = [image_report(name, is_new or site.hosts[name].image != version) for name in names]
         if is_new and not is_planned:
             self.effect("set the image", lambda: self._set_image(version))
         for name in [] if is_planned else names:
             if not self._remediate(name, site.hosts[name]):
                 return failed(f"{name}: could not apply the image of cluster {CLUSTER}: it does not respond")
-        return {"hosts": reports, "changed": is_new or any(report["changed"] for report in reports), "diff": []}
+        images = {key: {"base_image": str(image)} for key, image in (("before", before), ("after", version))}
+        diff = [{"before_header": "gpu: image", "after_header": "gpu: image", **images}] if is_new else []
+        return {"hosts": reports, "changed": is_new or any(report["changed"] for report in reports), "diff": diff}
 
     def _set_image(self, version: int) -> None:
         if version != self.site.requested_image:
@@ -231,6 +234,8 @@ class SimulatedCalls(MortalWorld):
         """Bring a host into a state; return why that failed."""
         host = self.site.hosts[name]
         if state == "maintenance":
+            if host.is_out and name in (options.get("take_over") or ()):
+                self.effect(f"note on {name}", lambda: setattr(host, "by", "us"))
             return "" if host.is_out else self._leave(name)
         if state == "in_service":
             if host.by in _own(options):
@@ -264,7 +269,8 @@ class SimulatedCalls(MortalWorld):
 
     def _reboot(self, name: str, host: Host, boot_times: Options) -> str:
         has_booted = boot_times.get(name, host.boot_time) != host.boot_time
-        is_requested = bool(host.ending_boot) and host.ending_boot != host.boot_time
+        # A host that booted since the request, and still needs a boot, is booted again.
+        is_requested = bool(host.ending_boot) and (not host.is_up or not host.boots_left)
         if host.is_up and not has_booted and not is_requested:
             self.effect(f"reboot {name}", lambda: self.site.boot(name, self.run))
         if not host.is_up:
@@ -292,7 +298,7 @@ class SimulatedCalls(MortalWorld):
         return {"workers": [{"name": name, "vm_uuid": uuid} for name, uuid in sorted(self.site.machines.items())]}
 
     def esxi_info(self, _options: Result) -> Result:
-        return {"hosts": [_entry_of(name, host) for name, host in self.site.hosts.items()]}
+        return {"hosts": [host_entry(name, host) for name, host in self.site.hosts.items()]}
 
     def shared_settings(self, options: Result) -> Result:
         raise AssertionError(f"no one asked for shared settings, but {options}")
@@ -305,8 +311,7 @@ class SimulatedCalls(MortalWorld):
                 # An observation plans nothing.
                 return {"stages": [], "moves": [], **more}
             if options.get("empty_hosts") is None:
-                open_slots = {name: 1 for name in slots if name in serving or name in at.values()}
-                return {"moves": [move._asdict() for move in plan_moves(open_slots, at, one_per_host=True)], **more}
+                return {**self._rolling(options, serving), **more}
             workers = {name: MovingWorker((1, 0, 0), tuple(slots)) for name in at}
             fleet = Fleet(workers, dict.fromkeys(slots, HostRoom((1, 0, 0))))
             plan = plan_window(fleet, at, options["empty_hosts"], serving)
@@ -315,7 +320,21 @@ class SimulatedCalls(MortalWorld):
         stages = [{"host": change.host, "moves": [move._asdict() for move in change.moves]} for change in plan]
         return {"stages": stages, "moves": [move for stage in stages for move in stage["moves"]], **more}
 
+    def _rolling(self, options: Result, serving: list[str]) -> Result:
+        """Plan a move of each worker, or of the named ones: one after another, or all at once to free hosts."""
+        at = self.site.workers
+        if options.get("max_moves", 1) > 1:
+            free = iter([name for name in serving if name not in at.values()])
+            moves = [{"worker": one, "source": at[one], "target": next(free), "wave": 1} for one in sorted(at)]
+            return {"moves": moves, "waves": [{"wave": 1, "moves": len(moves), "waits": "", "reason": ""}]}
+        slots = {name: 1 for name in self.site.hosts if name in serving or name in at.values()}
+        plan = plan_moves(slots, at, movable=options.get("workers") or None, one_per_host=True)
+        return {"moves": [move._asdict() for move in plan]}
+
     def vmotion(self, options: Result) -> Result:
+        if options.get("moves"):
+            rows = [{"worker": move["worker"], **self.vmotion(move)} for move in options["moves"]]
+            return {"moved": rows, "failed": any(row.get("failed") for row in rows)}
         worker, target, site = options["worker"], options["target"], self.site
         if worker not in site.workers:
             return failed(f"{worker}: could not find it: the cluster has no such worker")
@@ -363,23 +382,3 @@ def failed(message: str) -> Result:
 def _own(options: Options) -> set[str]:
     """Return who took out the hosts that a call counts as its own; bob takes hosts out with esxi_power too."""
     return {"us"} if options.get("rollout") else {"us", "bob"}
-
-
-def _host_facts(name: str, host: Host) -> Result:
-    return {
-        "host": name,
-        "version": "8.0.3",
-        "build": "1",
-        "maintenance": host.is_out,
-        "ours": host.by == "us",
-        "connection": "connected" if host.responds else "notResponding",
-        "device_classes": {},
-    }
-
-
-def _entry_of(name: str, host: Host) -> Result:
-    """Return a host as esxi_info returns it."""
-    if not host.responds:
-        return {"host": name, "uuid": host.uuid, "failed": True, "msg": f"{name}: vCenter shows it as notResponding"}
-    modules = {MODULE: {"options": {"level": host.level, "boots": 1, "leaves": True}, "text": ""}}
-    return {"host": name, "uuid": host.uuid, "vibs": {"running": []}, "kernel_modules": modules}

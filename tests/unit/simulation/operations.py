@@ -31,7 +31,6 @@ from plugins.module_utils.trials.programs.test import test
 from plugins.module_utils.trials.steps.trial import Trial
 from plugins.plugin_utils.trial import _reason
 from tests.fakes.deaths import Killed
-from tests.fakes.trial import SETTINGS
 
 from .faults import Interrupted
 from .job import LAUNCHER, STEP_SECONDS, Job
@@ -40,20 +39,14 @@ from .role_tasks import RoleTasks
 from .rollbacks import Evidence, RoleCalls, saved
 from .site import CLUSTER, Site, SiteTime
 from .trial_calls import Folder, TrialCalls
+from .world import PACE, SETTINGS
 
 Faults = Mapping[int, Callable[[SimulatedCalls], None]]
 # The verdict measures silences by the records; a step more or less is accepted.
 # No host needs more, by the defaults or as measured.
 LONGEST_HOST_SECONDS = 2700.0
-TOLERANCE_SECONDS, MAX_GAP_S = 2 * STEP_SECONDS, 120.0
-OPTIONS: dict[str, Any] = {
-    **SETTINGS,
-    "observe": {},
-    "canary": "",
-    "steps": 8,
-    "warm_timeout": 600,
-    "limits": {"max_gap_s": MAX_GAP_S},
-}
+TOLERANCE_SECONDS, MAX_GAP_S = 2 * STEP_SECONDS, PACE["limits"]["max_gap_s"]
+OPTIONS: dict[str, Any] = {**SETTINGS, **PACE, "observe": {}}
 # The plays that are tasks of roles.
 TASKS = ("rollback", "teardown")
 OBSERVATION = {"observe": {"seconds": 60, "keep": 150}, "duration": 600, "drs_override": "", "guest_checks": False}

@@ -81,6 +81,8 @@ class Site:
     stuns: list[float] = field(default_factory=list)
     # The hosts for which a run has read the stop rules since they last left service, and the stops that it read.
     rules_read: dict[str, list[str]] = field(default_factory=dict)
+    # The stop rules that the users accept.
+    accepted: frozenset[str] = frozenset()
     # The hosts that were out of service at the last reading of the stop rules.
     seen_out: set[str] = field(default_factory=set)
     most: int = 1
@@ -178,7 +180,10 @@ class Site:
         known = [
             name
             for name, at in self.alarms.items()
-            if self.is_window and at <= self.run_began and not any(hosts[name].by == "us" for hosts in shown)
+            if self.is_window
+            and at <= self.run_began
+            and "red_alarm" not in self.accepted
+            and not any(hosts[name].by == "us" for hosts in shown)
             if name not in excused
         ]
         if known:
@@ -248,6 +253,16 @@ class Site:
         if self.drs_seconds and self.clock >= self.drs_at:
             self.drs_at = self.clock + self.drs_seconds
             self.balance()
+
+    def go_on(self) -> None:
+        """End what the hosts do without a controller: boots, and the way into maintenance mode."""
+        for name, host in self.hosts.items():
+            if not host.is_up and not host.is_lost:
+                host.boot()
+            if host.is_entering:
+                for worker in self.on(name):
+                    self.evacuate(worker)
+                self.enter(name)
 
     def restart(self) -> None:
         self.restarts_at = math.inf

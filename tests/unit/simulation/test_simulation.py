@@ -26,7 +26,6 @@ from plugins.module_utils.trials.folder import continued_settings
 from plugins.module_utils.trials.programs import maintenance_window
 from plugins.module_utils.trials.programs import test as vmotion_test
 from plugins.module_utils.trials.steps import permission, window_end
-from tests.fakes import options_check, trial
 
 from . import modules, trial_calls
 from .faults import CLOCK_SET_SECONDS
@@ -45,19 +44,6 @@ HISTORIES = settings(
 )
 # A promise that is broken on purpose need not be shrunk.
 UNSHRUNK = settings(HISTORIES, max_examples=1500, phases=[Phase.generate])
-
-
-def test_the_site_answers_each_module_that_a_step_of_a_test_calls() -> None:
-    answered = {
-        name
-        for name in dir(trial.World)
-        if name in {*vars(NodeReads), *vars(Records)} or options_check.documented(name)
-    }
-    # No history stops the job.
-    lacking = {name for name in answered if name[0] != "_"} - {"training_job"} - set(dir(trial_calls.TrialCalls))
-    assert [
-        f"tests/unit/simulation/trial_calls.py: answer {name} as tests/fakes/trial.py does" for name in lacking
-    ] == []
 
 
 def test_random_histories_keep_every_promise() -> None:

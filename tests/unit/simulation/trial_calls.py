@@ -130,7 +130,7 @@ class TrialCalls(SimulatedCalls):
         return self.site.machines.get(worker) == self._machines.get(worker)
 
     def vmotion(self, options: Result) -> Result:
-        worker = options["worker"]
+        worker = options.get("worker")
         if worker in self.site.machines and worker in self._machines and not self.is_same(worker):
             raise Violation(f"{worker} moves, and is another machine than that of the test")
         return super().vmotion(options)

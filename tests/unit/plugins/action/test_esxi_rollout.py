@@ -13,19 +13,32 @@ from plugins.module_utils.core import observer_clock
 from plugins.module_utils.durable.program import Program
 from plugins.module_utils.errors import CollectionError
 from plugins.module_utils.hosts.rollout_plan import after_canary, plan_hosts, require_positive, require_possible
-from tests.fakes.host_changes import FakeHost, HostWorld
+from tests.unit.simulation.host import Profile
+from tests.unit.simulation.world import Cluster
 
 
 def given(**changed: Any) -> dict[str, Any]:
-    validated = ArgumentSpecValidator(esxi_rollout.ARGUMENTS).validate({"cluster": "gpu", **changed})
+    validated = ArgumentSpecValidator(esxi_rollout.ARGUMENTS).validate(
+        {"cluster": "gpu", "profile": DESIRED, **changed}
+    )
     assert not validated.error_messages
     return dict(validated.validated_parameters)
 
 
-def world() -> HostWorld:
+DESIRED = Profile(1, leaves=False).option
+
+
+def world() -> Cluster:
     """Return a cluster with a host that leaves service, one that is changed in service, and one without work."""
-    hosts = {"esx1": FakeHost(2), "esx2": FakeHost(0, needs_maintenance=False), "esx3": FakeHost(0, differs=False)}
-    return HostWorld(hosts)
+    cluster = Cluster(2, 0, 0)
+    cluster.site.hosts["esx3"].is_applied = True
+    return cluster
+
+
+def idle() -> Cluster:
+    cluster = Cluster(0)
+    cluster.site.hosts["esx1"].is_applied = True
+    return cluster
 
 
 def result(**options: Any) -> dict[str, Any]:
@@ -34,7 +47,7 @@ def result(**options: Any) -> dict[str, Any]:
 
 
 def test_result_groups_hosts_and_plans_a_window() -> None:
-    planned = result(profile={"a": 1}, accepted_stops=["red_alarm"], max_out_of_service=2, power_off=True)
+    planned = result(accepted_stops=["red_alarm"], max_out_of_service=2, power_off=True)
     assert (planned["hosts"], planned["in_service"], planned["leaving"]) == (
         ["esx1", "esx2", "esx3"],
         ["esx2"],
@@ -42,7 +55,7 @@ def test_result_groups_hosts_and_plans_a_window() -> None:
     )
     assert planned["window"] == {
         "hosts": ["esx1"],
-        "profile": {"a": 1},
+        "profile": DESIRED,
         "host_profiles": {},
         "maintenance_timeout": 3600,
         "reboot_timeout": 1800,
@@ -99,7 +112,7 @@ def test_error_names_the_role_option_out_of_range(name: str) -> None:
 
 @pytest.mark.parametrize(("differs", "is_refused"), [(True, True), (False, False)])
 def test_playbook_refusal_applies_only_if_a_host_differs(differs: bool, is_refused: bool) -> None:
-    cluster = HostWorld({"esx1": FakeHost(0, differs=differs)})
+    cluster = Cluster(0) if differs else idle()
     how = esxi_rollout.options_of(given(refusal="gpu: the training jobs of w1 are unknown"))
     plan = plan_hosts(cluster, how)
     assert plan["refusals"] == (["gpu: the training jobs of w1 are unknown"] if is_refused else [])
@@ -119,12 +132,11 @@ def test_playbook_refusal_applies_only_if_a_host_differs(differs: bool, is_refus
 )
 def test_rollout_refuses_limits_that_only_windows_obey(window: dict[str, Any], named: str) -> None:
     without, around = (esxi_rollout.options_of(given(window=window, around_job=around)) for around in (False, True))
-    idle = HostWorld({"esx1": FakeHost(0, differs=False)})
 
     (refused,) = plan_hosts(world(), without)["refusals"] or [""]
 
     assert refused.partition(": only a")[0] == (f"Cluster gpu: could not obey {named}" if named else "")
-    assert plan_hosts(world(), around)["refusals"] == plan_hosts(idle, without)["refusals"] == []
+    assert plan_hosts(world(), around)["refusals"] == plan_hosts(idle(), without)["refusals"] == []
     assert (
         esxi_rollout.result_of(plan_hosts(world(), around), around, is_changed=False)["window"].items()
         >= {

@@ -11,16 +11,18 @@ import pytest
 from plugins.module_utils.durable.program_journal import NAME
 from plugins.module_utils.trials.folder import facts_file
 from plugins.modules import continuity_verdict
-from tests.fakes.trial import World
 from tests.unit.plugins.module_utils.trials.folder.test_unfinished import keep
 from tests.unit.plugins.modules.test_continuity_verdict import call, write
+from tests.unit.simulation.world import World
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A test of one move, in which the job stood still for two seconds."""
     world = World(workers=["w1"])
-    world.carry_out()
+    facts = world.carry_out()
+    facts.began, facts.observed_until = facts.moves[0]["started"] - 8.0, facts.moves[0]["started"] + 20.0
+    world.write_facts(facts)
     made = keep(world, tmp_path / "demo" / "vmotion" / "gpu-1", is_ended=True)
     began = float(world.facts.moves[0]["started"]) - 9.0
     write(made / "records.jsonl", range(1, 101), began)
@@ -41,7 +43,7 @@ def test_judges_a_finished_test_by_its_facts(folder: Path) -> None:
     result = judged(folder)
     assert (result["verdict"], result["moved"], result["unproven"]) == ("continuous", "all", [])
     assert result["longest_gap_s"] == pytest.approx(2.1)
-    assert result["lines"][-1] == "w1: esx1 -> esx3: 3.0 s, the job stood still for 2.1 s"
+    assert result["lines"][-1] == "w1: esx1 -> esx3: 11.5 s, the job stood still for 2.1 s"
     timeline = json.loads((folder / "timeline-2.json").read_text())
     assert [stay["host"] for stay in timeline["hosts"][0]["stays"]] == ["esx1", "esx3"]
 

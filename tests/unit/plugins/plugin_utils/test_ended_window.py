@@ -13,7 +13,7 @@ import pytest
 
 from plugins.plugin_utils import trial
 from tests.fakes.deaths import Killed, MortalJournal
-from tests.unit.plugins.module_utils.trials.programs.test_maintenance_window import WINDOW, Window
+from tests.unit.simulation.world import WINDOW, Window
 
 
 class Journal(MortalJournal):
@@ -47,7 +47,7 @@ def continue_it(monkeypatch: pytest.MonkeyPatch, world: Window, cluster: str, en
 @pytest.mark.parametrize("failure", ["", "esx3: could not return it: the server said no."])
 def test_ending_fails_if_the_host_stays_out(monkeypatch: pytest.MonkeyPatch, failure: str) -> None:
     world = killed_in_mid_host()
-    world.cluster.failures = {"in_service": failure} if failure else {}
+    world.fails = {"in_service": failure} if failure else {}
 
     result = continue_it(monkeypatch, world, "gpu", "The window was ended.")
 

@@ -12,7 +12,7 @@ import pytest
 from plugins.module_utils.trials.evidence.facts import Facts
 from plugins.module_utils.trials.steps.trial import Trial
 from plugins.plugin_utils import interruption, trial
-from tests.fakes.trial import World
+from tests.unit.simulation.world import World
 
 
 def test_ctrl_c_names_the_unfinished_test(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ import pytest
 from plugins.module_utils.pages.followed_job import follow
 from plugins.module_utils.training.runs.controller_site import FollowOptions
 from tests.fakes.calling import here
-from tests.fakes.trial import World
 from tests.unit.plugins.module_utils.trials.folder.test_job_moves import at_time, keep
+from tests.unit.simulation.world import World
 
 
 def step_of(number: int) -> dict[str, Any]:

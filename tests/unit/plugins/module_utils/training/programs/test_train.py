@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -191,38 +192,33 @@ def test_a_run_that_is_not_followed_ends_with_its_start() -> None:
     assert "/results/one.json" not in world.here_files
 
 
-def test_a_silent_job_is_stopped() -> None:
-    world = TrainingWorld(silence=60)
+STACKS = "rank 1 on w2 is at train.py, line 7 (stuck), outside the collective in which rank 0 on w1 is at x."
+GONE = "Node w2 did not answer: ssh: no route to host."
+LEFT = "w1:/runs/one: could not make sure that no process is left: w2: timed out"
+WAITS = "ranks 0, 1 wait in all_reduce number 6 of the group default_pg for rank 2, which wrote no dump."
+
+
+@pytest.mark.parametrize(
+    ("read", "words"),
+    [
+        ({}, "made no step for 60 s and was stopped; the slowest rank was 1 on w2"),
+        # The slowest rank and the network are not to blame for a rank that skipped a collective.
+        ({"stacks": STACKS}, f"made no step for 60 s and was stopped at step 40. {STACKS}"),
+        ({"stacks": GONE, "why_not_stopped": LEFT}, f"was stopped at step 40. {GONE} {LEFT}"),
+        ({"waits": [WAITS]}, f"was stopped at step 40. {WAITS}"),
+    ],
+    ids=["pace", "stacks", "node that is gone", "waiting ranks"],
+)
+def test_silent_job_is_stopped_with_its_cause(read: dict[str, Any], words: str) -> None:
+    world = TrainingWorld(silence=60, nccl="2.30.7" if "waits" in read else "")
     world.ends, world.last_seen = [{"state": "running"}], 900.0
-    with pytest.raises(TrainingFailed, match="made no step for 60 s and was stopped; the slowest rank was 1 on w2"):
+    for name, value in read.items():
+        setattr(world, name, value)
+
+    with pytest.raises(TrainingFailed, match=re.escape(words)):
         once(world)
+
     assert world.stops == ["/runs/one"] and world.watches == set()
-
-
-def test_a_silent_job_is_stopped_with_the_lines_in_which_its_ranks_are() -> None:
-    """The slowest rank and the network are not to blame for a rank that skipped a collective."""
-    world = TrainingWorld(silence=60)
-    world.ends, world.last_seen = [{"state": "running"}], 900.0
-    world.stacks = "rank 1 on w2 is at train.py, line 7 (stuck), outside the collective in which rank 0 on w1 is at x."
-
-    with pytest.raises(TrainingFailed) as failed:
-        once(world)
-
-    assert str(failed.value).endswith(f"made no step for 60 s and was stopped at step 40. {world.stacks}")
-    assert world.stops == ["/runs/one"]
-
-
-def test_a_silent_job_is_reported_although_a_node_is_gone() -> None:
-    world = TrainingWorld(silence=60)
-    world.ends, world.last_seen = [{"state": "running"}], 900.0
-    world.stacks = "Node w2 did not answer: ssh: no route to host."
-    world.why_not_stopped = "w1:/runs/one: could not make sure that no process is left: w2: timed out"
-
-    with pytest.raises(TrainingFailed) as failed:
-        once(world)
-
-    assert "made no step for 60 s and was stopped at step 40. Node w2 did not answer" in str(failed.value)
-    assert str(failed.value).endswith(f"{world.stacks} {world.why_not_stopped}")
 
 
 def test_a_job_that_evaluates_may_be_silent_for_longer() -> None:
@@ -339,21 +335,6 @@ def test_a_manifest_has_all_keys_that_a_repeated_run_compares() -> None:
     world = TrainingWorld()
     once(world)
     assert set(manifest.OF_A_REPEAT) <= set(world.kept("one"))
-
-
-WAITS = "ranks 0, 1 wait in all_reduce number 6 of the group default_pg for rank 2, which wrote no dump."
-
-
-def test_a_silent_job_with_nccl_is_stopped_with_the_rank_that_the_others_wait_for() -> None:
-    world = TrainingWorld(nccl="2.30.7", silence=10)
-    world.ends, world.last_seen, world.waits = [{"state": "running"}], 0.0, [WAITS]
-    world.clock = 1000.0
-
-    with pytest.raises(TrainingFailed) as failed:
-        once(world)
-
-    assert f"was stopped at step 40. {WAITS}" in str(failed.value)
-    assert world.stops == ["/runs/one"]
 
 
 def test_a_job_with_nccl_records_its_collectives_outside_the_users_folder() -> None:

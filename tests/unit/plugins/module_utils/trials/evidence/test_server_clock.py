@@ -9,8 +9,8 @@ import pytest
 
 from plugins.module_utils.continuity.verdict import verdict
 from plugins.module_utils.trials.evidence.verdict_input import verdict_input
-from tests.fakes.trial import World
 from tests.unit.plugins.module_utils.continuity import runs
+from tests.unit.simulation.world import World
 
 SENTENCE = "vsphere: vCenter's clock was set by {} s: its events may be missing, or have the wrong time"
 
@@ -40,8 +40,10 @@ class Server(World):
         return done
 
     def vmotion_info(self, options: dict[str, Any]) -> dict[str, Any]:
+        worker = self.chance.choice(["w1", "w2"])
         if self.chance.random() < 0.5:
-            self._arrive(self._begin(self.chance.choice(["w1", "w2"]), self.chance.choice(["esx1", "esx2", "esx3"])))
+            move = self.site.move(worker, self.chance.choice(["esx1", "esx2", "esx3"]), "drs")
+            move.update(completed=self.site.clock, ok=True)
         return {**super().vmotion_info(options), "clock_offset_s": self._read_clock()}
 
 

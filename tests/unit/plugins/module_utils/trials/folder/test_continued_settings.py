@@ -13,7 +13,7 @@ from plugins.module_utils.errors import Refused
 from plugins.module_utils.hosts.change_hosts import HostChangeOptions
 from plugins.module_utils.hosts.rollout_plan import OPTIONS_OF_WINDOW, RolloutOptions, window_of
 from plugins.module_utils.trials.folder import continued_settings as continuing
-from tests.fakes.trial import SETTINGS
+from tests.unit.simulation.world import SETTINGS
 
 ONE = Path("/tests/gpu-1")
 LIMITS = dict.fromkeys(OPTIONS_OF_WINDOW)

@@ -11,7 +11,8 @@ from plugins.module_utils.durable.program_journal import NAME as JOURNAL
 from plugins.module_utils.durable.program_journal import FileJournal
 from plugins.module_utils.trials.folder import facts_file
 from plugins.module_utils.trials.folder.job_moves import JobMoves
-from tests.fakes.trial import Killed, World
+from tests.fakes.deaths import Killed
+from tests.unit.simulation.world import World, dies
 
 RUN = "/run/one"
 
@@ -54,18 +55,17 @@ def test_reads_the_moves_of_an_ended_test(tmp_path: Path) -> None:
     assert JobMoves(tmp_path / "none", RUN).since(0.0, 1e9) == []
 
 
-class DiesInMove(World):
-    """The controller dies while the first worker moves."""
-
-    def _arrive(self, chain: dict[str, Any]) -> None:
-        self.is_dead = True
-        raise Killed
+def dead_in_move() -> World:
+    """Return a test whose controller died while the first worker moved."""
+    world = World()
+    world.site.arrive = lambda _move: dies(world)  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        world.carry_out()
+    return world
 
 
 def test_running_move_lasts_until_now(tmp_path: Path) -> None:
-    world = DiesInMove()
-    with pytest.raises(Killed):
-        world.carry_out()
+    world = dead_in_move()
     path = keep(world, tmp_path / "gpu-1")
     moves = JobMoves(tmp_path, RUN)
     assert moves.since(0.0, 1e9) == [], "no process runs the test"
@@ -75,9 +75,7 @@ def test_running_move_lasts_until_now(tmp_path: Path) -> None:
 
 
 def test_reads_new_facts_and_omits_damaged_ones(tmp_path: Path) -> None:
-    world = DiesInMove()
-    with pytest.raises(Killed):
-        world.carry_out()
+    world = dead_in_move()
     keep(world, tmp_path / "gpu-1")
     moves = JobMoves(tmp_path, RUN)
     assert moves.since(0.0, 1e9) == []

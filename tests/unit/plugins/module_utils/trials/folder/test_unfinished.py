@@ -8,7 +8,7 @@ from plugins.module_utils.durable.program import END, START
 from plugins.module_utils.durable.program_journal import NAME, FileJournal
 from plugins.module_utils.trials.folder import facts_file
 from tests.fakes.programs import run
-from tests.fakes.trial import World
+from tests.unit.simulation.world import World
 
 
 def keep(world: World, folder: Path, *, is_ended: bool = False) -> Path:

@@ -2,119 +2,38 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from plugins.module_utils.moves.plan.fleet import Fleet, HostRoom, MovingWorker
-from plugins.module_utils.moves.plan.window import plan_window
 from plugins.module_utils.trials.evidence.verdict_input import verdict_input, with_left
 from tests.fakes.deaths import Killed, histories
-from tests.fakes.host_changes import FakeHost, HostWorld
-from tests.fakes.trial import World, changed
+from tests.unit.simulation.host import Profile
+from tests.unit.simulation.world import BROKEN, HOSTS, PROFILE, WINDOW, Window, changed
 
-HOSTS = ["esx1", "esx2", "esx3"]
-WINDOW = {"hosts": HOSTS, "profile": {"kernel_modules": []}, "maintenance_timeout": 900, "reboot_timeout": 1200}
-BROKEN = {"verdict": "broken", "breaches": [{"detail": "rank 1 lost 3 steps"}]}
-ALARM = {"severity": "stop", "rule": "red_alarm", "object": "esx9", "text": "esx9: the alarm 'Host memory' is red."}
+ALARM = "esx4: the alarm 'Host memory' is red"
 
 
-class Window(World):
-    """Hosts whose profile is active after a reboot; an empty host is the spare one."""
-
-    def __init__(self, deaths: Iterable[int] = (), **settings: Any) -> None:
-        super().__init__(deaths, **{"window": WINDOW, **settings})
-        self.cluster = HostWorld({host: FakeHost() for host in HOSTS})
-        self.cluster.effect = self._host_effect  # type: ignore[method-assign]
-        self.breaks_at = self.ends_at = ""
-        self.earlier_windows: list[dict[str, Any]] = []
-        self.pauses, self.notices, self.waiting_requests = False, list[dict[str, Any]](), list[str]()
-
-    def cluster_lock(self, options: dict[str, Any]) -> dict[str, Any]:
-        is_renewed = bool(self.lock)
-        result = super().cluster_lock(options)
-        request = self.waiting_requests.pop(0) if self.waiting_requests and is_renewed and "note" in options else ""
-        return {"state": {**result["state"], **({"request": request, "requester": "bob@ops"} if request else {})}}
-
-    def must_pause(self) -> bool:
-        return self.pauses
-
-    def earlier_changes(self) -> list[dict[str, Any]]:
-        return self.earlier_windows
-
-    def notify(self, hook: Mapping[str, Any], text: str) -> dict[str, Any]:
-        return dict(self.effect("notify", lambda: self._notified(hook, json.loads(text))))
-
-    def _notified(self, hook: Mapping[str, Any], content: dict[str, Any]) -> dict[str, Any]:
-        self.notices.append(content)
-        return {"msg": "the hook hangs"} if hook.get("command") == ["hang"] else {}
-
-    def vmotion_plan(self, options: dict[str, Any]) -> dict[str, Any]:
-        assert set(options["empty_hosts"]) <= {name for name, host in self.cluster.hosts.items() if not host.boots}
-        serving = [name for name, host in self.cluster.hosts.items() if not host.is_out]
-        rooms = dict.fromkeys(HOSTS, HostRoom((1, 0, 0)))
-        fleet = Fleet({name: MovingWorker((1, 0, 0), HOSTS) for name in self.at}, rooms)
-        plan = plan_window(fleet, self.at, options["empty_hosts"], serving)
-        stages = [{"host": change.host, "moves": [move._asdict() for move in change.moves]} for change in plan]
-        more: dict[str, Any] = {"not_applicable": {}, "rdma": {}, "profile": "", "slots": {}, "at": dict(self.at)}
-        return {"stages": stages, "moves": [move for stage in stages for move in stage["moves"]], **more}
-
-    def here(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        if module in ("esxi_power", "esxi_profile") or "leaving" in options:
-            return self._of_hosts(module, options, is_planned=False)
-        return super().here(module, options)
-
-    def planned(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        return self._of_hosts(module, options, is_planned=True)
-
-    def _of_hosts(self, module: str, options: Mapping[str, Any], is_planned: bool) -> dict[str, Any]:
-        self.must_be_attended()
-        self.cluster.holder = self.lock if self.lock == self.own else ""
-        return self.cluster._called(module, dict(options), is_planned=is_planned)
-
-    def _host_effect(self, name: str, act: Any) -> Any:
-        value = self.effect(name, act)
-        if name.startswith("maintenance "):
-            assert name.split()[1] not in self.at.values(), "a host with a worker leaves service"
-        if name == f"reboot {self.ends_at}":
-            self.job, self.ended = "finished", self.clock
-        if name == f"reboot {self.breaks_at}":
-            self.verdict.update(BROKEN)
-        return value
-
-    @property
-    def boots(self) -> dict[str, int]:
-        return {name: host.boots for name, host in self.cluster.hosts.items() if host.boots}
-
-    @property
-    def is_in_service(self) -> bool:
-        return not any(host.is_out or host.by for host in self.cluster.hosts.values())
+def alarmed(world: Window) -> None:
+    """A host that is not changed gets a red alarm."""
+    world.site.alarms["esx4"] = world.site.clock
 
 
 def test_each_host_is_changed_once_and_each_worker_moves_once() -> None:
     world = Window()
     facts = world.carry_out()
     assert world.outcome == "" and world.is_clean and world.is_in_service
-    assert world.boots == dict.fromkeys(HOSTS, 1) and world.cluster.most_out == 1
+    assert world.boots == dict.fromkeys(HOSTS, 1) and world.most_out == 1
     assert sorted(move["worker"] for move in facts.moves) == ["w1", "w2"]
     assert [change["host"] for change in facts.host_changes] == ["esx3", "esx1", "esx2"]
     assert all(0 < change["out_at"] < change["back_at"] and change["reboots"] == 1 for change in facts.host_changes)
     assert world.files["window"] == facts.host_changes
 
 
-def test_each_single_death_and_many_pairs_lead_to_the_same_end() -> None:
-    for world, _facts in histories(Window, Window.to_the_end, pairs=40):
-        assert world.outcome == "" and world.is_clean and world.is_in_service, world.log
-        assert world.boots == dict.fromkeys(HOSTS, 1), "each host was booted once"
-        assert [one["worker"] for one in world.chains] == ["w1", "w2"], "each worker was moved once"
-        assert world.cluster.most_out == 1
-
-
 def test_end_after_a_kill_returns_the_host() -> None:
-    for point in range(20, 150, 3):
+    for point in range(20, 250, 5):
         world = Window([point])
         with suppress(Killed):
             world.carry_out()
@@ -125,18 +44,6 @@ def test_end_after_a_kill_returns_the_host() -> None:
 
         assert world.is_in_service and world.is_clean, point
         assert len(world.boots) <= len(earlier) + 1 and max(world.boots.values(), default=1) == 1, point
-
-
-def test_a_host_that_others_changed_meanwhile_stays_in_service_and_its_workers_do_not_move() -> None:
-    def changed_by_others(deaths: Any = ()) -> Window:
-        window = Window(deaths)
-        window.cluster.hosts["esx1"].differs, window.cluster.hosts["esx1"].boots_needed = False, 0
-        return window
-
-    for world, facts in histories(changed_by_others, Window.to_the_end):
-        assert world.outcome == "" and world.is_clean and world.is_in_service, world.log
-        assert world.boots == {"esx2": 1, "esx3": 1} and facts.settled == ["esx1"] and not facts.waiting_hosts
-        assert [one["worker"] for one in world.chains] == ["w2"], "w1 was not stunned"
 
 
 def test_the_job_is_judged_after_each_host_before_anything_else_begins() -> None:
@@ -150,7 +57,7 @@ def test_the_job_is_judged_after_each_host_before_anything_else_begins() -> None
 def test_a_window_goes_on_after_the_end_of_its_job(last: str) -> None:
     """Every host is changed; moves after the end of the job are made, but the verdict does not cover them."""
     world = Window(guest_checks=True)
-    world.ends_at = last
+    world.before[f"reboot {last}"] = lambda: world.ends("finished")
     facts = world.carry_out()
     assert world.outcome == "" and world.boots == dict.fromkeys(HOSTS, 1)
     assert sorted(move["worker"] for move in facts.moves) == ["w1", "w2"]
@@ -168,7 +75,7 @@ def test_a_window_goes_on_after_the_end_of_its_job(last: str) -> None:
 
 def test_after_a_breach_the_current_host_returns_to_service_and_no_other_is_changed() -> None:
     world = Window()
-    world.breaks_at = "esx1"
+    world.before["reboot esx1"] = lambda: world.verdict.update(BROKEN)
     facts = world.carry_out()
     assert world.boots == {"esx3": 1, "esx1": 1} and world.is_in_service
     assert [change["host"] for change in facts.host_changes] == ["esx3", "esx1"]
@@ -199,36 +106,33 @@ def test_a_job_that_broke_while_no_controller_ran_keeps_the_next_hosts_in_servic
 
 @pytest.mark.parametrize("failing", ["maintenance", "esxi_profile", "rebooted", "in_service"])
 def test_a_failed_change_ends_the_window_with_its_reason_and_the_job_is_judged(failing: str) -> None:
-    def make(deaths: Iterable[int]) -> Window:
-        world = Window(deaths)
-        world.cluster.failures = {failing: "esx3: could not do it: the server said no."}
-        return world
-
-    for world, facts in histories(make, Window.to_the_end):
-        assert "the server said no. Hosts in maintenance mode stay there" in world.outcome, world.outcome
-        assert sum(world.boots.values()) == (1 if failing == "in_service" else 0) and world.is_clean
-        assert not facts.moves and facts.judged is not None
-        left = with_left({"moved": "all", "notes": []}, facts)["not_made"]
-        assert left == ["esx1: not changed", "esx2: not changed", "esx3: its change is not complete"]
-        assert ("The profile is active on esx3 already." in world.outcome) == (failing == "in_service")
-        kept = [(one["host"], one["out_at"] > one["began"], one["back_at"]) for one in facts.host_changes]
-        assert kept == ([] if failing == "maintenance" else [("esx3", True, None)])
+    world = Window()
+    world.fails = {failing: "esx3: could not do it: the server said no."}
+    facts = world.carry_out()
+    assert "the server said no. Hosts in maintenance mode stay there" in world.outcome, world.outcome
+    assert sum(world.boots.values()) == (1 if failing == "in_service" else 0) and world.is_clean
+    assert not facts.moves and facts.judged is not None
+    left = with_left({"moved": "all", "notes": []}, facts)["not_made"]
+    assert left == ["esx1: not changed", "esx2: not changed", "esx3: its change is not complete"]
+    assert ("The profile is active on esx3 already." in world.outcome) == (failing == "in_service")
+    kept = [(one["host"], one["out_at"] > one["began"], one["back_at"]) for one in facts.host_changes]
+    assert kept == ([] if failing == "maintenance" else [("esx3", True, None)])
 
 
 def test_a_stop_rule_that_applies_after_a_host_ends_the_window_before_the_next_one() -> None:
     world = Window()
-    world.cluster.on_return = lambda: world.cluster.stops_after.append(ALARM)
+    world.before["return esx3"] = lambda: alarmed(world)
 
     facts = world.carry_out()
 
     assert world.boots == {"esx3": 1} and not facts.moves and world.is_in_service and world.is_clean
-    assert "1 of 3 hosts are changed, 2 left (esx1, esx2): esx9: the alarm 'Host memory' is red" in world.outcome
+    assert f"1 of 3 hosts are changed, 2 left (esx1, esx2): {ALARM}" in world.outcome
 
 
 def test_the_workers_of_the_job_on_a_host_that_does_not_respond_are_named() -> None:
-    silent = {"severity": "stop", "rule": "not_responding", "object": "esx1", "text": "esx1: it does not respond."}
     world = Window()
-    world.cluster.on_return = lambda: world.cluster.stops_after.append(silent)
+    silent = {"severity": "stop", "rule": "not_responding", "object": "esx1", "text": "esx1: it does not respond."}
+    world.before["return esx3"] = lambda: world.answers.update(cluster_info={"stops": [silent]})
 
     world.carry_out()
 
@@ -237,35 +141,20 @@ def test_the_workers_of_the_job_on_a_host_that_does_not_respond_are_named() -> N
 
 def test_a_stop_rule_that_applies_after_the_last_host_is_shown() -> None:
     world = Window(window={**WINDOW, "hosts": ["esx3"]})
-    world.cluster.on_return = lambda: world.cluster.stops_after.append(ALARM)
+    world.before["return esx3"] = lambda: alarmed(world)
 
     world.carry_out()
 
-    assert world.outcome == "" and "after esx3 returned: esx9: the alarm 'Host memory' is red" in world.lines
+    assert world.outcome == "" and any(line.startswith(f"after esx3 returned: {ALARM}") for line in world.lines)
 
 
 @pytest.mark.parametrize(("accepted", "boots"), [([], 0), (["red_alarm"], 3)])
 def test_a_stop_rule_keeps_workers_and_hosts_in_place_unless_it_is_accepted(accepted: list[str], boots: int) -> None:
     world = Window(window={**WINDOW, "accepted": accepted})
-    world.cluster.stops = [ALARM]
+    alarmed(world)
     facts = world.carry_out()
     assert sum(world.boots.values()) == boots and bool(facts.moves) == bool(boots) and world.is_in_service
-    assert ("'Host memory' is red" in world.outcome) == (not boots) and world.is_clean
-
-
-def test_a_stop_rule_that_appears_between_two_hosts_ends_the_window_before_a_worker_moves() -> None:
-    world = Window()
-    reading = world._host_effect
-
-    def effect(name: str, act: Any) -> Any:
-        if name == "reboot esx3":
-            world.cluster.stops = [ALARM]
-        return reading(name, act)
-
-    world.cluster.effect = effect  # type: ignore[method-assign]
-    facts = world.carry_out()
-    assert world.boots == {"esx3": 1} and not facts.moves and world.is_in_service
-    assert "'Host memory' is red" in world.outcome and world.is_clean
+    assert (ALARM in world.outcome) == (not boots) and world.is_clean
 
 
 @pytest.mark.parametrize("go_on", [False, True])
@@ -280,11 +169,11 @@ def test_a_host_whose_worker_did_not_move_is_not_changed(go_on: bool) -> None:
 def test_hosts_leave_service_as_the_window_asks() -> None:
     world = Window(window={**WINDOW, "non_disruptive": True, "reboots": {"esx1": 1}, "max_out_of_service": 2})
     world.carry_out()
-    requested = [options for module, options in world.cluster.calls if options.get("state") == "maintenance"]
+    requested = [options for _module, options in world.requests if options.get("state") == "maintenance"]
     assert requested and all(
         options["non_disruptive"] and options["maintenance_timeout"] == 900 for options in requested
     )
-    rules = [options["max_out_of_service"] for module, options in world.cluster.calls if module == "cluster_info"]
+    rules = [options["max_out_of_service"] for _module, options in world.requests if "leaving" in options]
     assert set(rules) == {2}
 
 
@@ -301,24 +190,20 @@ def test_the_verdict_gets_the_hosts_that_were_out_of_service_the_checkpoints_and
 
 
 def test_a_replaced_window_leaves_its_host_to_the_next_one() -> None:
-    def make(deaths: Iterable[int]) -> Window:
-        return Window(deaths)
-
-    def progress_of(world: Window) -> list[list[str]]:
-        return [list(host.progress) for host in world.cluster.hosts.values()]
-
     def ended(world: Window) -> Any:
         try:
             return world.carry_out()
         except Killed:
-            before, moves = progress_of(world), len(world.chains)
+            before, moves = world.writes_to_hosts, len(world.site.moves)
             world.ending, world.is_replaced = "The window ends here.", True
             facts = world.carry_out()
-            assert progress_of(world) == before and len(world.chains) == moves, "an ended window writes to no host"
+            assert (world.writes_to_hosts, len(world.site.moves)) == (before, moves), (
+                "an ended window writes to no host"
+            )
             return facts
 
     reached = 0
-    for world, facts in histories(make, ended):
+    for world, facts in histories(Window, ended):
         assert world.is_clean
         if world.ending and facts.waiting_hosts and world.outcome:
             reached += "The window ends here." in world.outcome
@@ -327,7 +212,7 @@ def test_a_replaced_window_leaves_its_host_to_the_next_one() -> None:
 
 def test_hosts_that_differ_from_the_requested_profile_fail_a_window_that_ended_well() -> None:
     world = Window()
-    world.requested = {"hosts": ["esx2"], "profile": {"kernel_modules": [{"name": "nmlx5_core"}]}}
+    world.requested = {"hosts": ["esx2"], "profile": Profile(level=2).option}
     calls = list[dict[str, Any]]()
 
     def planned(module: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -345,41 +230,22 @@ def test_hosts_that_differ_from_the_requested_profile_fail_a_window_that_ended_w
     assert calls == [{**world.requested, "host_profiles": {}, "hosts": HOSTS}]
 
 
-class ImageWindow(Window):
-    """A cluster that an image manages, whose hosts boot once for it and once for their profile."""
-
-    def __init__(self, deaths: Iterable[int] = ()) -> None:
-        super().__init__(deaths, window={**WINDOW, "image": {"components": {"manager": "2"}, "accept_eula": True}})
-        for host in self.cluster.hosts.values():
-            host.needs_image = True
-
-    def here(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        if module == "esxi_image":
-            return self._of_hosts(module, options, is_planned=False)
-        return super().here(module, options)
-
-    def cluster_info(self, options: dict[str, Any]) -> dict[str, Any]:
-        cluster = super().cluster_info(options)["cluster"]
-        return {"cluster": {**cluster, "remediations": self.cluster.remediations()}}
-
-
-def test_vlcm_applies_the_image_to_each_emptied_host_once_whenever_a_controller_dies() -> None:
-    for world, facts in histories(ImageWindow, ImageWindow.to_the_end, pairs=20):
-        assert world.outcome == "" and world.is_clean and world.is_in_service, world.log
-        assert world.cluster.image == "2" and world.boots == dict.fromkeys(HOSTS, 2), world.log
-        assert world.cluster.most_out == 1
-        assert [change["reboots"] for change in facts.finished_changes] == [2, 2, 2], "the report counts that of vLCM"
+def of_image(deaths: Iterable[int] = ()) -> Window:
+    """Return a window of hosts that boot once for the image of the cluster and once for their profile."""
+    world = Window(deaths, window={**WINDOW, "image": {"components": {"manager": "2"}, "accept_eula": True}})
+    world.site.requested_image = 2
+    return world
 
 
 def test_the_image_is_set_before_the_first_worker_moves() -> None:
-    world = ImageWindow()
+    world = of_image()
     facts = world.carry_out()
-    assert world.log.index("commit") < world.log.index("vmotion")
+    assert world.log.index("set the image") < world.log.index("vmotion")
     assert all(change["reboots"] == 2 for change in facts.host_changes)
 
 
 def test_a_host_without_the_requested_image_fails_a_window_that_ended_well() -> None:
-    world = ImageWindow()
-    world.requested = {"hosts": HOSTS, "image": {"components": {"manager": "3"}}}
+    world = of_image()
+    world.requested = {"hosts": HOSTS, "profile": PROFILE.option, "image": {"components": {"manager": "3"}}}
     world.carry_out()
     assert "differ from the requested profile: esx1 (the image of its cluster is applied by vLCM" in world.outcome

@@ -11,7 +11,7 @@ import pytest
 from plugins.module_utils.trials.evidence.outcome import passed
 from plugins.module_utils.trials.evidence.verdict_input import verdict_input, with_earlier
 from tests.fakes.deaths import histories
-from tests.fakes.trial import World, changed
+from tests.unit.simulation.world import World, changed
 
 OBSERVE: dict[str, Any] = {"observe": {"seconds": 60}, "duration": 600, "drs_override": "", "guest_checks": False}
 
@@ -26,19 +26,14 @@ class Observed(World):
         self.commands: list[tuple[tuple[str, ...], dict[str, Any]]] = []
         super().__init__(deaths, **{**OBSERVE, **settings})
 
-    def vmotion_plan(self, options: dict[str, Any]) -> dict[str, Any]:
-        assert options["empty_hosts"] == []
-        more: dict[str, Any] = {"not_applicable": {}, "rdma": {}, "profile": "", "slots": {}}
-        return {"stages": [], "moves": [], "at": dict(self.at), **more}
-
     def wait_for_steps(self, options: dict[str, Any]) -> dict[str, Any]:
         if options["steps"] < 1000:
             return super().wait_for_steps(options)
         if self.calls["wait_for_steps"] == self.requested_at:
             return {"asked": True}
-        self.clock += options["timeout"]
+        self.site.pass_time(options["timeout"])
         if self.calls["wait_for_steps"] in self.moves_at:
-            self._arrive(self._begin("w1", "esx3"))
+            self.site.arrive(self.site.move("w1", "esx3", "drs"))
         return {"failed": True, "msg": "not all ranks have advanced"}
 
     def continuity_verdict(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -58,7 +53,7 @@ class Observed(World):
     def cluster_lock(self, _options: dict[str, Any]) -> dict[str, Any]:
         raise AssertionError("an observation takes no lock")
 
-    worker_rules = vmotion = esxi_power = cluster_lock
+    worker_rules = vmotion = esxi_power = cluster_lock  # type: ignore[assignment]
 
 
 def test_a_move_of_others_is_found_and_the_job_is_judged_until_the_time_ends() -> None:
@@ -68,14 +63,14 @@ def test_a_move_of_others_is_found_and_the_job_is_judged_until_the_time_ends() -
     assert [(move["worker"], move["external"]) for move in facts.others] == [("w1", True)]
     assert not facts.moves and world.outcome == "" and world.is_clean
     assert passed(facts, "/test") == "Continuous; the evidence is in /test."
-    assert world.calls["continuity_verdict"] >= 7 and facts.began + 600 <= world.clock
-    assert "w1: esx1 -> esx3, moved by an unknown user" in world.lines
+    assert world.calls["continuity_verdict"] >= 7 and facts.began + 600 <= world.site.clock
+    assert "w1: esx1 -> esx3, moved by drs" in world.lines
 
 
 def test_each_single_death_and_some_pairs_lead_to_the_same_end() -> None:
     for world, facts in histories(Observed, Observed.to_the_end, pairs=20):
         assert world.outcome == "" and world.is_clean and facts.is_over
-        assert [move["worker"] for move in facts.others] == ["w1"] * len(world.chains)
+        assert [move["worker"] for move in facts.others] == ["w1"] * len(world.moved)
 
 
 def test_an_observation_ends_with_its_job() -> None:
@@ -83,8 +78,8 @@ def test_an_observation_ends_with_its_job() -> None:
     world.moves_at = []
 
     def end(_options: dict[str, Any]) -> dict[str, Any]:
-        world.job = "finished" if world.calls["wait_for_steps"] > 3 else "running"
-        return {"job": {"state": world.job, "launcher": None}}
+        state = "finished" if world.calls["wait_for_steps"] > 3 else "running"
+        return {"job": {"state": state, "launcher": None}}
 
     facts = changed(world, training_info=end).carry_out()
     assert world.calls["wait_for_steps"] == 4 and facts.is_over
@@ -126,7 +121,7 @@ def test_old_records_are_dropped_once_they_are_judged_and_their_moves_stay_in_th
 def test_a_clock_of_vcenter_that_drifts_over_a_week_was_not_set() -> None:
     class Drifting(Observed):
         def vmotion_info(self, options: dict[str, Any]) -> dict[str, Any]:
-            return {**super().vmotion_info(options), "clock_offset_s": self.clock / 100}
+            return {**super().vmotion_info(options), "clock_offset_s": self.site.clock / 100}
 
     facts = Drifting(**MANY).carry_out()
     assert facts.windows >= 8 and facts.server_clock_set_s == 0
@@ -144,8 +139,8 @@ def test_a_verdict_has_the_worst_of_its_windows_and_each_sentence_once() -> None
 def test_nothing_is_dropped_while_a_move_has_not_ended() -> None:
     world = Observed(**MANY)
     world.moves_at = []
-    world._begin("w1", "esx3")
-    world.chains[0]["started"] = 2000.0
+    world.site.move("w1", "esx3", "drs")
+    world.site.moves[0]["started"] = 2000.0
     assert world.carry_out().windows <= 1 and world.rolls == 0
 
 

@@ -12,7 +12,7 @@ from plugins.module_utils.continuity.verdict import verdict
 from plugins.module_utils.trials.evidence.verdict_input import with_left
 from plugins.module_utils.trials.steps.other_jobs import moving
 from tests.fakes.deaths import histories
-from tests.unit.plugins.module_utils.trials.programs.test_maintenance_window import HOSTS, WINDOW, Window
+from tests.unit.simulation.world import HOSTS, WINDOW, Window
 
 BERT = {
     "title": "bert of anna since 2026-01-01 10:00 UTC",
@@ -36,21 +36,26 @@ class Beside(Window):
         self.silent_from: dict[int, float] = {}
         self.unreadable: dict[int, str] = {}
         self.states: dict[str, dict[str, Any]] = {}
-        self.beside: set[int] = set()
+        self.watching: set[int] = set()
+        self.jobs_beside: list[Any] = list(self.settings["window"]["other_jobs"])
+
+    def jobs_on_workers(self, _settings: Mapping[str, Any]) -> dict[str, Any]:
+        self.must_be_attended()
+        return {"jobs": [dict(job) for job in self.jobs_beside], "unread": ""}
 
     def start_watch(self, options: Mapping[str, Any]) -> dict[str, Any]:
         number = _number(options)
         if not number:
             return super().start_watch(options)
         assert options["folder"] == self.settings["window"]["other_jobs"][number - 1]["run_dir"]
-        self.effect("start other watch", lambda: self.beside.add(number))
+        self.effect("start other watch", lambda: self.watching.add(number))
         return {}
 
     def stop_watch(self, options: Mapping[str, Any]) -> dict[str, Any]:
         number = _number(options)
         if not number:
             return super().stop_watch(options)
-        self.effect("stop other watch", lambda: self.beside.discard(number))
+        self.effect("stop other watch", lambda: self.watching.discard(number))
         return {}
 
     def on_node(self, node: str, user: str, module: str, options: Mapping[str, Any], /) -> dict[str, Any]:
@@ -61,20 +66,21 @@ class Beside(Window):
         number = _number(options)
         if number in self.unreadable:
             return {"failed": True, "msg": self.unreadable[number]}
-        self.clock += 25.0 if number else 0.0
+        if number:
+            self.site.pass_time(25.0)
         return super().wait_for_steps(options)
 
     def continuity_verdict(self, options: dict[str, Any]) -> dict[str, Any]:
         number = _number(options)
         if not number:
             return super().continuity_verdict(options)
-        until = min(self.silent_from.get(number, self.clock), self.clock)
+        until = min(self.silent_from.get(number, self.site.clock), self.site.clock)
         given = {key: options[key] for key in ("ended", "facts", "require")}
         return verdict(_records(until), options["moves"], options["limits"], **given)
 
     @property
     def is_clean(self) -> bool:
-        return super().is_clean and not self.beside
+        return super().is_clean and not self.watching
 
     @property
     def others(self) -> list[dict[str, Any]]:
@@ -112,21 +118,18 @@ def test_each_other_job_is_watched_and_judged_and_the_evidence_has_its_verdict()
 
 def test_another_job_that_stalls_beyond_the_limit_ends_the_window_before_the_next_host() -> None:
     world = Beside()
-    reading = world._host_effect
 
-    def effect(name: str, act: Any) -> Any:
-        if name == "reboot esx1":
-            world.silent_from[2] = world.clock
-            world.clock += 60.0
-        return reading(name, act)
+    def falls_silent() -> None:
+        world.silent_from[2] = world.site.clock
+        world.site.pass_time(60.0)
 
-    world.cluster.effect = effect  # type: ignore[method-assign]
+    world.before["reboot esx1"] = falls_silent
     facts = world.carry_out()
 
     assert world.boots == {"esx3": 1, "esx1": 1} and world.is_in_service and world.is_clean
     assert [job["verdict"] for job in world.others] == ["continuous", "broken"]
     assert f"2 of 3 hosts are changed, 1 left (esx2): the other job {LLAMA['title']}: broken, " in world.outcome
-    assert "rank 0 was silent for" in world.outcome and facts.judged and facts.judged["verdict"] == "continuous"
+    assert "rank 0 stopped at step" in world.outcome and facts.judged and facts.judged["verdict"] == "continuous"
 
 
 def test_another_job_that_died_after_the_last_host_fails_the_window() -> None:
@@ -165,7 +168,7 @@ def test_the_names_of_another_job_excuse_no_job(jobs: list[list[str]], movers: l
 @pytest.mark.parametrize("state", ["finished", "stopped"])
 def test_another_job_that_its_owner_ends_does_not_end_the_window(state: str) -> None:
     world = Beside()
-    world.silent_from[1] = ended = 1030.0
+    world.silent_from[1] = ended = 1200.0
     world.states["/runs/bert"] = {"state": state, "ended": ended}
 
     world.carry_out()

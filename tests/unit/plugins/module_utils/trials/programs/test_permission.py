@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from plugins.module_utils.errors import CollectionError
 from plugins.module_utils.trials.evidence.facts import Facts
 from plugins.module_utils.trials.evidence.verdict_input import with_left
-from tests.fakes.trial import World, changed
-from tests.unit.plugins.module_utils.trials.programs.test_maintenance_window import HOSTS, WINDOW, Window
 from tests.unit.plugins.module_utils.trials.programs.test_other_jobs import BERT, Beside
+from tests.unit.simulation.world import HOSTS, WINDOW, Window, World, changed
 
 DAY = 86_400.0
 ACKNOWLEDGED = {**WINDOW, "requires_ack": True}
@@ -35,7 +33,7 @@ def acknowledged(world: Window, at: float) -> Window:
 )
 def test_a_missing_acknowledgement_is_refused_before_the_lock(at: float, reason: str) -> None:
     world = acknowledged(Window(window=ACKNOWLEDGED), at)
-    world.clock = 200_000.0
+    world.start_at(200_000.0)
 
     if reason:
         with pytest.raises(CollectionError, match=f"Cluster gpu: no window is opened: .*{reason}"):
@@ -50,7 +48,7 @@ def test_a_missing_acknowledgement_is_refused_before_the_lock(at: float, reason:
 @pytest.mark.parametrize(("began", "is_refused"), [(199_950.0, True), (199_930.0, False)])
 def test_an_acknowledgement_counts_for_one_window(began: float, is_refused: bool) -> None:
     world = acknowledged(Window(window=ACKNOWLEDGED), 199_940.0)
-    world.clock = 200_000.0
+    world.start_at(200_000.0)
     world.earlier_windows = [{"host": "esx9", "began": began, "back_at": began + 5.0}]
 
     if is_refused:
@@ -74,7 +72,7 @@ def test_past_end_is_refused_before_the_lock() -> None:
 
 
 def starts_a_job(world: Window) -> None:
-    world.jobs_beside = [{**BERT, "launcher": ""}]
+    changed(world, jobs_on_workers=lambda _settings: {"jobs": [{**BERT, "launcher": ""}], "unread": ""})
 
 
 def withdraws(world: Window) -> None:
@@ -83,15 +81,15 @@ def withdraws(world: Window) -> None:
 
 def ages(world: Window) -> None:
     """A pause lasts three days."""
-    world.trial.resumed = world.clock + 3 * DAY
+    world.trial.resumed = world.site.clock + 3 * DAY
 
 
 def removes_a_worker(world: Window) -> None:
-    del world.machines["w2"]
+    world.site.delete("w2")
 
 
 def is_unread(world: Window) -> None:
-    world.unread = "gpu: the training jobs of w9 are unknown"
+    changed(world, jobs_on_workers=lambda _settings: {"jobs": [], "unread": "gpu: the training jobs of w9 are unknown"})
 
 
 @pytest.mark.parametrize(
@@ -106,18 +104,11 @@ def is_unread(world: Window) -> None:
 )
 def test_a_change_by_others_keeps_the_next_hosts_in_service(act: Callable[[Window], None], reason: str) -> None:
     world = acknowledged(Window(window=ACKNOWLEDGED), 1000.0)
-    reading = world._host_effect
-
-    def effect(name: str, change: Any) -> Any:
-        if name == "reboot esx3":
-            act(world)
-        return reading(name, change)
-
-    world.cluster.effect = effect  # type: ignore[method-assign]
+    world.before["reboot esx3"] = lambda: act(world)
     world.carry_out()
 
     assert world.boots == {"esx3": 1} and world.is_in_service and world.is_clean
-    assert reason in world.outcome and not world.chains, world.outcome
+    assert reason in world.outcome and not world.moved, world.outcome
 
 
 def asks_to_end(world: Window) -> None:
@@ -147,21 +138,24 @@ def test_the_next_controller_starts_no_host_without_permission(act: Callable[[Wi
 
     world.to_the_end()
 
-    assert world.controllers == 2 and world.boots == {"esx3": 1} and not world.chains and world.is_clean, world.outcome
-    assert "1 of 3 hosts are changed, 2 left (esx1, esx2)" in world.outcome or "w9" in world.outcome
+    assert world.controllers == 2 and world.boots == {"esx3": 1} and not world.site.moves and world.is_clean, (
+        world.outcome
+    )
+    assert (
+        "1 of 3 hosts are changed, 2 left (esx1, esx2)" in world.outcome
+        or "w9" in world.outcome
+        or "w2: removed" in world.outcome
+    )
 
 
 def test_window_watches_accepted_jobs_that_start_meanwhile() -> None:
     world = Beside((), BERT)
-    world.jobs_beside, world.settings["window"]["other_jobs"] = [], []
-    reading = world._host_effect
+    world.settings["window"]["other_jobs"] = world.jobs_beside = []
 
-    def effect(name: str, change: Any) -> Any:
-        if name == "reboot esx3":
-            world.settings["window"]["other_jobs"] = world.jobs_beside = [BERT]
-        return reading(name, change)
+    def starts() -> None:
+        world.settings["window"]["other_jobs"] = world.jobs_beside = [BERT]
 
-    world.cluster.effect = effect  # type: ignore[method-assign]
+    world.before["reboot esx3"] = starts
     world.carry_out()
 
     assert world.outcome == "" and world.boots == dict.fromkeys(HOSTS, 1) and world.is_clean
@@ -175,7 +169,7 @@ def test_a_worker_that_others_destroy_fails_the_test(windows: bool) -> None:
 
     def write_facts(facts: Facts) -> None:
         if len(facts.moves) == 2 and (not windows or len(facts.host_changes) == last):
-            world.machines["w2"] = "built by a colleague"
+            world.build_again("w2")
         beginning(facts)
 
     world.write_facts = write_facts  # type: ignore[method-assign]

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.trials.evidence.verdict_input import transports, verdict_input
-from tests.fakes.deaths import histories
-from tests.fakes.trial import LAUNCHER, Killed, World, changed
+from plugins.module_utils.trials.evidence.verdict_input import verdict_input
+from tests.fakes.deaths import Killed
+from tests.unit.simulation.job import LAUNCHER
+from tests.unit.simulation.world import World, changed
 
-TCP = {"w1": "tcp", "w2": "tcp"}
-BOTH = {"before": TCP, "after": TCP}
 CONTINUES = "the test continues where it stopped."
-
-
-def moved(world: World) -> list[str]:
-    return [chain["worker"] for chain in world.chains]
 
 
 def test_a_whole_test_in_its_order() -> None:
@@ -39,60 +32,22 @@ def test_a_whole_test_in_its_order() -> None:
 
 def test_other_runs_on_the_nodes_and_checkpoints_before_and_after_the_moves_are_facts_of_the_verdict() -> None:
     world = World()
-    world.runs_beside = ["rates of anna on w1: from 1970-01-01 00:00:40 UTC, still active"]
+    other = "rates of anna on w1: from 1970-01-01 00:00:40 UTC, still active"
+    changed(world, read_runs=lambda _options: {"sentences": [other], "saved": [world.site.clock]})
 
     facts = world.carry_out()
 
-    assert facts.other_runs == world.runs_beside
+    assert facts.other_runs == [other]
     assert facts.saved == verdict_input(facts)["facts"]["saved"] and len(facts.saved) == 2
     assert facts.saved[0] < facts.moves[0]["started"] < facts.moves[-1]["completed"] <= facts.saved[1]
-
-
-def test_each_single_death_and_many_pairs_lead_to_the_same_end() -> None:
-    for world, facts in histories(World, World.to_the_end, pairs=100):
-        assert moved(world) == ["w1", "w2"], world.log
-        assert [(move["worker"], move["ok"], move["chain"]) for move in facts.moves] == [
-            ("w1", True, 1),
-            ("w2", True, 2),
-        ]
-        assert verdict_input(facts)["facts"]["transport"] == [BOTH] * 2
-        assert facts.others == [], "a move of the test is not one of others"
-        assert world.is_clean and world.outcome == "", world.log
-        assert world.files["moves"] and world.facts.is_over
-
-
-def killed_before_each_move() -> list[World]:
-    """Return a world for each death of a controller between the first plan and the last move."""
-    whole = World()
-    whole.carry_out()
-    worlds = [World([point]) for point in range(whole.points)]
-    for world in worlds:
-        with suppress(Killed):
-            world.carry_out()
-    return [world for world in worlds if "job" in world.keys and "moves 2" not in world.keys]
-
-
-def test_a_worker_that_was_built_again_is_neither_moved_nor_kept_from_drs_by_the_next_controller() -> None:
-    worlds = killed_before_each_move()
-    assert len(worlds) > 50
-    for world in worlds:
-        made, world.machines = moved(world), {**world.machines, "w1": "another"}
-
-        world.to_the_end()
-
-        assert moved(world) == made and world.is_clean
-        assert "w1: another virtual machine has this name since the start" in world.outcome
 
 
 def test_a_job_that_another_machine_does_not_have_has_not_died() -> None:
     world = World()
 
-    def absent(_options: dict[str, Any]) -> dict[str, Any]:
-        return {"job": {"state": "absent", "launcher": None}}
-
     def replaced(options: dict[str, Any]) -> dict[str, Any]:
-        world.machines, world.training_info = {**world.machines, "w1": "another"}, absent  # type: ignore[method-assign]
-        return {"verdict": "continuous", **World.continuity_verdict(world, options)}
+        world.build_again("w1")
+        return World.continuity_verdict(world, options)
 
     changed(world, continuity_verdict=replaced)
 
@@ -102,18 +57,8 @@ def test_a_job_that_another_machine_does_not_have_has_not_died() -> None:
     assert "w1: another virtual machine has this name since the start" in world.outcome
 
 
-def test_each_single_death_among_moves_at_once_leads_to_the_same_end() -> None:
-    for world, facts in histories(lambda deaths: World(deaths, max_moves=2), World.to_the_end, pairs=100):
-        assert sorted(moved(world)) == ["w1", "w2"]
-        # A move that the dead controller requested and the server never got is made in another wave.
-        waves = [move["wave"] for move in facts.moves]
-        assert all(move["ok"] for move in facts.moves) and waves in ([1, 1], [1, 2]), waves
-        assert verdict_input(facts)["facts"]["transport"] == [BOTH] * 2
-        assert facts.others == [] and world.is_clean and world.outcome == ""
-
-
 @pytest.mark.parametrize(
-    ("module", "times"),
+    ("module", "moves"),
     [
         ("cluster_info", 0),
         ("worker_rules", 0),
@@ -121,63 +66,39 @@ def test_each_single_death_among_moves_at_once_leads_to_the_same_end() -> None:
         ("esxi_info", 0),
         ("read_guests", 0),
         ("vmotion_info", 0),
-        ("continuity_verdict", 0),
-        ("read_connections", 2),
+        ("continuity_verdict", 1),
+        ("read_connections", 1),
     ],
 )
-def test_a_failure_ends_the_test_for_every_later_controller_and_releases_everything(module: str, times: int) -> None:
+def test_a_failure_ends_the_test_for_every_later_controller_and_releases_everything(module: str, moves: int) -> None:
     """The failure is gone before the next controller: a test that failed is over all the same."""
+    world = World()
+    world.before["vmotion" if moves else "cluster_lock"] = lambda: world.fails.update({module: "vCenter is gone"})
+    killed_after("failure of the", world).fails.clear()
 
-    class Fails(World):
-        def here(self, name: str, options: Any) -> dict[str, Any]:
-            is_failing = name == module and self.calls[name] == times and not self.has_failed
-            if is_failing:
-                self.must_be_attended()
-                self.has_failed = True
-                return {"failed": True, "msg": "vCenter is gone"}
-            return super().here(name, options)
+    facts = world.carry_out()
 
-        has_failed = False
-
-    def make(deaths: Any) -> World:
-        return Fails(deaths)
-
-    for world, facts in histories(make, World.to_the_end):
-        if "failure of the moves" not in world.values and "failure of the test" not in world.values:
-            assert world.outcome == "", "the first controller died before it could write the failure"
-            continue
-        assert "vCenter is gone" in world.outcome and world.is_clean
-        assert len(facts.moves) <= 1 or times
-        assert facts.is_over
+    assert "vCenter is gone" in world.outcome and world.is_clean and facts.is_over
+    assert len(world.moved) == len(facts.moves) == moves
 
 
 def test_a_test_is_not_continued_in_another_vcenter_whose_cluster_and_workers_have_the_same_names() -> None:
-    class Sites(World):
-        vcenter = "site-a"
-
-        def cluster_info(self, options: dict[str, Any]) -> dict[str, Any]:
-            cluster = super().cluster_info(options)["cluster"]
-            return {"cluster": {**cluster, "vcenter": {"version": "8.0.3", "instance_uuid": self.vcenter}}}
-
-    last = Sites()
-    last.to_the_end()
-    for death in range(0, last.points, 9):
-        world = Sites([death])
-        with pytest.raises(Killed):
-            world.carry_out()
-        if "cluster" not in world.values:
-            continue
-        keys, calls, world.vcenter = world.keys, world.calls.copy(), "site-b"
+    for key in ("cluster", "warm", "request 1 1", "judged 1"):
+        world = killed_after(key)
+        keys, calls = world.keys, world.calls
+        cluster = World.cluster_info(world, {})["cluster"]
+        other = {**cluster, "vcenter": {"version": "8.0.3", "instance_uuid": "site-b"}}
+        world.answers["cluster_info"] = {"cluster": other}
 
         with pytest.raises(
-            Refused, match="started in the vCenter with the instance UUID site-a, and this one has site-b"
+            Refused, match="started in the vCenter with the instance UUID vcenter of the site, and this one has site-b"
         ):
             world.carry_out()
 
         assert world.keys == keys and world.calls - calls == {"cluster_info": 1}
-        world.vcenter = "site-a"
+        world.answers.clear()
         world.to_the_end()
-        assert moved(world) == ["w1", "w2"] and world.is_clean and world.outcome == "", world.log
+        assert world.moved == ["w1", "w2"] and world.is_clean and world.outcome == "", world.log
 
 
 def test_each_round_moves_every_worker_once() -> None:
@@ -187,39 +108,46 @@ def test_each_round_moves_every_worker_once() -> None:
 
 
 def test_rounds_go_on_for_the_duration() -> None:
-    world = World(workers=["w1"], duration=200)
+    world = World(workers=["w1"], duration=600)
     facts = world.carry_out()
-    assert facts.moves[-1]["started"] < facts.began + 200 < world.clock
+    assert facts.moves[-1]["started"] < facts.began + 600 < world.site.clock
     assert len(facts.moves) > 2
 
 
 def test_reads_rdma_counters_with_each_inspection_even_before_the_job_resumes() -> None:
     world = World(workers=["w1"])
-    world.rdma = True
-    facts = world.carry_out()
+    answer = world.read_connections
+
+    def read_connections(options: dict[str, Any]) -> dict[str, Any]:
+        read = answer(options)
+        for node in read["nodes"].values():
+            node["ranks"][0]["rdma_open"] = True
+        return read
+
+    facts = changed(world, read_connections=read_connections).carry_out()
     assert len(facts.looks) == 4 and all(look["hosts"] for look in facts.looks)
     assert world.keys.index("look 3") < world.keys.index("resumed 1") < world.keys.index("look 4")
 
 
-def killed_after(key: str, make: Callable[..., World] = World) -> World:
+def killed_after(key: str, world: World | None = None) -> World:
     """Return a world whose first controller died right after it had written a value."""
-    world = make()
-    write = world.point
+    world = world or World()
+    point = world.point
 
-    def point() -> None:
-        write()
-        if key in world.values and world.controllers == 1:
+    def dying() -> None:
+        point()
+        if world.controllers == 1 and any(one.startswith(key) for one in world.values):
             world.is_dead = True
             raise Killed
 
     with pytest.raises(Killed):
-        changed(world, point=point).carry_out()
+        changed(world, point=dying).carry_out()
     return world
 
 
 def test_a_job_that_died_while_no_controller_ran_is_judged_before_the_next_move() -> None:
     world = killed_after("judged 1")
-    world.job = "died"
+    world.ends("died")
     world.verdict.update(verdict="broken", breaches=[{"detail": "the job died"}])
     facts = world.carry_out()
     assert len(facts.moves) == 1 and facts.stopped == "the job died" and world.is_clean
@@ -229,14 +157,15 @@ def test_a_wait_for_steps_ends_soon_after_the_job() -> None:
     world = World(warm_timeout=600)
 
     def wait_for_steps(options: dict[str, Any]) -> dict[str, Any]:
-        world.job, world.clock = "died", world.clock + options["at_most"]
+        world.ends("died")
+        world.site.pass_time(options["at_most"])
         return {"late": True}
 
-    began = world.clock
+    began = world.site.clock
     changed(world, wait_for_steps=wait_for_steps).carry_out()
 
     assert "the job in /run/one does not run any more, it is died" in world.outcome
-    assert world.clock - began < 60 and world.is_clean
+    assert world.site.clock - began < 60 and world.is_clean
 
 
 def test_wait_for_steps_lasts_while_the_job_runs() -> None:
@@ -261,7 +190,7 @@ def test_a_lock_of_another_run_leaves_the_cluster_unchanged() -> None:
 
 def test_a_job_that_does_not_run_is_refused_and_stopped_if_it_was_started_for_the_test() -> None:
     world = World(ends_job=True)
-    world.job = "died"
+    world.ends("died")
     world.carry_out()
     assert "w1: the job in /run/one does not run, it is died" in world.outcome
     assert world.calls["vmotion"] == 0 and world.is_clean and world.calls["training_job"] == 1
@@ -269,7 +198,8 @@ def test_a_job_that_does_not_run_is_refused_and_stopped_if_it_was_started_for_th
 
 def test_a_job_that_was_started_without_steps_is_refused_before_anything_is_changed() -> None:
     world = World()
-    world.steps_by = "none"
+    job = World.training_info(world, {})["job"]
+    world.answers["training_info"] = {"job": {**job, "steps_by": "none"}}
     world.carry_out()
     refusal = "w1: the job in /run/one was started with training_steps_by=none, so no record shows that it goes on"
     assert refusal in world.outcome
@@ -294,7 +224,12 @@ def test_a_failed_release_leaves_the_test_open_for_the_next_controller() -> None
         return {"failed": True, "msg": "vCenter is gone"} if is_stuck else rules(options)
 
     changed(world, worker_rules=worker_rules).carry_out()
-    assert world.overridden and world.left and world.outcome.endswith(CONTINUES) and "vCenter is gone" in world.outcome
+    assert (
+        world.site.overridden
+        and world.left
+        and world.outcome.endswith(CONTINUES)
+        and "vCenter is gone" in world.outcome
+    )
     world.carry_out()
     assert world.is_clean and world.outcome == "" and world.calls["vmotion"] == 2
 
@@ -314,26 +249,6 @@ def test_each_round_has_its_own_waves() -> None:
     assert [move["wave"] for move in facts.moves] == [1, 1, 2, 2, 3, 3]
 
 
-def test_an_idle_worker_moves_first_if_nothing_has_ever_moved() -> None:
-    free = {"worker": "w3", "source": "esx3", "target": "esx4"}
-    plans = {"w3": [free], "w1": [{"worker": "w1", "source": "esx1", "target": "esx3"}]}
-    more: dict[str, Any] = {"not_applicable": {}, "rdma": {}, "profile": "", "slots": {}}
-
-    def make(deaths: Any) -> World:
-        world = World(deaths, canary="auto", workers=["w1"])
-        world.at["w3"] = "esx3"
-
-        def vmotion_plan(options: dict[str, Any]) -> dict[str, Any]:
-            return {"moves": plans[options["workers"][0]], "at": dict(world.at), **more}
-
-        return changed(world, vmotion_plan=vmotion_plan)
-
-    for world, facts in histories(make, World.to_the_end):
-        assert moved(world) == ["w3", "w1"] and [move["canary"] for move in facts.moves] == [True, False]
-        assert len(transports(facts)["of_moves"]) == 2 and world.outcome == ""
-    assert world.calls["read_guests"] <= 2, "a worker without a rank has nothing to lose"
-
-
 def test_a_first_worker_that_does_not_move_ends_the_test() -> None:
     world = World(canary="w1", go_on=True)
     refused = {"failed": True, "begun": False, "msg": "w1: could not move it: no room"}
@@ -346,7 +261,7 @@ def test_asks_a_job_of_the_test_to_end_then_waits_and_stops_it() -> None:
     world.carry_out()
     order = ["finish of the job", "end of the job", "checksums", "released the watch of the step records"]
     assert [key for key in world.keys if key in {*order, "stop of the job"}] == [*order, "stop of the job"]
-    assert world.job == "stopped"
+    assert world.job.state == "stopped"
 
 
 def test_a_job_whose_last_state_was_not_read_has_no_launcher_at_the_end() -> None:
@@ -362,11 +277,3 @@ def test_a_job_whose_last_state_was_not_read_has_no_launcher_at_the_end() -> Non
 
     assert "the connection broke" in world.outcome and world.is_clean
     assert verdict_input(facts)["facts"]["launcher"] == {"before": LAUNCHER, "after": None}
-
-
-def test_a_judgement_made_later_rests_on_the_same_facts() -> None:
-    world = World()
-    facts = world.carry_out()
-    assert verdict_input(world.facts) == verdict_input(facts)
-    assert facts.observed_until == world.values["end of the watch"], "no records arrive after the watch ended"
-    assert verdict_input(facts, {"max_gap_s": 3})["limits"] == {"warmup_steps": 2, "max_gap_s": 3}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -16,8 +16,7 @@ from plugins.module_utils.trials.evidence.verdict_input import with_left
 from plugins.module_utils.trials.steps.trial import Trial
 from plugins.module_utils.trials.steps.window_end import WindowPaused, deadline, reason_to_end
 from tests.fakes.deaths import MortalJournal, MortalWorld
-from tests.fakes.trial import changed
-from tests.unit.plugins.module_utils.trials.programs.test_maintenance_window import BROKEN, HOSTS, WINDOW, Window
+from tests.unit.simulation.world import BROKEN, HOSTS, WINDOW, Window, changed
 
 OTHER = {
     "title": "bert of anna since 2026-01-01 10:00 UTC",
@@ -32,7 +31,7 @@ def test_a_window_that_moves_workers_of_another_job_is_refused_unless_that_is_ac
     world = Window(window={**WINDOW, "other_jobs": [OTHER], "accept_other_jobs": accepted})
     world.carry_out()
     message = "bert of anna since 2026-01-01 10:00 UTC on w2.lab"
-    assert bool(world.boots) == accepted and bool(world.chains) == accepted and world.is_clean
+    assert bool(world.boots) == accepted and bool(world.site.moves) == accepted and world.is_clean
     if accepted:
         assert world.outcome == "" and any(message in line for line in world.lines)
     else:
@@ -58,7 +57,7 @@ def test_no_host_is_started_that_cannot_be_finished_in_time_and_the_rest_is_name
     assert world.outcome == "" and world.boots == dict.fromkeys(HOSTS, 1)
     short = Window(window={**WINDOW, "max_minutes": 17})
     facts = short.carry_out()
-    assert not short.boots and not short.chains and short.is_clean
+    assert not short.boots and not short.moved and short.is_clean
     assert "0 of 3 hosts are changed, 3 left (esx1, esx2, esx3): esx3 needs about 18 min" in short.outcome
     assert "(window_max_minutes). The next run begins with the remaining hosts" in short.outcome
     assert facts.judged is not None and facts.judged["verdict"] == "continuous"
@@ -76,12 +75,8 @@ def test_the_sum_of_the_stalls_ends_a_window_before_the_next_host() -> None:
 
 
 def test_a_window_waits_while_it_is_paused_and_ends_on_request() -> None:
-    def make(deaths: Iterable[int]) -> Window:
-        world = Window(deaths)
-        world.waiting_requests = ["", "pause", "pause", "", "end"]
-        return world
-
-    world = make(())
+    world = Window()
+    world.waiting_requests = ["", "pause", "pause", "", "end"]
     facts = world.carry_out()
     assert world.boots.keys() == {"esx3", "esx1"} and world.is_in_service and world.is_clean
     assert "2 of 3 hosts are changed, 1 left (esx2): bob@ops requested the end" in world.outcome
@@ -92,33 +87,23 @@ def test_a_window_waits_while_it_is_paused_and_ends_on_request() -> None:
 
 def test_a_window_that_is_interrupted_once_finishes_its_host_releases_all_and_is_continued() -> None:
     world = Window(window={**WINDOW, "notify": [{"command": ["hang"]}]})
-    reading = world._host_effect
-
-    def effect(name: str, act: Any) -> Any:
-        world.pauses = world.pauses or name == "reboot esx3"
-        return reading(name, act)
-
-    world.cluster.effect = effect  # type: ignore[method-assign]
+    world.before["reboot esx3"] = lambda: setattr(world, "pauses", True)
     with pytest.raises(WindowPaused):
         world.carry_out()
     assert world.boots == {"esx3": 1} and world.is_in_service and world.is_clean
-    world.cluster.effect, world.pauses = reading, False  # type: ignore[method-assign]
+    world.pauses = False
     world.carry_out()
     assert world.outcome == "" and world.boots == dict.fromkeys(HOSTS, 1) and world.is_clean
 
 
 def test_the_hooks_get_each_event_once_and_one_that_hangs_does_not_stop_the_window() -> None:
-    def make(deaths: Iterable[int]) -> Window:
-        hooks = [{"command": ["hang"]}, {"url": "https://chat.lab", "events": ["end"]}]
-        return Window(deaths, window={**WINDOW, "notify": hooks})
-
-    world = make(())
+    hooks = [{"command": ["hang"]}, {"url": "https://chat.lab", "events": ["end"]}]
+    world, broken = (Window(window={**WINDOW, "notify": hooks}) for _window in range(2))
     world.carry_out()
     assert [notice["event"] for notice in world.notices] == ["start", "host", "host", "host", "end", "end"]
     assert world.notices[-1]["done"] == ["esx3", "esx1", "esx2"] and world.notices[-1]["verdict"] == "continuous"
     assert world.outcome == "" and "window_notify 1: the hook hangs" in world.lines
-    broken = make(())
-    broken.breaks_at = "esx3"
+    broken.before["reboot esx3"] = lambda: broken.verdict.update(BROKEN)
     broken.carry_out()
     assert [notice["event"] for notice in broken.notices] == ["start", "host", "breach", "end", "end"]
 
@@ -210,5 +195,5 @@ def test_job_that_dies_during_pause_moves_nothing() -> None:
     world.pause = pause  # type: ignore[method-assign]
     world.carry_out()
 
-    assert "rank 1 lost 3 steps" in world.outcome and world.boots == {"esx3": 1} and not world.chains
+    assert "rank 1 lost 3 steps" in world.outcome and world.boots == {"esx3": 1} and not world.moved
     assert world.is_in_service and world.is_clean

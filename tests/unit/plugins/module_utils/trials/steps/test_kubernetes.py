@@ -11,7 +11,8 @@ import pytest
 from plugins.module_utils.continuity import verdict
 from plugins.module_utils.trials.evidence.verdict_input import verdict_input
 from tests.fakes.deaths import histories
-from tests.fakes.trial import LAUNCHER, World
+from tests.unit.simulation.job import LAUNCHER
+from tests.unit.simulation.world import World
 
 NAMES = {"node-1": "w1", "node-2": "w2"}
 WHERE: dict[str, Any] = {"name": "train", "namespace": "ml", "kubeconfig": "/k", "context": "here", "names": NAMES}
@@ -43,8 +44,9 @@ class Kubernetes(World):
             self.moves_before = self.moves_before if len(self.preflights) > 1 else self.calls["vmotion"]
             return {"findings": self.found, "stops": [one for one in self.found if one["severity"] == "stop"]}
         self.reads.append(options)
+        assert self.job
         pods = self.pods[min(len(self.reads), len(self.pods)) - 1]
-        return {"job": {"state": self.job, "launcher": LAUNCHER, "pods": pods, **self.reported}}
+        return {"job": {"state": self.job.state, "launcher": LAUNCHER, "pods": pods, **self.reported}}
 
 
 def test_reads_the_job_from_kubernetes_and_never_from_its_launcher() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plugins.module_utils.trials.steps.plans import plan_lines, plan_options
-from tests.fakes.trial import SETTINGS
+from tests.unit.simulation.world import SETTINGS
 
 FIRST = {"worker": "w1", "source": "a", "target": "c"}
 SECOND = {"worker": "w2", "source": "b", "target": "d"}

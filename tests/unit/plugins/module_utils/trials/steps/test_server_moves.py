@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from plugins.module_utils.trials.steps.server_moves import lines, others_in
-from tests.fakes.trial import World
+from tests.unit.plugins.module_utils.trials.steps.test_wave_of_moves import losing
+from tests.unit.simulation.world import World
 
 MOVE = {"worker": "w1", "source": "esx1", "target": "esx3", "chain": 7, "by": "VSPHERE.LOCAL\\admin"}
 EVENT = {"worker": "w1", "at": 5.0, "by": "eve", "what": "VmPoweredOffEvent"}
 
 
 def test_a_move_of_another_user_does_not_belong_to_the_test() -> None:
-    world = World()
-    world.loses = ["after"]
+    world = losing("after")
     facts = world.carry_out()
-    world.chains.append({**world.chains[0], "chain": 77, "target": "esx9", "by": "drs"})
+    world.site.moves.append({**world.site.moves[0], "chain": 77, "target": "esx9", "by": "drs"})
     reading = others_in(world.vmotion_info({"since": 0.0}), facts, 1.0)
     assert [move["chain"] for move in reading["moves"]] == [77]
 

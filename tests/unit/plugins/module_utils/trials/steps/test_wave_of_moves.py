@@ -8,63 +8,56 @@ import pytest
 
 from plugins.module_utils.trials.evidence import verdict_input
 from tests.fakes.deaths import histories
-from tests.fakes.trial import CONTINUOUS, World, changed
+from tests.unit.simulation.world import CONTINUOUS, World, changed
 
 
-def moved(world: World) -> list[str]:
-    return [chain["worker"] for chain in world.chains]
+def losing(*answers: str, **settings: Any) -> World:
+    """Return a test whose calls have no answer: nothing was started, or the move goes on, or it is at its end."""
+    world, left = World(**settings), list(answers)
+    answer = world.vmotion
+
+    def vmotion(options: dict[str, Any]) -> dict[str, Any]:
+        if options.get("moves") or not left:
+            return answer(options)
+        when, running = left.pop(0), world.site.moving(options["worker"])
+        if when != "before":
+            move = running or world.site.move(options["worker"], options["target"], "us", world.run)
+            if when == "after":
+                world.site.arrive(move)
+        return {"failed": True, "msg": f"{options['worker']}: could not move it: the connection broke"}
+
+    return changed(world, vmotion=vmotion)
 
 
 @pytest.mark.parametrize("loses", [["before"], ["under way"], ["after"], ["before"] * 2, ["before", "under way"]])
 @pytest.mark.parametrize("most", [1, 2])
 def test_a_move_whose_answer_was_lost_is_looked_up_and_not_started_twice(loses: list[str], most: int) -> None:
-    world = World(max_moves=most)
-    world.loses = list(loses)
+    world = losing(*loses, max_moves=most)
     facts = world.carry_out()
-    assert sorted(moved(world)) == ["w1", "w2"]
+    assert sorted(world.moved) == ["w1", "w2"]
     assert all(move["ok"] for move in facts.moves) and facts.others == [] and world.outcome == ""
 
 
 def test_a_move_without_any_answer_fails_after_three_further_requests() -> None:
-    world = World()
-    world.loses = ["before"] * 20
+    world = losing(*["before"] * 20)
     facts = world.carry_out()
     assert [move["ok"] for move in facts.moves] == [False] and "the connection broke" in facts.moves[0]["said"]
-    assert world.calls["vmotion"] == 4 and world.chains == [] and world.is_clean
+    assert world.calls["vmotion"] == 4 and world.site.moves == [] and world.is_clean
 
 
 def test_a_move_that_completes_after_the_last_request_is_still_one_of_the_test() -> None:
-    world = World()
-    world.loses = ["before"] * 3 + ["after"]
+    world = losing(*["before"] * 3, "after")
     facts = world.carry_out()
     assert [(move["worker"], move["ok"], move["chain"]) for move in facts.moves[:1]] == [("w1", True, 1)]
     assert facts.others == []
 
 
-def test_a_move_that_ends_between_its_look_up_and_the_call_that_follows_it_is_one_of_the_test() -> None:
-    def make(deaths: Any) -> World:
-        world = World(deaths, workers=["w1"])
-        answer = world.vmotion
-
-        def vmotion(options: dict[str, Any]) -> dict[str, Any]:
-            for chain in world.chains:
-                if chain["completed"] is None:
-                    world._arrive(chain)
-            return answer(options)
-
-        return changed(world, vmotion=vmotion)
-
-    for world, facts in histories(make, World.to_the_end):
-        assert [(move["worker"], move["ok"]) for move in facts.moves] == [("w1", True)] and facts.others == []
-        assert world.outcome == "" and moved(world) == ["w1"]
-
-
 def test_a_move_that_could_not_be_looked_up_is_still_one_of_the_test() -> None:
-    world = World()
-    world.loses, answer = ["after"], world.vmotion_info
+    world = losing("after")
+    answer = world.vmotion_info
 
     def vmotion_info(options: dict[str, Any]) -> dict[str, Any]:
-        is_look_up = bool(options.get("workers")) and bool(world.chains) and not world.facts.moves
+        is_look_up = bool(options.get("workers")) and bool(world.site.moves) and not world.facts.moves
         return {"failed": True, "msg": "vc: it did not answer within 60 s"} if is_look_up else answer(options)
 
     facts = changed(world, vmotion_info=vmotion_info).carry_out()
@@ -118,35 +111,31 @@ SICK = {"severity": "stop", "rule": "gpu_health", "object": "w1", "text": "w1: G
 
 def test_a_gpu_that_is_sick_after_a_move_ends_the_test_after_its_verdict() -> None:
     world = World()
-    moves = world.vmotion
+    world.before["vmotion"] = lambda: world.answers.update(read_gpus={"findings": [SICK]})
 
-    def vmotion(options: dict[str, Any]) -> dict[str, Any]:
-        world.sick = [SICK]
-        return moves(options)
+    facts = world.carry_out()
 
-    facts = changed(world, vmotion=vmotion).carry_out()
-
-    assert moved(world) == ["w1"] and world.calls["continuity_verdict"] >= 1
+    assert world.moved == ["w1"] and world.calls["continuity_verdict"] >= 1
     assert "go on after the move of w1" in world.outcome and "Xid 79" in world.outcome
     assert facts.is_over and world.is_clean
 
 
 def test_a_sick_gpu_before_the_first_move_is_a_reason_not_to_move() -> None:
     world = World()
-    world.sick = [SICK]
+    world.answers["read_gpus"] = {"findings": [SICK]}
 
     world.carry_out()
 
-    assert moved(world) == [] and "Xid 79" in world.outcome
+    assert world.moved == [] and "Xid 79" in world.outcome
 
 
 def test_an_accepted_finding_on_a_gpu_ends_nothing() -> None:
     world = World(accept=["gpu_health"])
-    world.sick = [SICK]
+    world.answers["read_gpus"] = {"findings": [SICK]}
 
     world.carry_out()
 
-    assert sorted(moved(world)) == ["w1", "w2"]
+    assert sorted(world.moved) == ["w1", "w2"]
 
 
 WAITS = "rank 0 waits in all_reduce number 6 of the group default_pg for rank 1, which wrote no dump."
@@ -155,10 +144,10 @@ WAITS = "rank 0 waits in all_reduce number 6 of the group default_pg for rank 1,
 def test_a_job_that_does_not_resume_names_the_ranks_that_wait_in_its_verdict() -> None:
     world = World()
     answer, silent = world.wait_for_steps, {"failed": True, "msg": "rank 1 made no step"}
-    world.waits = [WAITS]
+    world.answers["read_hang"] = {"sentences": [WAITS]}
     world.verdict = {**CONTINUOUS, "verdict": "broken", "breaches": [{"detail": "rank 1 made no step for 600 s"}]}
 
-    facts = changed(world, wait_for_steps=lambda options: silent if world.chains else answer(options)).carry_out()
+    facts = changed(world, wait_for_steps=lambda options: silent if world.site.moves else answer(options)).carry_out()
 
     assert facts.hangs == [WAITS] and WAITS.rstrip(".") in world.outcome
     assert verdict_input.with_left({"moved": "all", "notes": []}, facts)["notes"][0] == WAITS
