@@ -61,13 +61,13 @@ def image(deaths: Iterable[int]) -> Window:
 
 
 CASES: dict[str, tuple[Callable[[Iterable[int]], World], dict[str, int], list[str], int]] = {
-    "test": (World, {}, ["w1", "w2"], 30),
-    "moves at once": (waves, {}, ["w1", "w2"], 30),
+    "test": (World, {}, ["w1", "w2"], 100),
+    "moves at once": (waves, {}, ["w1", "w2"], 100),
     "canary": (canary, {}, ["w1", "w3"], 0),
     "move that ends meanwhile": (moved_late, {}, ["w1"], 0),
-    "window": (Window, ONCE, ["w1", "w2"], 10),
+    "window": (Window, ONCE, ["w1", "w2"], 40),
     "window and a host that others changed": (changed_by_others, {"esx2": 1, "esx3": 1}, ["w2"], 0),
-    "window of an image": (image, dict.fromkeys(HOSTS, 2), ["w1", "w2"], 10),
+    "window of an image": (image, dict.fromkeys(HOSTS, 2), ["w1", "w2"], 20),
 }
 
 
@@ -85,32 +85,32 @@ def test_program_ends_the_same_after_any_death(case: str) -> None:
         assert world.controllers > 1 or verdict_input(world.facts) == verdict_input(facts), "a later judgement differs"
 
 
-ROLLOUTS: dict[str, tuple[RolloutOptions, tuple[int, ...], list[int]]] = {
-    "one after another": (RolloutOptions(HostChangeOptions("gpu", {})), (1, 2, 0, 1), [1, 2, 0, 1]),
-    "two at once": (RolloutOptions(HostChangeOptions("gpu", {}, max_out_of_service=2)), (1, 2, 0, 1), [1, 2, 0, 1]),
-    "image": (RolloutOptions(HostChangeOptions("gpu", {}, image=IMAGE)), (1, 1), [2, 2]),
-    "host of others": (RolloutOptions(HostChangeOptions("gpu", {}, take_over=["esx2"])), (1, 1), [1, 1]),
+ROLLOUTS: dict[str, tuple[HostChangeOptions, tuple[int, ...], list[int], int]] = {
+    "one after another": (HostChangeOptions("gpu", {}), (1, 2, 0, 1), [1, 2, 0, 1], 300),
+    "two at once": (HostChangeOptions("gpu", {}, max_out_of_service=2), (1, 2, 0, 1), [1, 2, 0, 1], 300),
+    "image": (HostChangeOptions("gpu", {}, image=IMAGE), (1, 1), [2, 2], 30),
+    "host of others": (HostChangeOptions("gpu", {}, take_over=["esx2"]), (1, 1), [1, 1], 30),
 }
 
 
 @pytest.mark.parametrize("case", ROLLOUTS)
 def test_rollout_ends_the_same_after_any_death(case: str) -> None:
-    how, needed, boots = ROLLOUTS[case]
+    change, needed, boots, pairs = ROLLOUTS[case]
 
     def make(deaths: Iterable[int]) -> Cluster:
         world = Cluster(*needed, deaths=deaths, leaves=False)
-        if how.change.image:
+        if change.image:
             world.site.requested_image, world.profile = 2, PROFILE
             world.site.hosts = {name: Host() for name in world.site.hosts}
-        if how.change.take_over:
+        if change.take_over:
             world.site.hosts["esx2"].is_out, world.site.hosts["esx2"].by = True, "them"
         return world
 
     def run(world: Cluster) -> Any:
-        given = replace(how, change=replace(how.change, profile=world.profile.option))
+        given = RolloutOptions(replace(change, profile=world.profile.option))
         return carry_out(world, lambda p: rollout(p, world, given), keeps_journal=False)
 
-    for world, _plan in histories(make, run, pairs=60):
+    for world, _plan in histories(make, run, pairs=pairs):
         assert [host.boots for host in world.site.hosts.values()] == boots, world.log
         assert all(host.has(world.profile) for host in world.site.hosts.values()) and world.is_in_service, world.log
         assert not world.site.holder and world.most_out <= (2 if case in ("two at once", "host of others") else 1)
@@ -127,7 +127,7 @@ def test_any_death_changes_each_host_once() -> None:
         return [line for line in world.lines if line.endswith("done")]
 
     for world, reported in histories(
-        lambda deaths: Cluster(0, 1, 2, deaths=deaths), lambda w: carry_out(w, lambda p: program(p, w)), pairs=60
+        lambda deaths: Cluster(0, 1, 2, deaths=deaths), lambda w: carry_out(w, lambda p: program(p, w)), pairs=300
     ):
         assert [host.boots for host in world.site.hosts.values()] == [0, 1, 2], world.log
         assert all(world.log.count(f"maintenance {host}") == 1 for host in HOSTS), world.log

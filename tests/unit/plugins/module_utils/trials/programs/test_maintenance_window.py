@@ -106,17 +106,20 @@ def test_a_job_that_broke_while_no_controller_ran_keeps_the_next_hosts_in_servic
 
 @pytest.mark.parametrize("failing", ["maintenance", "esxi_profile", "rebooted", "in_service"])
 def test_a_failed_change_ends_the_window_with_its_reason_and_the_job_is_judged(failing: str) -> None:
-    world = Window()
-    world.fails = {failing: "esx3: could not do it: the server said no."}
-    facts = world.carry_out()
-    assert "the server said no. Hosts in maintenance mode stay there" in world.outcome, world.outcome
-    assert sum(world.boots.values()) == (1 if failing == "in_service" else 0) and world.is_clean
-    assert not facts.moves and facts.judged is not None
-    left = with_left({"moved": "all", "notes": []}, facts)["not_made"]
-    assert left == ["esx1: not changed", "esx2: not changed", "esx3: its change is not complete"]
-    assert ("The profile is active on esx3 already." in world.outcome) == (failing == "in_service")
-    kept = [(one["host"], one["out_at"] > one["began"], one["back_at"]) for one in facts.host_changes]
-    assert kept == ([] if failing == "maintenance" else [("esx3", True, None)])
+    def make(deaths: Iterable[int]) -> Window:
+        world = Window(deaths)
+        world.fails = {failing: "esx3: could not do it: the server said no."}
+        return world
+
+    for world, facts in histories(make, Window.to_the_end):
+        assert "the server said no. Hosts in maintenance mode stay there" in world.outcome, world.outcome
+        assert sum(world.boots.values()) == (1 if failing == "in_service" else 0) and world.is_clean
+        assert not facts.moves and facts.judged is not None
+        left = with_left({"moved": "all", "notes": []}, facts)["not_made"]
+        assert left == ["esx1: not changed", "esx2: not changed", "esx3: its change is not complete"]
+        assert ("The profile is active on esx3 already." in world.outcome) == (failing == "in_service")
+        kept = [(one["host"], one["out_at"] > one["began"], one["back_at"]) for one in facts.host_changes]
+        assert kept == ([] if failing == "maintenance" else [("esx3", True, None)])
 
 
 def test_a_stop_rule_that_applies_after_a_host_ends_the_window_before_the_next_one() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.trials.evidence.verdict_input import verdict_input
-from tests.fakes.deaths import Killed
+from tests.fakes.deaths import Killed, histories
 from tests.unit.simulation.job import LAUNCHER
 from tests.unit.simulation.world import World, changed
 
@@ -72,14 +73,30 @@ def test_a_job_that_another_machine_does_not_have_has_not_died() -> None:
 )
 def test_a_failure_ends_the_test_for_every_later_controller_and_releases_everything(module: str, moves: int) -> None:
     """The failure is gone before the next controller: a test that failed is over all the same."""
-    world = World()
-    world.before["vmotion" if moves else "cluster_lock"] = lambda: world.fails.update({module: "vCenter is gone"})
-    killed_after("failure of the", world).fails.clear()
 
-    facts = world.carry_out()
+    class Fails(World):
+        """A call fails once."""
 
-    assert "vCenter is gone" in world.outcome and world.is_clean and facts.is_over
-    assert len(world.moved) == len(facts.moves) == moves
+        def _called(self, module: str, options: Any, *, is_planned: bool) -> dict[str, Any]:
+            result = super()._called(module, options, is_planned=is_planned)
+            if result.get("msg") == "vCenter is gone":
+                self.fails.clear()
+            return result
+
+    def make(deaths: Iterable[int]) -> World:
+        world = Fails(deaths)
+        world.before["vmotion" if moves else "cluster_lock"] = lambda: world.fails.update({module: "vCenter is gone"})
+        return world
+
+    failed = 0
+    for world, facts in histories(make, World.to_the_end):
+        if not any(key.startswith("failure of the") for key in world.values):
+            assert world.outcome == "", "the first controller died before it could write the failure"
+            continue
+        failed += 1
+        assert "vCenter is gone" in world.outcome and world.is_clean and facts.is_over
+        assert len(world.moved) == len(facts.moves) <= moves
+    assert failed > 5
 
 
 def test_a_test_is_not_continued_in_another_vcenter_whose_cluster_and_workers_have_the_same_names() -> None:
