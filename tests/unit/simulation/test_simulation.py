@@ -19,7 +19,6 @@ from plugins.module_utils.hosts.programs import rollout
 from plugins.module_utils.hosts.rollback import restoring, rollback
 from plugins.module_utils.maintenance import rolling_change, stop_rules
 from plugins.module_utils.maintenance.lock.lock_rules import LockDecision, LockRecord, hold
-from plugins.module_utils.training.runs.controller_site import NodeReads, Records
 from plugins.module_utils.trials.evidence import facts, prediction
 from plugins.module_utils.trials.evidence.facts import ranks_by_worker
 from plugins.module_utils.trials.folder import continued_settings

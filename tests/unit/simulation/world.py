@@ -67,7 +67,7 @@ class Arranged(SimulatedCalls):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.fails: dict[str, str] = {}
-        self.answers: dict[str, dict[str, Any]] = {}
+        self.answers: dict[str, Any] = {}
         self.before: dict[str, Callable[[], Any]] = {}
         self.requests: list[tuple[str, dict[str, Any]]] = []
         self.controllers, self.most_out = 0, 0
@@ -85,7 +85,9 @@ class Arranged(SimulatedCalls):
         self.requests.append((name, dict(options)))
         if name in self.fails or state in self.fails:
             return failed(self.fails.get(name) or self.fails[state])
-        return {**super()._called(module, options, is_planned=is_planned), **self.answers.get(name, {})}
+        answer: Any = super()._called(module, options, is_planned=is_planned)
+        given = self.answers.get(name)
+        return given if isinstance(given, list) else {**answer, **given} if given else answer
 
     def effect(self, name: str, act: Callable[[], Any]) -> Any:
         def done() -> Any:

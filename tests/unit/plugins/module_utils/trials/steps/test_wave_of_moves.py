@@ -144,7 +144,7 @@ WAITS = "rank 0 waits in all_reduce number 6 of the group default_pg for rank 1,
 def test_a_job_that_does_not_resume_names_the_ranks_that_wait_in_its_verdict() -> None:
     world = World()
     answer, silent = world.wait_for_steps, {"failed": True, "msg": "rank 1 made no step"}
-    world.answers["read_hang"] = {"sentences": [WAITS]}
+    world.answers["read_hang"] = [WAITS]
     world.verdict = {**CONTINUOUS, "verdict": "broken", "breaches": [{"detail": "rank 1 made no step for 600 s"}]}
 
     facts = changed(world, wait_for_steps=lambda options: silent if world.site.moves else answer(options)).carry_out()
