@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -41,6 +42,30 @@ def test_other_runs_on_the_nodes_and_checkpoints_before_and_after_the_moves_are_
     assert facts.other_runs == [other]
     assert facts.saved == verdict_input(facts)["facts"]["saved"] and len(facts.saved) == 2
     assert facts.saved[0] < facts.moves[0]["started"] < facts.moves[-1]["completed"] <= facts.saved[1]
+
+
+def killed_before_each_move() -> list[World]:
+    """Return a world for each death of a controller between the first plan and the last move."""
+    whole = World()
+    whole.carry_out()
+    worlds = [World([point]) for point in range(whole.points)]
+    for world in worlds:
+        with suppress(Killed):
+            world.carry_out()
+    return [world for world in worlds if "job" in world.keys and "moves 2" not in world.keys]
+
+
+def test_next_controller_leaves_a_worker_built_again_alone() -> None:
+    worlds = killed_before_each_move()
+    assert len(worlds) > 50
+    for world in worlds:
+        world.build_again("w1")
+        made = world.moved
+
+        world.to_the_end()
+
+        assert world.moved == made and world.is_clean
+        assert "w1: another virtual machine has this name since the start" in world.outcome
 
 
 def test_a_job_that_another_machine_does_not_have_has_not_died() -> None:
