@@ -39,7 +39,11 @@ DRAWN = {
     "trials/steps": 20, "usage": 20, "watch": 30, "workers": 40,
 }  # fmt: skip
 # Tests beside those of the room's mirror that run its code.
-OTHER_TESTS = {"plan.py": "module_utils/test_runner.py", **dict.fromkeys(("hosts", "kubernetes", "workers"), "modules")}
+DEATHS = "../simulation/test_deaths.py"
+OTHER_TESTS = {
+    "plan.py": ["module_utils/test_runner.py"], "hosts": ["modules", DEATHS], "kubernetes": ["modules"],
+    "trials/steps": ["module_utils/trials/programs", DEATHS], "workers": ["modules"],
+}  # fmt: skip
 # These take long, or measure time.
 IGNORED = ("test_large.py", "test_generated.py", "test_log_cost.py")
 PYTEST = ["-q", "--hypothesis-profile=mutants", *(f"--ignore-glob=*/{name}" for name in IGNORED)]
@@ -262,7 +266,7 @@ def score(room: str, are_all: bool) -> tuple[int, int]:
     loop = Loop(drawn if are_all else drawn[: DRAWN[room]])
     mirror = TESTS / "module_utils" / room
     tests = [mirror] if mirror.is_dir() else sorted(mirror.parent.glob(f"test_{mirror.stem}*.py"))
-    tests += [TESTS / OTHER_TESTS[room]] if room in OTHER_TESTS else []
+    tests += [TESTS / each for each in OTHER_TESTS.get(room, ())]
     if pytest.main([*PYTEST, *map(str, tests)], plugins=[loop]) or loop.problem:
         raise SystemExit(f"The tests of {room} were not tried on its changes: {loop.problem}")
     for mutant, is_noticed in zip(loop.drawn, loop.noticed, strict=True):
