@@ -8,7 +8,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: training_info
-short_description: Find the training jobs on a node, and read the state of one of them
+short_description: Find the training jobs on a node, and read the state and the checkpoints of one of them
 version_added: 1.0.0
 description:
   - Runs on a node. With V(jobs) in O(gather), it reads the environment of the node's processes, including those in
@@ -17,12 +17,13 @@ description:
   - With V(job), it runs on the launcher node of a job, and reads its run directory and its processes. If the job died,
     RV(job.why) is the cause in one sentence, with rank and node if the output names them.
   - With V(printed), it reads the rate and the transport that the job printed to its output in O(run_dir).
+  - With V(checkpoints), it reads the checkpoints in a folder, also while a job writes them.
 options:
   gather:
-    description: The parts to read. V(job) and V(printed) need O(run_dir).
+    description: The parts to read. V(job) and V(printed) need O(run_dir), V(checkpoints) needs O(checkpoints).
     type: list
     elements: str
-    choices: [job, jobs, printed]
+    choices: [checkpoints, job, jobs, printed]
     default: [jobs]
   run_dir:
     description: The run directory on the launcher.
@@ -34,6 +35,18 @@ options:
         outermost process above them that starts ranks, such as C(mpirun). Such a job runs or is V(absent), because its
         exit code is not known.
     type: path
+  checkpoints:
+    description: A folder with checkpoints.
+    type: path
+  patterns:
+    description: Patterns of the names of checkpoints; by default those with usual names.
+    type: list
+    elements: str
+    default: []
+  ranks:
+    description: The number of ranks that write a checkpoint, if it is known.
+    type: int
+    default: 0
   output_bytes:
     description:
       - How many bytes of the end of the output RV(job.output) contains; by default it is not returned. The values
@@ -153,6 +166,26 @@ manifest:
   description: The text of the manifest; empty if it is missing or too large.
   returned: if O(manifest)
   type: str
+checkpoints:
+  description: The newest complete checkpoint in O(checkpoints), after newer ones that are not complete.
+  returned: with V(checkpoints) in O(gather)
+  type: dict
+  contains:
+    seen:
+      description: The checkpoints, the newest first.
+      type: list
+      elements: dict
+      contains:
+        path: {description: "Its path in the folder.", type: str, sample: checkpoint-500}
+        kind: {description: "Its format, or V(a file).", type: str}
+        why: {description: "Why it is not complete; empty if it is.", type: str}
+        step: {description: "Its step; V(null) if neither its content nor its name has one.", type: int}
+        age: {description: "The seconds since its last file was written, by the clock of the node.", type: float}
+        parts: {description: The number of its files., type: int}
+        bytes: {description: The size of its files., type: int}
+        optimizer: {description: "Whether it has the optimizer; V(null) if that is unknown.", type: bool}
+    interval: {description: "The usual seconds between two checkpoints, V(null) if there is only one.", type: float}
+    bytes: {description: The size of all files in the folder., type: int}
 printed:
   description: The figures in the output of the job.
   returned: with V(printed) in O(gather)
@@ -168,6 +201,7 @@ printed:
 
 import os
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -183,12 +217,16 @@ from ..module_utils.training.guest.job_output import shown_output
 from ..module_utils.training.guest.node_jobs import node_jobs
 from ..module_utils.training.launch.mpirun import LaunchError
 from ..module_utils.training.output import printed_figures
-from ..module_utils.training.results import manifest
+from ..module_utils.training.results import checkpoint_reader, manifest
 
-ARGUMENTS = {
-    "gather": {"type": "list", "elements": "str", "choices": ["job", "jobs", "printed"], "default": ["jobs"]},
+PARTS = ["checkpoints", "job", "jobs", "printed"]
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "gather": {"type": "list", "elements": "str", "choices": PARTS, "default": ["jobs"]},
     "run_dir": {"type": "path"},
     "records": {"type": "path"},
+    "checkpoints": {"type": "path"},
+    "patterns": {"type": "list", "elements": "str", "default": []},
+    "ranks": {"type": "int", "default": 0},
     "output_bytes": {"type": "int", "default": 0},
     "name": {"type": "str"},
     "ignored": {"type": "str"},
@@ -262,15 +300,23 @@ def jobs_of(params: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def checkpoints_of(params: dict[str, Any]) -> dict[str, Any]:
+    """Return the checkpoints in a folder, which need not exist yet."""
+    return checkpoint_reader.read(Path(params["checkpoints"]), params["patterns"], params["ranks"], time.time())
+
+
 def body(module: AnsibleModule) -> dict[str, Any]:
     params, gather = module.params, module.params["gather"]
-    if params["run_dir"] is None and set(gather) != {"jobs"}:
+    if params["run_dir"] is None and {"job", "printed"} & set(gather):
         raise Refused("the node", "read a job", "the option run_dir is missing", "name the run directory of the job")
+    if params["checkpoints"] is None and "checkpoints" in gather:
+        raise Refused("the node", "read checkpoints", "the option checkpoints is missing", "name their folder")
     return {
         "changed": False,
         **(jobs_of(params) if "jobs" in gather else {}),
         **({"job": job_of(params)} if "job" in gather else {}),
         **({"printed": figures_of(params["run_dir"])} if "printed" in gather else {}),
+        **({"checkpoints": checkpoints_of(params)} if "checkpoints" in gather else {}),
     }
 
 

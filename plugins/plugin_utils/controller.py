@@ -26,6 +26,7 @@ from ..module_utils.training.results import (
     other_runs,
     outputs,
     report_files,
+    saved_attempts,
     saved_checkpoints,
     saved_manifests,
     saved_results,
@@ -113,7 +114,7 @@ class KeptRuns:
         self.listed, self.remaining = run(known_runs.list_runs), run(saved_results.remaining_runs)
         self.network_findings, self.last_metrics = run(saved_results.network_findings), run(last_metrics.last_metrics)
         self.newest_checkpoint = run(saved_checkpoints.newest_checkpoint)
-        self.judge_restart = run(restart_section.judge_restart)
+        self.judge_restart, self.followers = run(restart_section.judge_restart), run(saved_attempts.followers)
 
 
 class NodeReads:
@@ -123,6 +124,7 @@ class NodeReads:
         self.read_gpus, self.read_hang = run(node_programs.read_gpus), run(node_programs.read_hang)
         self.read_stacks, self.read_runs = run(node_programs.read_stacks), run(other_runs.read_runs)
         self.read_connections, self.read_guests = run(node_programs.read_connections), run(node_programs.read_guests)
+        self.signal_ranks = run(node_programs.signal_ranks)
 
 
 def start_watch(options: Mapping[str, Any]) -> Result:

@@ -17,7 +17,7 @@ from ..module_utils.training.programs import fabric_check, stop, sweep, train, v
 from ..module_utils.training.running import busy
 from ..module_utils.training.runs import job_search, node_setup
 from ..module_utils.training.runs.training_run import KUBERNETES
-from . import training_request
+from . import restartable_jobs, training_request
 from .interruption import shown_if_interrupted
 from .training_site import TrainingSetup, describe
 
@@ -66,6 +66,8 @@ def _find(_p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
     if found["runs"] and setup.options["backend"] == KUBERNETES:
         run = setup.named(str(found["runs"][0]["name"]))
         found.update(job_search.run_of_job(run, setup.site.job_of(run).found()))
+    if found["runs"]:
+        found["restart"] = restartable_jobs.kept(setup, str(found["runs"][0]["name"]))
     others = busy.others(str(found.get("run_dir", "")), jobs, nodes, setup.continued_runs)
     return {**found, "asked": jobs, "others": others, "changed": False}
 

@@ -91,6 +91,15 @@ class TrainingSetup:
         setup = TrainingSetup(self._action, {**self._vars, "training_nodes": nodes}, ["nodes"])
         return setup, setup.run()
 
+    def attempt(self, name: str) -> TrainingRun:
+        """Return an attempt that this controller started, with its program."""
+        known = self._own(name)
+        if not known:
+            cause = f"this controller has no {self.options['results']}/{name}/manifest.json"
+            raise NotFound(f"the training run {name}", "restart it", cause, "use the controller that started it")
+        o = run_source.with_followed({**self.options, "name": name}, known)
+        return run_source.taken_up(self._made(o, known_job=known, requirements=""), known)
+
     def point(self, point: Mapping[str, Any]) -> TrainingRun:
         """Return a run of a scaling measurement."""
         own = {"nodes": list(point["on"]), "transport": point["transport"], "name": point["name"]}

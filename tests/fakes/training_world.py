@@ -9,8 +9,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
+from plugins.module_utils.training.ending.job_state import STOP_ASKED
 from plugins.module_utils.training.programs.follow import TrainingSite
 from plugins.module_utils.training.results import manifest
+from plugins.module_utils.training.results.attempts import previous
 from plugins.module_utils.training.runs import run_source
 from plugins.module_utils.training.runs.controller_site import Files, KeptRuns, NodeReads, Outputs, Records
 from plugins.module_utils.training.runs.launching import OwnMpirun
@@ -79,6 +81,9 @@ class TrainingWorld(MortalWorld):
         self.sick, self.usual = dict[str, str](), dict[str, float]()
         self.gpudirect: bool | None = None
         self.waits, self.breaches = list[str](), list[dict[str, Any]]()
+        # What training_info reads of the checkpoints, the ranks that run, and those that got each signal.
+        self.checkpoints: dict[str, Any] = {"seen": [SAVED], "interval": 60.0, "bytes": 100}
+        self.ranks, self.signals, self.mute = ["0", "1"], list[tuple[str, str]](), dict[str, str]()
         for part, protocol in PARTS.items():
             setattr(self, part, SitePart(protocol, self.here, f"{part}_"))
 
@@ -143,6 +148,7 @@ class TrainingWorld(MortalWorld):
     def _file(self, host: str, options: Mapping[str, Any]) -> None:
         if options["state"] == "absent":
             self.jobs.pop(str(options["path"]), None)
+            self.node_files.pop((host, str(options["path"])), None)
 
     _get_url = _unarchive = _fetch = _ping = lambda self, host, options: None
 
@@ -230,7 +236,7 @@ class TrainingWorld(MortalWorld):
                 return {"failed": True, "msg": self.why_not_stopped}
             if run_dir in self.jobs:
                 self.jobs[run_dir].stop()
-            return {"changed": True, "job": {"state": "stopped", "ended": 5.0}}
+            return {"changed": True, "job": self._read(run_dir)}
         if run_dir not in self.jobs:
             self.starts[run_dir] += 1
             number = min(len(self.jobs), len(self.ends) - 1)
@@ -247,11 +253,31 @@ class TrainingWorld(MortalWorld):
             **(self._job(options) if "job" in gather else {}),
             **(self._jobs(host, options) if "jobs" in gather else {}),
             **({"printed": printed} if "printed" in gather else {}),
+            **({"checkpoints": self.checkpoints} if "checkpoints" in gather else {}),
         }
 
-    def _job(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        job = self.jobs.get(str(options["run_dir"]))
+    def _read(self, run_dir: str) -> dict[str, Any]:
+        """Return a job as its launcher reports it; one that was asked to end was stopped, however it ended."""
+        job = self.jobs.get(run_dir)
         read = job.read() if job else {"state": "absent"}
+        asked = self.node_files.get(("w1", f"{run_dir}/{STOP_ASKED}"))
+        is_asked = asked is not None and read["state"] not in ("running", "absent")
+        return (
+            {**read, "state": "stopped", "why": f"stopped by {json.loads(asked or '{}')['by']}"} if is_asked else read
+        )
+
+    def _nodes_signal_ranks(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        if self.mute:
+            return {"ranks": [], "errors": self.mute}
+        self.signals += [(options["number"], rank) for rank in self.ranks if options["number"]]
+        return {"ranks": self.ranks, "errors": {}}
+
+    def _runs_followers(self, _host: str, options: Mapping[str, Any]) -> dict[str, str]:
+        known = [each for path, each in self.here_files.items() if path.endswith(manifest.FILE)]
+        return {each["name"]: each["asked_by"] for each in known if previous(each) == options["name"]}
+
+    def _job(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        read = self._read(str(options["run_dir"]))
         return {"job": {**read, "output": "its output"} if options.get("output_bytes") else read}
 
     def _records_follow(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -289,7 +315,7 @@ class TrainingWorld(MortalWorld):
                 "run_dir": run_dir,
                 "run_id": "r",
                 "user": "carol",
-                "asked_by": "",
+                "asked_by": job.options["environment"].get("DML_RUN_BY", ""),
                 "started": 1.0,
                 "step": 7,
                 "launched_here": host == "w1",
@@ -331,4 +357,14 @@ class TrainingWorld(MortalWorld):
         return dict(self.here_files[f"/results/{name}/{manifest.FILE}"])
 
 
+SAVED: dict[str, Any] = {
+    "path": "epoch1.pt",
+    "kind": "a file",
+    "why": "",
+    "step": 1,
+    "age": 20.0,
+    "parts": 1,
+    "bytes": 9,
+    "optimizer": True,
+}
 FACTS: dict[str, Any] = {"ens224": CARD, "ansible_local": {"dml_stack": {"name": "lab"}}}

@@ -8,7 +8,7 @@ _ROLLBACK = "tests/unit/plugins/plugin_utils/test_rollback_program.py"
 _ANONYMOUS = f"{_UNIT}/site/recording/test_anonymization.py"
 _OPTIONS = ("core/variable_types", "hosts/vib", "kubernetes/job_spec", "training/launch/folder")
 _DISCOVERY = ("discovery/inventory_plan", "discovery/inventory_text")
-_CHECKPOINTS = ("checkpoint", "checkpoint_faults", "saved_checkpoints")
+_CHECKPOINTS = ("checkpoint", "checkpoint_faults", "checkpoint_reader")
 _LOCAL = ("maintenance/lock/holder", "training/guest/environment", "core/observer_clock")
 _KUBERNETES = f"{_UNIT}/kubernetes/test_odd_objects.py"
 _ANSWERS = f"{_UNIT}/vsphere/test_odd_answers.py"
@@ -72,6 +72,6 @@ ELSEWHERE: dict[str, str] = {
         f"training/results/{a}.py": f"{_UNIT}/training/results/test_{a}.py"
         for a in ("code_differences", "last_metrics")
     },
-    "watch/stack_program.py": f"{_UNIT}/watch/test_stack_program.py",
+    **{f"watch/{one}_program.py": f"{_UNIT}/watch/test_{one}_program.py" for one in ("signal", "stack")},
     "watch/hang_program.py": f"{_UNIT}/watch/test_hang_program.py",
 }

@@ -165,7 +165,18 @@ JOB_ON_NODE = {
     "title": str,
 }
 PRINTED = {"total?": float, "ways": Many(str, 100), "has_nccl": bool}
+CHECKPOINT = {
+    "path": str,
+    "kind": str,
+    "why": str,
+    "step?": int,
+    "age": float,
+    "parts": int,
+    "bytes": int,
+    "optimizer?": bool,
+}
 OF_INFO = {
+    "checkpoints?": {"seen": Many(CHECKPOINT, 100), "interval?": float, "bytes": int},
     "jobs?": Many(JOB_ON_NODE, 200),
     "job?": JOB,
     "printed?": PRINTED,

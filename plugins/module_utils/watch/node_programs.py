@@ -28,6 +28,7 @@ from . import (
     hang_program,
     hangs,
     rank_stacks,
+    signal_program,
     stack_program,
     transport_program,
 )
@@ -93,6 +94,21 @@ def read_hang(nodes: Nodes, folder: str, recorders: str, timeout: float = 60.0) 
 def read_stacks(nodes: Nodes, folder: str, timeout: float = 20.0) -> str:
     """Have the ranks of a silent job write their stacks, and return where they are, and which nodes did not answer."""
     return rank_stacks.sentences(run_on_nodes(nodes, stack_program, [folder], timeout))
+
+
+def signal_ranks(nodes: Nodes, folder: str, number: str, timeout: float = 30.0) -> dict[str, Any]:
+    """Send a signal, such as ``USR1``, to the ranks on all nodes; none of them if a node does not answer.
+
+    Launchers would end the job. ``ranks`` are those that got it, ``errors`` the nodes that did not answer; without a
+    ``number``, the ranks are only found.
+    """
+    for each in ("", number) if number else ("",):
+        answers = run_on_nodes(nodes, signal_program, [folder, each], timeout)
+        found = {node: replies.printed(answer, {"ranks": [str]}) for node, answer in answers.items()}
+        errors = {node: str(answer["error"]) for node, answer in found.items() if "error" in answer}
+        if errors:
+            return {"ranks": [], "errors": errors}
+    return {"ranks": sorted((rank for answer in found.values() for rank in answer["ranks"]), key=int), "errors": {}}
 
 
 def run_on_nodes(nodes: Nodes, program: ModuleType, words: Sequence[str], seconds: float) -> dict[str, dict[str, Any]]:

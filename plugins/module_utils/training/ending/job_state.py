@@ -6,6 +6,9 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
+# The file in a run directory that asks for the end of its job: however it ends then, whoever asked has stopped it.
+STOP_ASKED = "stop-asked.json"
+
 
 class LauncherIdentity(TypedDict):
     """The process or the pod of a launcher: these values are constant while it runs."""

@@ -132,7 +132,7 @@ def bring_back(
 def _next_attempt(p: Program, site: TrainingSite, run: TrainingRun, started: StartedJob, ended: Ended) -> TrainingRun:
     """Wait for the nodes, end what the failed attempt left, and return the attempt that begins with its outputs."""
     number, most, seconds = run.number + 1, run.o["attempts"], float(run.o["attempt_wait"])
-    _require_same_environment(run)
+    require_same_environment(run)
     p.say(f"Attempt {number} of {most}: the training run {run.name} failed with a machine: {ended.job.get('why')}")
     if not p.wait(lambda: all(is_reachable(site.calls, node) for node in run.nodes), seconds):
         raise TrainingFailed(
@@ -146,7 +146,7 @@ def _next_attempt(p: Program, site: TrainingSite, run: TrainingRun, started: Sta
     return run.attempt(number)
 
 
-def _require_same_environment(run: TrainingRun) -> None:
+def require_same_environment(run: TrainingRun) -> None:
     """Refuse another attempt of a run that continues without its variables: the manifest has only their SHA-256."""
     if not run.known:
         return
@@ -167,7 +167,8 @@ def require_finished(p: Program, site: TrainingSite, run: TrainingRun, ended: En
     if job["state"] != "finished":
         waits = p.ensure(lambda: who_waits(site.calls, run)) if job["state"] == "died" else ""
         is_stopped = job["state"] == "stopped"
-        state = "was stopped by a command" if is_stopped else f"{job['state']}: {job.get('why') or '-'}"
+        stopped = f"was {job.get('why') or 'stopped by a command'}"
+        state = stopped if is_stopped else f"{job['state']}: {job.get('why') or '-'}"
         why = "; ".join(text for text in (state, silent, waits.rstrip("."), not_finite) if text)
         where = f"The end of its output is in {run.results}/output.log."
         raise TrainingFailed(f"{run.job} {why}. {where}{_another_try(run, ended)}")

@@ -215,9 +215,9 @@ def is_alike(path: str, other: str) -> bool:
 
 def has_optimizer(kind: Format | None, files: Iterable[str]) -> bool | None:
     """Return whether the files of a checkpoint include the optimizer; None if its format does not show it."""
-    if kind is None or kind.name not in WITH_OPTIMIZER:
-        return None
-    return any(_OPTIMIZER.search(name) for name in files)
+    if kind is not None and any(_OPTIMIZER.search(name) for name in files):
+        return True
+    return False if kind is not None and kind.name in WITH_OPTIMIZER else None
 
 
 def is_later(tag: str, named: str) -> bool:

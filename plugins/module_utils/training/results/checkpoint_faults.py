@@ -30,7 +30,7 @@ from .checkpoint import (
 # The names of the parts of a checkpoint that several ranks write, as its metadata have them, and one of several files.
 _DCP_PART, _SHARD = re.compile(rb"__\d+_\d+\.distcp"), re.compile(r"((?!shard-\d)[^/]+-)(\d+)(-of-)(\d+)(\.\w+)")
 _ZERO_PART = re.compile(r"(.*zero_pp_rank_)(\d{1,6})(_mp_rank_)(\d{1,6})(_optim_states\.pt)")
-INDEX = ".index.json"
+INDEX, CKPT = ".index.json", ".ckpt"
 # Files of checkpoints besides those with the usual suffixes; none is ever empty.
 OTHERS = (".distcp", DCP_METADATA, ".pkl", ".bin", INDEX)
 # HDF5 has the address of its end in its first block, at a place that depends on the version of the block:
@@ -45,8 +45,9 @@ LATER_SECONDS = 1.0
 def fault(outputs: Path, file: OutputFile, ranks: int = 0) -> str:
     """Return why a checkpoint is not complete; empty if nothing shows that. ``ranks`` is the number of its writers."""
     path = outputs / file.path
-    if path.with_name(path.name.removesuffix(".ckpt") + UNFINISHED).exists():
-        return f"{path.name.removesuffix('.ckpt')}{UNFINISHED} is beside it"
+    unfinished = (path.name[: -len(CKPT)] if path.name.endswith(CKPT) else path.name) + UNFINISHED
+    if path.with_name(unfinished).exists():
+        return f"{unfinished} is beside it"
     if not path.is_dir():
         return _fault_of_file(path)
     return next((why for why in _faults_of_folder(path, file.format, ranks, file.path == ".") if why), "")
@@ -122,7 +123,7 @@ def _expected(folder: Path, names: Sequence[str], ranks: int) -> set[str]:
     if DCP_METADATA in names:
         expected |= {part.decode() for part in _DCP_PART.findall(_content(folder / DCP_METADATA))}
         # Lightning writes this file after the parts of its strategies.
-        expected |= {"meta.pt"} if folder.suffix == ".ckpt" else set()
+        expected |= {"meta.pt"} if folder.suffix == CKPT else set()
     for name in names:
         expected |= _indexed(folder / name) if name.endswith(INDEX) else _others_of(name, names)
     return expected | _of_all_ranks(names, ranks)

@@ -46,6 +46,12 @@ def resumed_runs(results: Path, names: str, limits: RestartLimits) -> Iterator[J
             yield judged_run(results, name, limits, manifests)
 
 
+def followers(results: str, name: str) -> dict[str, str]:
+    """Return the runs on this machine that continue a run, and who started each."""
+    manifests = saved_manifests.read_all(Path(results))[0]
+    return {str(each["name"]): str(each.get("asked_by")) for each in manifests if attempts.previous(each) == name}
+
+
 def run_by_name(results: Path, name: str) -> JudgedRun:
     """Return a run with its verdict, by the limits that apply without options."""
     manifests: dict[str, Mapping[str, Any]] = {}

@@ -5,20 +5,15 @@
 from __future__ import annotations
 
 import glob
-import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...core import regular_file
 from ...errors import CollectionError, Refused
-from . import attempts, saved_manifests
-from .checkpoint import OutputFile, candidates, choose, has_optimizer, step_of
+from . import attempts, checkpoint_reader, saved_manifests
+from .checkpoint import OutputFile, candidates, choose
 from .checkpoint_faults import fault
 from .manifest import number
-
-TRAINER_STATE = "trainer_state.json"
 
 
 def newest_checkpoint(name: str, folder: str, patterns: Sequence[str], required: bool) -> dict[str, Any]:
@@ -29,7 +24,7 @@ def newest_checkpoint(name: str, folder: str, patterns: Sequence[str], required:
     removed by then, or a part of a copy that was killed. ``restart`` has what a verdict on the restart needs.
     """
     outputs = Path(folder)
-    files, manifest = _files(outputs), _manifest(outputs)
+    files, manifest = checkpoint_reader.files_in(outputs), _manifest(outputs)
     kept = _kept(manifest)
     current = [file for file in files if not kept or file.path in kept]
     left_out = [f"/{glob.escape(file.path)}" for file in files if file not in current]
@@ -51,26 +46,10 @@ def newest_checkpoint(name: str, folder: str, patterns: Sequence[str], required:
 
 def _content(outputs: Path, chosen: OutputFile, files: Sequence[OutputFile]) -> dict[str, Any]:
     """Return the facts about a checkpoint from which a run starts: its step, if known, its files and its optimizer."""
-    inside = "" if chosen.path == "." else f"{chosen.path}/"
-    below = [file.path for file in files if chosen.format and file.path.startswith(inside)]
-    names = {*below, *([] if chosen.format else [chosen.path])}
-    return {
-        "path": chosen.path,
-        "modified": chosen.modified,
-        "step": _step_in(outputs / chosen.path) or step_of(chosen.path),
-        "optimizer": has_optimizer(chosen.format, names),
-        "files": saved_manifests.output_files(outputs, names),
-    }
-
-
-def _step_in(folder: Path) -> int | None:
-    """Return the step that Hugging Face's Trainer writes into its checkpoints; None without one."""
-    try:
-        state = regular_file.content(str(folder / TRAINER_STATE), saved_manifests.BLOCK)
-        step = number(json.loads(state)["global_step"])
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
-        return None
-    return None if step is None else int(step)
+    facts = checkpoint_reader.facts_of(outputs, chosen, files)
+    content = saved_manifests.output_files(outputs, set(checkpoint_reader.names_of(chosen, files)))
+    known = {key: facts[key] for key in ("path", "step", "optimizer")}
+    return {**known, "modified": chosen.modified, "files": content}
 
 
 def _manifest(outputs: Path) -> dict[str, Any]:
@@ -91,9 +70,3 @@ def _kept(manifest: Mapping[str, Any]) -> set[str]:
     """Return the paths of the outputs at the end of the run, from its manifest; empty if it has none."""
     listed = manifest.get("end", {}).get("outputs")
     return {str(each.get("path")) for each in listed if isinstance(each, dict)} if isinstance(listed, list) else set()
-
-
-def _files(folder: Path) -> list[OutputFile]:
-    names = [Path(above, name) for above, _folders, each in os.walk(folder) for name in each]
-    paths = [path for path in names if path.is_file() and not path.is_symlink()]
-    return [OutputFile(path.relative_to(folder).as_posix(), path.stat().st_mtime) for path in paths]

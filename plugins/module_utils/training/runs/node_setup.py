@@ -124,8 +124,7 @@ def _send_outputs(calls: TrainingCalls, run: TrainingRun) -> dict[str, Any]:
         cause = f"training_resume is {run.resumed}, but the run has no training_folder"
         remedy = "resume continues only runs of a folder; the benchmarks have the options --checkpoints and --resume"
         raise Refused(run.name, "resume a run", cause, remedy)
-    patterns = [re.sub(f"^{re.escape(o['outputs'])}/", "", pattern) for pattern in o["checkpoints"]]
-    choice = calls.runs.newest_checkpoint(run.resumed, kept, patterns, required=run.number == 1)
+    choice = calls.runs.newest_checkpoint(run.resumed, kept, checkpoint_patterns(run), required=run.number == 1)
     for warning in choice.get("warnings") or []:
         calls.show(str(warning))
     if not choice["has_files"]:
@@ -134,6 +133,11 @@ def _send_outputs(calls: TrainingCalls, run: TrainingRun) -> dict[str, Any]:
     # Their times say which checkpoint is the newest if this run ends before it writes one.
     on_all(calls, run.nodes, FOLDER, {**copied, "exclude": choice["left_out"], "once": True, "keep_times": True})
     return dict(choice["restart"])
+
+
+def checkpoint_patterns(run: TrainingRun) -> list[str]:
+    """Return the patterns of checkpoints, relative to the outputs."""
+    return [re.sub(f"^{re.escape(run.o['outputs'])}/", "", pattern) for pattern in run.o["checkpoints"]]
 
 
 def _install_tf_cnn(calls: TrainingCalls, run: TrainingRun) -> None:

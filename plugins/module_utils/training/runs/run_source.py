@@ -116,11 +116,16 @@ def latest_attempt(read: Callable[[str], dict[str, Any]], name: str) -> dict[str
     """
     own = read(name)
     first, number = own.get("first_attempt"), int(own.get("attempt") or 1)
-    for later in range(int(own.get("attempts") or 1), number, -1):
-        found = read(name_of_attempt(str(first), later))
+    last = own
+    while own:
+        number += 1
+        found = read(name_of_attempt(str(first), number))
         if found.get("first_attempt") == first and found["started"] > own["started"]:
-            return found
-    return own
+            last = found
+        elif number > int(own.get("attempts") or 1):
+            # A maintenance window starts attempts beyond those that the user allows for failures.
+            break
+    return last
 
 
 def taken_up(run: TrainingRun, known: Mapping[str, Any]) -> TrainingRun:

@@ -89,3 +89,19 @@ def test_refuses_a_manifest_replaced_on_the_node(tmp_path: Path, form: str, monk
     replace[form]()
 
     assert call(training_info, manifest=str(tmp_path))["manifest"] == ""
+
+
+def test_checkpoints_need_only_their_folder(tmp_path: Path) -> None:
+    (tmp_path / "step5.keras").write_bytes(b"torn")
+
+    read = call(training_info, gather=["checkpoints"], checkpoints=str(tmp_path))["checkpoints"]
+
+    (torn,) = read["seen"]
+    assert (torn["path"], torn["step"], torn["why"]) == (
+        "step5.keras",
+        5,
+        "its archive has no directory, so it was cut off",
+    )
+    assert read["bytes"] == 4
+    assert call(training_info, gather=["checkpoints"], checkpoints=str(tmp_path / "none"))["checkpoints"]["seen"] == []
+    assert "the option checkpoints is missing" in call(training_info, gather=["checkpoints"])["msg"]

@@ -17,6 +17,7 @@ import pytest
 
 from plugins.module_utils.errors import Failed, Refused, TimedOut
 from plugins.module_utils.guests import supervisor
+from plugins.module_utils.training.ending.job_state import STOP_ASKED
 from plugins.module_utils.training.guest import job
 from plugins.module_utils.training.guest.job import TrainingJob, job_state
 from plugins.module_utils.training.launch import mpirun
@@ -296,3 +297,37 @@ def test_daemons_may_start_with_their_own_shell(tmp_path: Path) -> None:
 
     assert agent() == "false"
     assert agent(daemon_shell="/opt/dml/bin/dml-shell") == "/opt/dml/bin/dml-shell"
+
+
+@pytest.mark.parametrize(
+    ("end", "before", "state", "why"),
+    [
+        # torchrun ends with 1 although all ranks have saved and ended.
+        ({**END, "exit_code": 1}, True, "stopped", "stopped by the window of me; it ended with exit code 1"),
+        (END, True, "stopped", "stopped by the window of me"),
+        (None, True, "stopped", "stopped by the window of me"),
+        ({**END, "exit_code": 1}, False, "died", "mpirun ended with exit code 1"),
+        (END, False, "finished", None),
+    ],
+)
+def test_end_after_a_request_is_that_of_who_asked(
+    tmp_path: Path, end: dict[str, Any] | None, before: bool, state: str, why: str | None
+) -> None:
+    run = written(tmp_path, wish=REQUEST, run=run_of(gone(), gone()), **({"end": end} if end else {}))
+    supervisor.write(str(run), STOP_ASKED, {"by": "the window of me"})
+    os.utime(run / STOP_ASKED, (END["ended"] - 1 if before else END["ended"] + 1,) * 2)
+
+    read = job_state(str(run))
+
+    assert (read["state"], read.get("why")) == (state, why)
+
+
+def test_rest_of_a_job_that_ended_after_a_request_is_stopped(tmp_path: Path) -> None:
+    """The launcher was rebooted, or the supervisor was killed, before processes on other nodes were ended."""
+    run = written(tmp_path, wish=REQUEST, run=run_of(gone(), gone()))
+    supervisor.write(str(run), STOP_ASKED, {"by": "the window of me"})
+    stopped = TrainingJob(params(tmp_path, state="stopped"))
+
+    plan = stopped.plan(stopped.read())
+
+    assert plan.due, "the other nodes are not swept yet"

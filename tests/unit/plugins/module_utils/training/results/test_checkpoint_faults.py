@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.training.results import checkpoint
+from plugins.module_utils.training.results import checkpoint, checkpoint_reader
 from plugins.module_utils.training.results.saved_checkpoints import newest_checkpoint
 from plugins.module_utils.training.results.saved_manifests import write_manifest
 from tests.fakes.calling import here
@@ -22,10 +22,10 @@ from .test_manifest import a_manifest
 Files = Mapping[str, "bytes | None"]
 
 
-def zipped() -> bytes:
+def zipped(content: bytes = b"x" * 500) -> bytes:
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w") as archive:
-        archive.writestr("archive/data.pkl", b"x" * 500)
+        archive.writestr("archive/data.pkl", content)
     return written.getvalue()
 
 
@@ -94,6 +94,7 @@ COMPLETE: dict[str, tuple[Callable[[int], Files], str]] = {
         "backup{}",
     ),
     "torch": (lambda n: {f"model_{n}.pt": ZIP}, "model_{}.pt"),
+    "titan_hf": (lambda n: below(f"step-{n}", {**SHARDS, "model.safetensors.index.json": INDEX}), "step-{}"),
     "shards": (lambda n: below(f"w{n}", {**SHARDS, "model.safetensors.index.json": INDEX}), "w{}"),
 }
 # A complete checkpoint, what a death left of the next one instead, and why that one is torn.
@@ -224,3 +225,55 @@ def test_the_documentation_has_the_table_of_checkpoints() -> None:
     ]
 
     assert lacking == []
+
+
+@pytest.mark.parametrize("kind", COMPLETE)
+def test_reader_sees_each_frameworks_checkpoint_during_the_run(tmp_path: Path, kind: str) -> None:
+    files, path = COMPLETE[kind]
+    for number in (10, 20):
+        write(tmp_path, files(number), at=number * 30)
+
+    at_once = checkpoint_reader.read(tmp_path, [], 0, 600 + 1.0)["seen"][0]
+    read = checkpoint_reader.read(tmp_path, [], 0, 600 + 45.0)
+
+    assert (at_once["path"], at_once["why"]) == (path.format(20), "its files changed a moment ago")
+    (seen,) = read["seen"]
+    beside = 1 if kind in ("deepspeed", "megatron") else 0
+    expected = {"path": path.format(20), "why": "", "age": 45.0, "parts": len(files(20)) - beside}
+    assert {key: seen[key] for key in expected} == expected and read["interval"] == 300.0
+
+
+def test_reader_names_torn_checkpoint_before_complete_one(tmp_path: Path) -> None:
+    files, _path = COMPLETE["trainer"]
+    state = json.dumps({"global_step": 11}).encode()
+    write(tmp_path, {**files(10), "checkpoint-10/trainer_state.json": state}, at=100)
+    write(tmp_path, {**files(20), "checkpoint-20/trainer_state.json": state[:9]}, at=200)
+    torn, complete = checkpoint_reader.read(tmp_path, [], 0, 500.0)["seen"]
+    assert (torn["path"], torn["why"]) == ("checkpoint-20", "trainer_state.json: it is not JSON, so it was cut off")
+    assert (complete["path"], complete["step"], complete["optimizer"]) == ("checkpoint-10", 11, True)
+    assert complete["bytes"] == sum(path.stat().st_size for path in (tmp_path / "checkpoint-10").iterdir())
+    assert checkpoint_reader.read(tmp_path / "none", [], 0, 500.0) == {"seen": [], "interval": None, "bytes": 0}
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "optimizer"),
+    [
+        ("trainer", {"checkpoint-20/optimizer.pt": None}, False),
+        ("accelerate", {}, True),
+        ("deepspeed", {}, True),
+        ("dcp", {}, None),
+        ("dcp", {"step-20/.metadata": PARTS[:-1] + b"optimizer.state.w."}, True),
+        ("torch", {}, None),
+        ("torch", {"model_20.pt": zipped(b"}q\x00(X\x05\x00\x00\x00modelq\x01X\x09\x00\x00\x00optimizer")}, True),
+        ("lightning", {"hpc_ckpt_20.ckpt": zipped(b"optimizer_states")}, True),
+        ("keras", {}, None),
+    ],
+)
+def test_reader_knows_whether_checkpoint_has_optimizer(
+    tmp_path: Path, kind: str, more: Files, optimizer: bool | None
+) -> None:
+    write(tmp_path, {**COMPLETE[kind][0](20), **{name: each for name, each in more.items() if each}}, at=100)
+    for name in (name for name, content in more.items() if content is None):
+        (tmp_path / name).unlink()
+    (seen,) = checkpoint_reader.read(tmp_path, [], 2, 500.0)["seen"]
+    assert (seen["why"], seen["optimizer"]) == ("", optimizer)

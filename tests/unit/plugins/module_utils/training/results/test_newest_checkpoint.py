@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.training.results import saved_checkpoints
+from plugins.module_utils.training.results import checkpoint_reader
 from plugins.module_utils.training.results.checkpoint import OutputFile, candidates
 from plugins.module_utils.training.results.saved_checkpoints import newest_checkpoint
 from plugins.module_utils.training.results.saved_manifests import write_manifest
@@ -298,4 +298,4 @@ def test_a_damaged_trainer_state_gives_no_step(tmp_path: Path) -> None:
     for content in ("{", "[]", '{"global_step": "x"}', '{"global_step": NaN}'):
         (tmp_path / "trainer_state.json").write_text(content)
 
-        assert saved_checkpoints._step_in(tmp_path) is None
+        assert checkpoint_reader.step_in(tmp_path) is None

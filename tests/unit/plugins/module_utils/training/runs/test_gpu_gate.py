@@ -70,7 +70,7 @@ def test_reads_no_gpu_if_health_is_ignored() -> None:
 
 def test_a_started_run_may_use_its_gpus() -> None:
     nodes = world("w2")
-    nodes.jobs["/runs/one"] = SimpleNamespace(is_running=True)  # type: ignore[assignment]  # only its state counts
+    nodes.jobs["/runs/one"] = SimpleNamespace(is_running=True, options={"environment": {}})  # type: ignore[assignment]  # only its state counts
 
     assert gpu_gate.replacements(nodes, nodes.run(), {}) == {}
 

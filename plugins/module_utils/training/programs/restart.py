@@ -1,0 +1,214 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""A run that a maintenance window stops at a checkpoint and starts again as its next attempt; pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ...durable.calls import Result, required
+from ...durable.program import MemoryJournal, Program
+from ...errors import CollectionError, Refused
+from ..ending.job_state import STOP_ASKED, JobState
+from ..results.manifest import REPORTED
+from ..running import busy
+from ..runs import any_job, job_search, node_setup, run_data, run_files
+from ..runs.restartable import SIGNALS, Checkpoints, SeenCheckpoint, StoppedJob, checkpoints_of
+from ..runs.run_watch import RunWatch
+from ..runs.training_run import TrainingRun
+from .follow import ALIVE, TrainingSite, is_reachable
+from .train import require_same_environment, start
+
+FILE = "ansible.builtin.file"
+MEGABYTE = 1_000_000
+
+
+class RestartableRun:
+    """One attempt of a run with its manifest; ``by`` is the window that stops it."""
+
+    def __init__(self, site: TrainingSite, run: TrainingRun, by: str) -> None:
+        self._site, self._calls, self._run, self._by = site, site.calls, run, by
+        self.name = f"the training run {run.name}"
+
+    def refusal(self) -> str:
+        """Return why the run cannot be restarted from here; empty if it can."""
+        try:
+            self._require_restartable()
+        except CollectionError as error:
+            return str(error)
+        return ""
+
+    def _require_restartable(self) -> None:
+        run, o = self._run, self._run.o
+        if not run.known or run.known.get(REPORTED):
+            remedy = f"open the window on the controller that started it, with its {run.results}"
+            raise self._refused("this controller has no manifest of it", remedy)
+        if not o["folder"]:
+            raise self._refused("only a run with training_folder resumes", "stop it, and start it again afterwards")
+        by_owner = self._by_others()
+        if by_owner:
+            raise self._refused(f"{by_owner} continues it already", "open the window around that run")
+        require_same_environment(run)
+        # Changed data would be another training.
+        run_data.known(self._calls, run)
+        size, limit = self._read_checkpoints()["bytes"], int(o["outputs_limit"])
+        if size > limit * MEGABYTE:
+            cause = f"its outputs have {size / MEGABYTE:.0f} MB, more than {limit} MB, so they would stay on the node"
+            raise self._refused(cause, "set training_outputs_limit")
+
+    def _by_others(self) -> str:
+        """Return the runs with which others continue this one; empty if only this window does."""
+        mine = (self._next().name, self._by)
+        return ", ".join(name for name, by in self._followers().items() if (name, by) != mine)
+
+    def state(self) -> JobState:
+        """Return the state of the job."""
+        state: JobState = required(self._site.job_of(self._run).look())["job"]
+        return state
+
+    def checkpoints(self) -> Checkpoints:
+        """Return the checkpoints on the node of rank 0, whose outputs the next attempt gets."""
+        return checkpoints_of(self._read_checkpoints(), f"{self._rank_0}:{self._run.outputs}", self._calls.now())
+
+    def _read_checkpoints(self) -> Mapping[str, Any]:
+        run = self._run
+        options = {
+            "gather": ["checkpoints"],
+            "checkpoints": run.outputs,
+            "patterns": node_setup.checkpoint_patterns(run),
+            "ranks": self._size,
+        }
+        found: Mapping[str, Any] = required(self._calls.on(self._rank_0, any_job.INFO, options))["checkpoints"]
+        return found
+
+    def ask_for_checkpoint(self, signal: str) -> None:
+        """Send a signal to the processes of all ranks, which their records identify, and never to the launcher."""
+        nodes, tried = self._nodes, "ask its ranks for a checkpoint"
+        if signal not in SIGNALS:
+            raise Refused(self.name, tried, f"the signal is {signal}", f"choose one of {', '.join(SIGNALS)}")
+        found = self._signalled(nodes, "", tried)
+        if len(found) != self._size:
+            cause = f"their records identify {len(found)} of {self._size} running processes"
+            raise Refused(self.name, tried, cause, "wait for its next regular checkpoint, without a signal")
+        self._write_request()
+        self._signalled(nodes, signal, tried)
+
+    def _signalled(self, nodes: list[dict[str, Any]], signal: str, tried: str) -> list[str]:
+        answer = self._calls.nodes.signal_ranks(nodes, self._run.dir, signal)
+        if answer["errors"]:
+            cause = "; ".join(f"{node}: {error}" for node, error in answer["errors"].items())
+            raise Refused(self.name, tried, cause, "restore these nodes, or wait without a signal")
+        return [str(rank) for rank in answer["ranks"]]
+
+    def _write_request(self) -> None:
+        """Write to the folder of the run who asks for its end: an end after that is not a failure of the program."""
+        content = json.dumps({"by": self._by}, sort_keys=True)
+        copied = {"content": content, "dest": self._request, "mode": "0600"}
+        required(self._calls.on(self._run.launcher, run_files.COPY, copied))
+
+    def withdraw(self) -> None:
+        """Remove the request: the run goes on, and whatever ends it later is its own end."""
+        required(self._calls.on(self._run.launcher, FILE, {"path": self._request, "state": "absent"}))
+
+    def stop(self) -> StoppedJob:
+        """Stop the job on all its nodes, and bring its outputs here; one that has ended by itself is left as it is."""
+        run, job = self._run, self.state()
+        if job["state"] in ALIVE:
+            self._write_request()
+        if job["state"] in (*ALIVE, "stopped"):
+            # Also makes sure that no process is left if the ranks ended themselves.
+            self._site.job_of(run).stop()
+            job = self.state()
+        why = str(job.get("why") or "")
+        if job["state"] == "stopped":
+            run_files.write_stop(self._calls, run, job.get("ended"), why, None)
+            run_files.bring_outputs(self._calls, run, self._rank_0)
+        return {
+            "run": run.name,
+            "state": job["state"],
+            "ended": job.get("ended"),
+            "exit_code": job.get("exit_code"),
+            "why": why,
+        }
+
+    def start_again(self, checkpoint: SeenCheckpoint, down: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Start the next attempt from this checkpoint; the job of an attempt that was started before is found.
+
+        Nodes that boot are waited for. Nothing is started beside a run with which its owner continues.
+        """
+        p, new = Program(MemoryJournal(), self._calls), self._next()
+        by_owner = self._by_others()
+        if by_owner:
+            return {"by_owner": by_owner}
+        p.wait(lambda: all(is_reachable(self._calls, node) for node in new.nodes), float(new.o["attempt_wait"]))
+        self._require_free(new)
+        if new.name not in self._followers():
+            self._require_newest(checkpoint)
+        started = start(p, self._site, new)
+        if down:
+            restart = {**started.manifest["restart"], **down}
+            self._calls.files.write_manifest(new.results, manifest={**started.manifest, "restart": restart})
+        return {**job_search.run_of_job(new, started.launched), "run": new.name}
+
+    def judged(self) -> Result:
+        """Return the verdict on the restart with which this attempt began."""
+        return run_files.judge_restart(self._calls, self._run)
+
+    def _require_newest(self, checkpoint: SeenCheckpoint) -> None:
+        """Refuse to start from another checkpoint than the one that was seen, as if the copy were incomplete."""
+        run, kept = self._run, f"{self._run.results}/outputs"
+        patterns = node_setup.checkpoint_patterns(run)
+        found = str(self._calls.runs.newest_checkpoint(run.name, kept, patterns, required=True)["path"])
+        if found != checkpoint["path"]:
+            cause = f"the newest complete checkpoint in {kept} is {found}, and that on the node {checkpoint['path']}"
+            raise self._refused(cause, f"copy the outputs of {run.outputs} there, and continue the window")
+
+    def _require_free(self, new: TrainingRun) -> None:
+        """Refuse nodes on which another job trains, such as an attempt that somebody else started meanwhile."""
+        if self._run.o["share_nodes"]:
+            return
+        answers = job_search.jobs_on(self._calls, self._run.nodes)
+        silent = {node: busy.short_error(answer) for node, answer in answers.items() if "jobs" not in answer}
+        if silent:
+            cause = "; ".join(f"{node} did not answer: {error}" for node, error in silent.items())
+            raise self._refused(cause, "restore these nodes, and continue the window")
+        running = [job for answer in answers.values() for job in answer["jobs"]]
+        others = {busy.title(job) for job in running if (job["run_dir"], job["asked_by"]) != (new.dir, self._by)}
+        if others:
+            raise self._refused(f"{', '.join(sorted(others))} runs on its nodes", "wait for its end, or stop it")
+
+    def watch(self) -> RunWatch:
+        """Return the watch of its records, from which the verdict on the restart is made."""
+        return RunWatch(self._calls, self._run, self._site.job_of(self._run).found(), self._rank_0)
+
+    def _next(self) -> TrainingRun:
+        """Return the next attempt, which does not count as one of those for failures of machines."""
+        run = self._run
+        o = {**run.o, "attempts": int(run.o["attempts"]) + 1}
+        return replace(run.attempt(run.number + 1), o=o, requested_by=self._by)
+
+    def _followers(self) -> Mapping[str, str]:
+        """Return the runs that continue this one, and who started each."""
+        return self._calls.runs.followers(self._run.o["results"], self._run.name)
+
+    @property
+    def _request(self) -> str:
+        return f"{self._run.dir}/{STOP_ASKED}"
+
+    @property
+    def _nodes(self) -> list[dict[str, Any]]:
+        return [{"name": name, "reach": node["reach"]} for name, node in self._run.nodes.items()]
+
+    @property
+    def _rank_0(self) -> str:
+        return str(self._run.known.get("rank_0_on") or next(iter(self._run.nodes)))
+
+    @property
+    def _size(self) -> int:
+        return len(self._run.nodes) * int(self._run.o["ranks_per_node"])
+
+    def _refused(self, cause: str, remedy: str) -> Refused:
+        return Refused(self.name, "restart it", cause, remedy)

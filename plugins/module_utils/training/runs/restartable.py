@@ -1,0 +1,117 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""What a maintenance window that restarts a job needs of the job: checkpoints, stop, next attempt; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn, Protocol, TypedDict
+
+from ...errors import WholeError
+from ..ending.job_state import JobState
+
+SIGNALS = ("TERM", "USR1", "USR2")
+
+
+class SeenCheckpoint(TypedDict):
+    """A checkpoint on a node: it is complete since a time of the observer, unless ``why`` says why it is not."""
+
+    path: str
+    kind: str
+    why: str
+    step: int | None
+    since: float
+    parts: int
+    bytes: int
+    optimizer: bool | None
+
+
+class Checkpoints(TypedDict):
+    """The newest complete checkpoint of a job, a newer one that is not complete, and the usual seconds between two."""
+
+    folder: str
+    newest: SeenCheckpoint | None
+    torn: SeenCheckpoint | None
+    interval: float | None
+    why: str
+
+
+class StoppedJob(TypedDict):
+    """The end of a job; ``state`` is ``stopped`` unless it had finished or died before."""
+
+    run: str
+    state: str
+    ended: float | None
+    exit_code: int | None
+    why: str
+
+
+class Restartable(Protocol):
+    """One attempt of a job that can be stopped at a checkpoint, and started again from it."""
+
+    name: str
+
+    def refusal(self) -> str:
+        """Return why the job cannot be restarted; empty if it can. It is asked before anything is stopped."""
+
+    def state(self) -> JobState:
+        """Return the state of this attempt."""
+
+    def checkpoints(self) -> Checkpoints:
+        """Return the checkpoints as they are on the nodes now."""
+
+    def ask_for_checkpoint(self, signal: str) -> None:
+        """Send a signal to the ranks on all nodes; from now on, an end of the job counts as that of the window."""
+
+    def withdraw(self) -> None:
+        """Let the job continue as if nobody had asked it to end."""
+
+    def stop(self) -> StoppedJob:
+        """Stop the job, unless it has ended; raise if a process of it remains."""
+
+    def start_again(self, checkpoint: SeenCheckpoint, down: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Start the next attempt from a checkpoint, unless it was started before, and return where it runs.
+
+        ``down`` divides the time since the stop, for the verdict. ``by_owner`` is the run with which somebody else
+        continues the job, in the place of this attempt.
+        """
+
+
+class NotRestartable:
+    """A job that cannot be restarted, because of ``why``."""
+
+    def __init__(self, name: str, why: str) -> None:
+        self.name, self._why = name, why
+
+    def refusal(self) -> str:
+        """Return why the job cannot be restarted."""
+        return self._why
+
+    def _refuse(self, *_options: Any) -> NoReturn:
+        raise WholeError(self._why)
+
+    state = checkpoints = ask_for_checkpoint = withdraw = stop = start_again = _refuse
+
+
+def checkpoints_of(read: Mapping[str, Any], folder: str, now: float) -> Checkpoints:
+    """Return the checkpoints that training_info read; ``now`` is the time of the observer."""
+    seen = [_seen(each, now) for each in read["seen"]]
+    newest = next((each for each in seen if not each["why"]), None)
+    torn = next((each for each in seen if each["why"]), None)
+    why = "" if newest else f"{folder} contains no complete checkpoint"
+    why += f": {torn['path']}: {torn['why']}" if torn and not newest else ""
+    return {"folder": folder, "newest": newest, "torn": torn, "interval": read.get("interval"), "why": why}
+
+
+def _seen(read: Mapping[str, Any], now: float) -> SeenCheckpoint:
+    """Return a checkpoint with a time of the observer, whose clock may differ from that of the node."""
+    return {
+        "path": str(read["path"]),
+        "kind": str(read["kind"]),
+        "why": str(read["why"]),
+        "step": read.get("step"),
+        "since": now - float(read["age"]),
+        "parts": int(read["parts"]),
+        "bytes": int(read["bytes"]),
+        "optimizer": read.get("optimizer"),
+    }

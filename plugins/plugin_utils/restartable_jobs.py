@@ -1,0 +1,66 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Keeps what a maintenance window needs to restart a run, and makes the run of it, also on another controller."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+
+from ..module_utils.errors import CollectionError, NotFound
+from ..module_utils.kubernetes.own_mpijob import OwnMpiJob
+from ..module_utils.training.programs.follow import TrainingSite
+from ..module_utils.training.programs.restart import RestartableRun
+from ..module_utils.training.results import saved_manifests
+from ..module_utils.training.runs import run_source
+from ..module_utils.training.runs.launching import OwnMpirun
+from ..module_utils.training.runs.restartable import NotRestartable, Restartable
+from ..module_utils.training.runs.training_run import KUBERNETES, TrainingRun
+from .modules import Modules
+from .node_modules import NodeModules
+from .training_site import LIBRARY, ROLE, TrainingSetup
+from .world import NodeWorld
+
+# Values of the environment may be secrets, which stay in the variables of the user.
+SECRET = "environment"  # noqa: S105 - the name of an option
+
+
+def kept(setup: TrainingSetup, name: str) -> dict[str, Any]:
+    """Return the options and the nodes of a run, without secrets, or ``why`` it cannot be restarted from here."""
+    try:
+        run = setup.attempt(name)
+    except CollectionError as error:
+        return {"run": name, "why": str(error)}
+    nodes = {each: {**node, "facts": _facts(node)} for each, node in run.nodes.items()}
+    o = {key: value for key, value in run.o.items() if key != SECRET}
+    return {"run": name, "options": o, "nodes": nodes}
+
+
+def _facts(node: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of a node that a run needs: those of its adapter, and what roles recorded."""
+    adapter = str(node["interface"]).replace("-", "_").replace(":", "_")
+    return {key: node["facts"][key] for key in (adapter, "ansible_local") if key in node["facts"]}
+
+
+def restartable(action: ActionBase, task_vars: dict[str, Any], content: Mapping[str, Any], by: str) -> Restartable:
+    """Return the run of what ``kept`` returned; with another name as ``run``, another attempt of it."""
+    name = str(content["run"])
+    if content.get("why"):
+        return NotRestartable(f"the training run {name}", str(content["why"]))
+    variables = task_vars["hostvars"][content["options"]["launcher"]]
+    environment = {SECRET: variables.get(f"{ROLE}_{SECRET}") or {}}
+    o = {**content["options"], **environment, "name": name, "resume": "", "repeat": ""}
+    nodes = NodeModules(action, task_vars)
+    calls = NodeWorld(Modules(action, task_vars), nodes.as_user(str(o["user"])) if o["user"] else nodes, ROLE)
+    run = TrainingRun(o, content["nodes"], name, name, by)
+    # Without a manifest, its refusal says so.
+    with contextlib.suppress(NotFound):
+        run = run_source.taken_up(run, saved_manifests.read(Path(o["results"]) / name))
+    job_of = partial(OwnMpiJob if o["backend"] == KUBERNETES else OwnMpirun, calls)
+    return RestartableRun(TrainingSite(calls, job_of, str(LIBRARY), str(o["results"])), run, by)
