@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
-from plugins.module_utils.training.ending.job_state import STOP_ASKED
+from plugins.module_utils.training.ending.job_state import STOP_REQUEST
 from plugins.module_utils.training.programs.follow import TrainingSite
 from plugins.module_utils.training.results import manifest
 from plugins.module_utils.training.results.attempts import previous
@@ -61,8 +61,7 @@ class TrainingWorld(MortalWorld):
         # The seconds by which the clocks of the nodes are behind that of the controller.
         self.behind = 0.0
         self.powers_off: dict[str, float] = {}
-        self.jobs, self.starts = dict[str, Job](), Counter[str]()
-        self.watches = set[str]()
+        self.jobs, self.starts, self.watches = dict[str, Job](), Counter[str](), set[str]()
         self.here_files: dict[str, Any] = {}
         self.node_files: dict[tuple[str, str], str] = {}
         self.archive = {"isreg": True, "size": 9, "checksum": ARCHIVE["state"]["sha256"]}
@@ -71,17 +70,15 @@ class TrainingWorld(MortalWorld):
         # The folders here to which no outputs can be copied, the nodes that refuse a folder, and the user's folder now.
         self.too_large, self.full = set[str](), set[str]()
         self.folder_sha256 = ARCHIVE["state"]["sha256"]
-        self.sent: list[dict[str, Any]] = []
-        self.last_seen: float | None = 1e9
+        self.sent, self.last_seen = list[dict[str, Any]](), cast("float | None", 1e9)
         self.has_records, self.is_late = True, False
         self.stacks, self.due, self.phase = "", 0, "train"
         self.lacks_code, self.kept_code, self.read_folders = False, list[str](), list[str]()
         self.stops, self.network, self.why_not_stopped = list[str](), list[str](), ""
-        self.left: list[dict[str, Any]] = []
-        self.sick, self.usual = dict[str, str](), dict[str, float]()
+        self.left, self.sick, self.usual = list[dict[str, Any]](), dict[str, str](), dict[str, float]()
         self.gpudirect: bool | None = None
         self.waits, self.breaches = list[str](), list[dict[str, Any]]()
-        # What training_info reads of the checkpoints, the ranks that run, and those that got each signal.
+        # The checkpoints as training_info returns them, the ranks that run, and those that got each signal.
         self.checkpoints: dict[str, Any] = {"seen": [SAVED], "interval": 60.0, "bytes": 100}
         self.ranks, self.signals, self.mute = ["0", "1"], list[tuple[str, str]](), dict[str, str]()
         for part, protocol in PARTS.items():
@@ -257,13 +254,15 @@ class TrainingWorld(MortalWorld):
         }
 
     def _read(self, run_dir: str) -> dict[str, Any]:
-        """Return a job as its launcher reports it; one that was asked to end was stopped, however it ended."""
+        """Return a job as its launcher reports it; one whose end was requested was stopped, however it ended."""
         job = self.jobs.get(run_dir)
         read = job.read() if job else {"state": "absent"}
-        asked = self.node_files.get(("w1", f"{run_dir}/{STOP_ASKED}"))
-        is_asked = asked is not None and read["state"] not in ("running", "absent")
+        request = self.node_files.get(("w1", f"{run_dir}/{STOP_REQUEST}"))
+        is_requested = request is not None and read["state"] not in ("running", "absent")
         return (
-            {**read, "state": "stopped", "why": f"stopped by {json.loads(asked or '{}')['by']}"} if is_asked else read
+            {**read, "state": "stopped", "why": f"stopped by {json.loads(request or '{}')['by']}"}
+            if is_requested
+            else read
         )
 
     def _nodes_signal_ranks(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:

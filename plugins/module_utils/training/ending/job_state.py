@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, TypedDict
 
 # The file in a run directory that asks for the end of its job: however it ends then, whoever asked has stopped it.
-STOP_ASKED = "stop-asked.json"
+STOP_REQUEST = "stop-request.json"
 
 
 class LauncherIdentity(TypedDict):

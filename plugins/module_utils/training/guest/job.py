@@ -25,7 +25,7 @@ from ...guests import supervisor
 from ...guests.file_ownership import exposed
 from ...plan import Plan
 from ..ending.job_end import cause_of
-from ..ending.job_state import STOP_ASKED, JobState
+from ..ending.job_state import STOP_REQUEST, JobState
 from ..launch import mpirun
 from . import daemon_ports, job_output, remedies
 from .git_commit import commit_of
@@ -58,40 +58,40 @@ def _job_state(run_dir: str) -> dict[str, Any]:
         return {"state": "absent"}
     run = supervisor.read(run_dir, supervisor.RUN) or {}
     end = supervisor.read(run_dir, supervisor.END)
-    asked = _asked(run_dir, end)
-    state = _state_word(run, end, is_asked=asked is not None)
+    request = _request(run_dir, end)
+    state = _state_word(run, end, is_requested=request is not None)
     job = {key: desired.get(key) for key in ("command", "hosts", *NOTED, *DERIVED)}
     job.update({key: run.get(key) for key in ("launcher", "job", "started")})
     if state in ("died", "stopped", "finished"):
         job.update(_end_facts(run_dir, desired, end or {}, state))
-    if state == "stopped" and asked is not None:
-        job["why"] = _why_stopped(asked, job["exit_code"])
+    if state == "stopped" and request is not None:
+        job["why"] = _why_stopped(request, job["exit_code"])
     return {"state": state, "run_id": desired["id"], "steps_by": desired.get("environment", {}).get(STEPS_BY), **job}
 
 
-def _asked(run_dir: str, end: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _request(run_dir: str, end: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return the request for the end of a job; None without one, or if the job had ended before it."""
     try:
-        at = os.stat(os.path.join(run_dir, STOP_ASKED)).st_mtime
+        at = os.stat(os.path.join(run_dir, STOP_REQUEST)).st_mtime
     except OSError:
         return None
-    return None if end is not None and end["ended"] < at else supervisor.read(run_dir, STOP_ASKED)
+    return None if end is not None and end["ended"] < at else supervisor.read(run_dir, STOP_REQUEST)
 
 
-def _why_stopped(asked: Mapping[str, Any], code: int | None) -> str:
+def _why_stopped(request: Mapping[str, Any], code: int | None) -> str:
     """Return who asked for the end of the job; torchrun may end with 1 although all ranks have saved and ended."""
-    sentence = f"stopped by {asked.get('by') or 'a command'}"
+    sentence = f"stopped by {request.get('by') or 'a command'}"
     return f"{sentence}; it ended with exit code {code}" if code else sentence
 
 
-def _state_word(run: Mapping[str, Any], end: Mapping[str, Any] | None, *, is_asked: bool = False) -> str:
+def _state_word(run: Mapping[str, Any], end: Mapping[str, Any] | None, *, is_requested: bool = False) -> str:
     if end is not None and (end["swept"] or not _is_supervised(run)):
-        if end["stopped"] or is_asked:
+        if end["stopped"] or is_requested:
             return "stopped"
         return "finished" if end["exit_code"] == 0 else "died"
     if run and (supervisor.is_alive(run["launcher"]) or _is_supervised(run)):
         return "running"
-    return "stopped" if is_asked and run else "died"
+    return "stopped" if is_requested and run else "died"
 
 
 def _is_supervised(run: Mapping[str, Any]) -> bool:

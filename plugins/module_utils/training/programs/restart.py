@@ -12,7 +12,7 @@ from typing import Any
 from ...durable.calls import Result, required
 from ...durable.program import MemoryJournal, Program
 from ...errors import CollectionError, Refused
-from ..ending.job_state import STOP_ASKED, JobState
+from ..ending.job_state import STOP_REQUEST, JobState
 from ..results.manifest import REPORTED
 from ..running import busy
 from ..runs import any_job, job_search, node_setup, run_data, run_files
@@ -167,7 +167,7 @@ class RestartableRun:
             raise self._refused(cause, f"copy the outputs of {run.outputs} there, and continue the window")
 
     def _require_free(self, new: TrainingRun) -> None:
-        """Refuse nodes on which another job trains, such as an attempt that somebody else started meanwhile."""
+        """Refuse nodes on which another job trains, such as an attempt that another user started meanwhile."""
         if self._run.o["share_nodes"]:
             return
         answers = job_search.jobs_on(self._calls, self._run.nodes)
@@ -196,11 +196,13 @@ class RestartableRun:
 
     @property
     def _request(self) -> str:
-        return f"{self._run.dir}/{STOP_ASKED}"
+        return f"{self._run.dir}/{STOP_REQUEST}"
 
     @property
     def _nodes(self) -> list[dict[str, Any]]:
-        return [{"name": name, "reach": node["reach"]} for name, node in self._run.nodes.items()]
+        """Return how the controller reaches each node; nodes that it reaches in the same way are one machine."""
+        found = {tuple(node["reach"]): name for name, node in reversed(list(self._run.nodes.items()))}
+        return [{"name": name, "reach": list(reach)} for reach, name in reversed(list(found.items()))]
 
     @property
     def _rank_0(self) -> str:

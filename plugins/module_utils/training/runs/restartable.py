@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What a maintenance window that restarts a job needs of the job: checkpoints, stop, next attempt; pure."""
+"""The protocol of a job that a maintenance window restarts: checkpoints, stop, next attempt; pure."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Restartable(Protocol):
         """Send a signal to the ranks on all nodes; from now on, an end of the job counts as that of the window."""
 
     def withdraw(self) -> None:
-        """Let the job continue as if nobody had asked it to end."""
+        """Let the job continue as if it had not been asked to end."""
 
     def stop(self) -> StoppedJob:
         """Stop the job, unless it has ended; raise if a process of it remains."""
@@ -72,7 +72,7 @@ class Restartable(Protocol):
     def start_again(self, checkpoint: SeenCheckpoint, down: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Start the next attempt from a checkpoint, unless it was started before, and return where it runs.
 
-        ``down`` divides the time since the stop, for the verdict. ``by_owner`` is the run with which somebody else
+        ``down`` divides the time since the stop, for the verdict. ``by_owner`` is the run with which another user
         continues the job, in the place of this attempt.
         """
 

@@ -17,7 +17,7 @@ import pytest
 
 from plugins.module_utils.errors import Failed, Refused, TimedOut
 from plugins.module_utils.guests import supervisor
-from plugins.module_utils.training.ending.job_state import STOP_ASKED
+from plugins.module_utils.training.ending.job_state import STOP_REQUEST
 from plugins.module_utils.training.guest import job
 from plugins.module_utils.training.guest.job import TrainingJob, job_state
 from plugins.module_utils.training.launch import mpirun
@@ -310,12 +310,12 @@ def test_daemons_may_start_with_their_own_shell(tmp_path: Path) -> None:
         (END, False, "finished", None),
     ],
 )
-def test_end_after_a_request_is_that_of_who_asked(
+def test_job_that_ends_after_a_request_was_stopped(
     tmp_path: Path, end: dict[str, Any] | None, before: bool, state: str, why: str | None
 ) -> None:
     run = written(tmp_path, wish=REQUEST, run=run_of(gone(), gone()), **({"end": end} if end else {}))
-    supervisor.write(str(run), STOP_ASKED, {"by": "the window of me"})
-    os.utime(run / STOP_ASKED, (END["ended"] - 1 if before else END["ended"] + 1,) * 2)
+    supervisor.write(str(run), STOP_REQUEST, {"by": "the window of me"})
+    os.utime(run / STOP_REQUEST, (END["ended"] - 1 if before else END["ended"] + 1,) * 2)
 
     read = job_state(str(run))
 
@@ -325,7 +325,7 @@ def test_end_after_a_request_is_that_of_who_asked(
 def test_rest_of_a_job_that_ended_after_a_request_is_stopped(tmp_path: Path) -> None:
     """The launcher was rebooted, or the supervisor was killed, before processes on other nodes were ended."""
     run = written(tmp_path, wish=REQUEST, run=run_of(gone(), gone()))
-    supervisor.write(str(run), STOP_ASKED, {"by": "the window of me"})
+    supervisor.write(str(run), STOP_REQUEST, {"by": "the window of me"})
     stopped = TrainingJob(params(tmp_path, state="stopped"))
 
     plan = stopped.plan(stopped.read())

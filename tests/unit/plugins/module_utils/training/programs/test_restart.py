@@ -11,7 +11,7 @@ import pytest
 
 from plugins.module_utils.durable.program import MemoryJournal, Program
 from plugins.module_utils.errors import CollectionError, Refused
-from plugins.module_utils.training.ending.job_state import STOP_ASKED
+from plugins.module_utils.training.ending.job_state import STOP_REQUEST
 from plugins.module_utils.training.programs.restart import RestartableRun
 from plugins.module_utils.training.programs.train import train
 from plugins.module_utils.training.runs import run_source
@@ -88,12 +88,12 @@ def test_owner_who_follows_sees_the_window_as_cause() -> None:
     assert world.starts == {"/runs/one": 1}, "a run that a window stopped is not tried again"
 
 
-def test_signals_all_ranks_after_writing_who_asked() -> None:
+def test_signals_all_ranks_after_writing_the_request() -> None:
     world = running()
     restartable(world).ask_for_checkpoint("USR1")
 
     assert world.signals == [("USR1", "0"), ("USR1", "1")]
-    assert json.loads(world.node_files["w1", f"/runs/one/{STOP_ASKED}"]) == {"by": BY}
+    assert json.loads(world.node_files["w1", f"/runs/one/{STOP_REQUEST}"]) == {"by": BY}
     request = ["ansible.builtin.copy on w1", "nodes_signal_ranks"]
     assert world.log[-2:] == request, "the request precedes the signal"
 
@@ -142,7 +142,7 @@ def test_refuses_a_signal_that_not_all_ranks_get(
         restartable(world).ask_for_checkpoint(number)
 
     assert words in str(refused.value)
-    assert world.signals == [] and ("w1", f"/runs/one/{STOP_ASKED}") not in world.node_files
+    assert world.signals == [] and ("w1", f"/runs/one/{STOP_REQUEST}") not in world.node_files
 
 
 def test_checkpoints_have_the_time_of_the_observer() -> None:
