@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,21 +25,22 @@ from ..module_utils.training.runs.restartable import NotRestartable, Restartable
 from ..module_utils.training.runs.training_run import KUBERNETES, TrainingRun
 from .modules import Modules
 from .node_modules import NodeModules
-from .training_site import LIBRARY, ROLE, TrainingSetup
+from .requested_options import ENVIRONMENT, ROLE
+from .training_site import LIBRARY, TrainingSetup, with_variables
 from .world import NodeWorld
-
-# Values of the environment may be secrets, which stay in the variables of the user.
-SECRET = "environment"  # noqa: S105 - the name of an option
 
 
 def kept(setup: TrainingSetup, name: str) -> dict[str, Any]:
-    """Return the options and the nodes of a run, without secrets, or ``why`` it cannot be restarted from here."""
+    """Return the options and the nodes of a run, or ``why`` it cannot be restarted from here.
+
+    The values of its variables may be secrets, which stay where the user has them.
+    """
     try:
         run = setup.attempt(name)
     except CollectionError as error:
         return {"run": name, "why": str(error)}
     nodes = {each: {**node, "facts": _facts(node)} for each, node in run.nodes.items()}
-    o = {key: value for key, value in run.o.items() if key != SECRET}
+    o = {key: value for key, value in run.o.items() if key != ENVIRONMENT}
     return {"run": name, "options": o, "nodes": nodes}
 
 
@@ -53,14 +55,14 @@ def restartable(action: ActionBase, task_vars: dict[str, Any], content: Mapping[
     name = str(content["run"])
     if content.get("why"):
         return NotRestartable(f"the training run {name}", str(content["why"]))
-    variables = task_vars["hostvars"][content["options"]["launcher"]]
-    environment = {SECRET: variables.get(f"{ROLE}_{SECRET}") or {}}
-    o = {**content["options"], **environment, "name": name, "resume": "", "repeat": ""}
+    variables = task_vars["hostvars"][content["options"]["launcher"]].get(f"{ROLE}_{ENVIRONMENT}") or {}
+    o = {**content["options"], ENVIRONMENT: variables, "name": name, "resume": "", "repeat": ""}
     nodes = NodeModules(action, task_vars)
     calls = NodeWorld(Modules(action, task_vars), nodes.as_user(str(o["user"])) if o["user"] else nodes, ROLE)
     run = TrainingRun(o, content["nodes"], name, name, by)
     # Without a manifest, its refusal says so.
     with contextlib.suppress(NotFound):
-        run = run_source.taken_up(run, saved_manifests.read(Path(o["results"]) / name))
+        known = saved_manifests.read(Path(o["results"]) / name)
+        run = run_source.taken_up(replace(run, o=with_variables(o, known)), known)
     job_of = partial(OwnMpiJob if o["backend"] == KUBERNETES else OwnMpirun, calls)
     return RestartableRun(TrainingSite(calls, job_of, str(LIBRARY), str(o["results"])), run, by)

@@ -97,7 +97,7 @@ class TrainingSetup:
         if not known:
             cause = f"this controller has no {self.options['results']}/{name}/manifest.json"
             raise NotFound(f"the training run {name}", "restart it", cause, "use the controller that started it")
-        o = run_source.with_followed({**self.options, "name": name}, known)
+        o = run_source.with_followed(with_variables({**self.options, "name": name}, known), known)
         return run_source.taken_up(self._made(o, known_job=known, requirements=""), known)
 
     def point(self, point: Mapping[str, Any]) -> TrainingRun:

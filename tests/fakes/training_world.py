@@ -62,11 +62,9 @@ class TrainingWorld(MortalWorld):
         self.behind = 0.0
         self.powers_off: dict[str, float] = {}
         self.jobs, self.starts, self.watches = dict[str, Job](), Counter[str](), set[str]()
-        self.here_files: dict[str, Any] = {}
-        self.node_files: dict[tuple[str, str], str] = {}
+        self.here_files, self.node_files = dict[str, Any](), dict[tuple[str, str], str]()
         self.archive = {"isreg": True, "size": 9, "checksum": ARCHIVE["state"]["sha256"]}
-        self.outputs_at: dict[str, float] = {}
-        self.has_outputs = True
+        self.outputs_at, self.has_outputs = dict[str, float](), True
         # The folders here to which no outputs can be copied, the nodes that refuse a folder, and the user's folder now.
         self.too_large, self.full = set[str](), set[str]()
         self.folder_sha256 = ARCHIVE["state"]["sha256"]

@@ -7,8 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NoReturn, Protocol, TypedDict
 
+from ...durable.calls import Result
 from ...errors import WholeError
 from ..ending.job_state import JobState
+from .run_watch import RunWatch
 
 SIGNALS = ("TERM", "USR1", "USR2")
 
@@ -76,6 +78,12 @@ class Restartable(Protocol):
         continues the job, in the place of this attempt.
         """
 
+    def watch(self) -> RunWatch:
+        """Return the watch of the records of this attempt, from which the verdict on its restart is made."""
+
+    def judged(self) -> Result:
+        """Return the verdict on the restart with which this attempt began."""
+
 
 class NotRestartable:
     """A job that cannot be restarted, because of ``why``."""
@@ -90,7 +98,7 @@ class NotRestartable:
     def _refuse(self, *_options: Any) -> NoReturn:
         raise WholeError(self._why)
 
-    state = checkpoints = ask_for_checkpoint = withdraw = stop = start_again = _refuse
+    state = checkpoints = ask_for_checkpoint = withdraw = stop = start_again = watch = judged = _refuse
 
 
 def checkpoints_of(read: Mapping[str, Any], folder: str, now: float) -> Checkpoints:
