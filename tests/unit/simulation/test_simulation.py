@@ -50,7 +50,7 @@ def test_random_histories_keep_every_promise() -> None:
 
 
 @pytest.mark.parametrize("seconds", [-CLOCK_SET_SECONDS, CLOCK_SET_SECONDS])
-def test_a_clock_that_is_set_at_any_point_of_a_rollout_changes_neither_its_waits_nor_its_times(seconds: float) -> None:
+def test_clock_set_during_a_rollout_changes_no_waits(seconds: float) -> None:
     def rolled_out(point: int) -> tuple[list[str], float]:
         team = Team(Site({"esx1": Host()}, {}, requested=Profile(1, 1)))
         faults = {point: lambda calls: setattr(calls.site, "clock_set", seconds)}
@@ -74,7 +74,7 @@ def test_a_killed_window_goes_on_within_its_limits(seconds: float, events: list[
         machine.kill_a_window_and_go_on_later(point, seconds, events, "esx4")
 
 
-def test_a_failed_window_forgets_nothing_when_a_release_fails_too() -> None:
+def test_failed_release_makes_a_failed_window_forget_nothing() -> None:
     for point in range(125, 250, 11):
         machine = SiteMachine()
         machine.begin(1, True, 0.0)
@@ -185,7 +185,7 @@ MENDS: dict[str, list[tuple[Any, str, Any]]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mend", sorted(MENDS))
-def test_a_mend_that_is_taken_out_again_is_missed(monkeypatch: pytest.MonkeyPatch, mend: str) -> None:
+def test_histories_notice_a_removed_mend(monkeypatch: pytest.MonkeyPatch, mend: str) -> None:
     for module, name, replacement in MENDS[mend]:
         monkeypatch.setattr(module, name, replacement)
     with pytest.raises((AssertionError, RuntimeError, ExceptionGroup)):

@@ -54,7 +54,7 @@ MENDS: dict[str, tuple[Any, str, Any]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mend", sorted(MENDS))
-def test_a_mend_that_is_taken_out_again_is_missed(monkeypatch: pytest.MonkeyPatch, mend: str) -> None:
+def test_teardowns_notice_a_removed_mend(monkeypatch: pytest.MonkeyPatch, mend: str) -> None:
     monkeypatch.setattr(*MENDS[mend])
     with pytest.raises((AssertionError, RuntimeError, ExceptionGroup)):
         run_state_machine_as_test(BuildingMachine, settings=UNSHRUNK_REMOVALS)

@@ -122,7 +122,7 @@ ENDS = st.lists(st.sampled_from([OF_MACHINE, OF_MACHINE, FINISHED, OF_PROGRAM]),
     derandomize="DML_EXPLORE" not in os.environ,
     suppress_health_check=list(HealthCheck),
 )
-def test_random_histories_of_a_training_run_keep_every_promise(
+def test_random_training_histories_keep_every_promise(
     acts: dict[int, str], ends: list[dict[str, Any]], attempts: int
 ) -> None:
     check(acts, ends, attempts)
@@ -154,7 +154,7 @@ def always(_ended: Any) -> bool:
 
 
 @pytest.mark.parametrize("mend", ["another attempt only after a machine"])
-def test_a_mend_of_training_that_is_taken_out_is_missed(monkeypatch: pytest.MonkeyPatch, mend: str) -> None:
+def test_training_histories_notice_a_removed_mend(monkeypatch: pytest.MonkeyPatch, mend: str) -> None:
     assert mend
     monkeypatch.setattr(follow.Ended, "is_of_machine", property(always))
     with pytest.raises(AssertionError, match="another attempt without a failed machine"):

@@ -33,7 +33,7 @@ def is_changed(world: Cluster, host: str) -> bool:
     return any(line in (f"change {host}", f"reboot {host}") for line in world.log)
 
 
-def test_several_hosts_leave_together_and_only_those_that_need_it_boot_twice() -> None:
+def test_hosts_leave_together_and_boot_twice_if_required() -> None:
     world = world_of(1, 2, 0)
 
     changes = run(world, options=replace(OPTIONS, max_out_of_service=3))
@@ -48,7 +48,7 @@ def test_several_hosts_leave_together_and_only_those_that_need_it_boot_twice() -
     assert "esx2 was out of service for" in world.lines[-2] and world.lines[-2].endswith("2 reboots")
 
 
-def test_a_driver_that_needs_a_moment_after_the_boot_costs_no_second_reboot() -> None:
+def test_slow_driver_causes_no_second_reboot() -> None:
     world = world_of(1, slow_driver=3)
 
     run(world)
@@ -56,7 +56,7 @@ def test_a_driver_that_needs_a_moment_after_the_boot_costs_no_second_reboot() ->
     assert world.site.hosts["esx1"].boots == 1
 
 
-def test_keeps_the_host_out_of_service_and_reports_a_setting_that_never_becomes_active() -> None:
+def test_host_with_inactive_setting_stays_out_of_service() -> None:
     world = world_of(1, slow_driver=10**6)
 
     with pytest.raises(CollectionError) as error:
@@ -94,7 +94,7 @@ def test_an_accepted_stop_rule_does_not_stop(accepted: str) -> None:
     assert world.site.hosts["esx1"].boots == 1
 
 
-def test_hosts_already_out_of_service_finish_despite_a_rule() -> None:
+def test_hosts_out_of_service_finish_despite_a_rule() -> None:
     world = world_of(1)
     world.site.alarms["esx9"] = 0.0
     world.site.hosts["esx1"].is_out, world.site.hosts["esx1"].by = True, "us"
@@ -104,7 +104,7 @@ def test_hosts_already_out_of_service_finish_despite_a_rule() -> None:
     assert not world.site.hosts["esx1"].is_out and world.site.hosts["esx1"].boots == 1
 
 
-def test_a_host_of_others_is_neither_changed_nor_rebooted_nor_returned() -> None:
+def test_does_not_touch_a_host_of_another_user() -> None:
     world = world_of(1)
     world.site.hosts["esx1"].is_out, world.site.hosts["esx1"].by = True, "bob"
 
@@ -127,9 +127,7 @@ def test_a_host_of_others_is_neither_changed_nor_rebooted_nor_returned() -> None
         ("in_service", True, 1),
     ],
 )
-def test_a_step_that_fails_keeps_the_host_as_it_is_and_a_later_run_finishes_it(
-    failing: str, is_out: bool, boots: int
-) -> None:
+def test_later_run_finishes_a_host_whose_step_failed(failing: str, is_out: bool, boots: int) -> None:
     world = world_of(1)
     world.fails[failing] = "esx1: could not do it: the server said so"
 
@@ -145,7 +143,7 @@ def test_a_step_that_fails_keeps_the_host_as_it_is_and_a_later_run_finishes_it(
     assert not world.site.hosts["esx1"].is_out and world.site.hosts["esx1"].boots == 1
 
 
-def test_a_host_that_an_earlier_run_left_rebooting_is_awaited() -> None:
+def test_awaits_a_host_that_an_earlier_run_rebooted() -> None:
     world = world_of(1)
     host = world.site.hosts["esx1"]
     host.is_out, host.by, host.is_up, host.ending_boot, host.is_applied = True, "us", False, host.boot_time, True
@@ -156,7 +154,7 @@ def test_a_host_that_an_earlier_run_left_rebooting_is_awaited() -> None:
     assert changes[0]["reboots"] == 0 and not host.is_out
 
 
-def test_a_reboot_by_hand_before_the_profile_was_applied_does_not_count() -> None:
+def test_ignores_a_reboot_before_the_profile_was_applied() -> None:
     """The first controller dies before it applies the profile, and then a person reboots the host."""
     world = world_of(1)
     values: dict[str, Any] = {"out of service esx1": 1.0}
@@ -190,7 +188,7 @@ def test_a_remediation_that_does_not_end_is_named() -> None:
     assert not is_changed(world, "esx1") and host.is_out
 
 
-def test_the_lock_is_renewed_for_its_time_and_the_options_reach_the_modules() -> None:
+def test_renews_the_lock_and_passes_options_to_modules() -> None:
     world = world_of(1)
     how = HostChangeOptions(
         "gpu", PROFILE.option, {"esx1": PROFILE.option}, 5, 6, True, "module", True, max_out_of_service=2, lock_ttl=60

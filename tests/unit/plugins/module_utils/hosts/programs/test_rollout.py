@@ -40,7 +40,7 @@ def leaving(world: Cluster) -> list[list[str]]:
     return [list(options["leaving"]) for _module, options in world.requests if options.get("leaving")]
 
 
-def test_hosts_that_need_no_maintenance_mode_are_changed_in_service_in_one_call() -> None:
+def test_changes_hosts_without_reboot_in_service_at_once() -> None:
     world = Cluster(0, 0)
 
     plan = run(world, IN_SERVICE)
@@ -49,7 +49,7 @@ def test_hosts_that_need_no_maintenance_mode_are_changed_in_service_in_one_call(
     assert in_order(world) == [] and {"change esx1", "change esx2"} <= {*world.log}
 
 
-def test_hosts_leave_service_in_batches_of_what_the_cluster_can_spare() -> None:
+def test_hosts_leave_service_in_batches_of_spare_capacity() -> None:
     world = Cluster(1, 1, 1, 1)
     world.can_spare(2)
 
@@ -58,7 +58,7 @@ def test_hosts_leave_service_in_batches_of_what_the_cluster_can_spare() -> None:
     assert leaving(world) == [["esx1", "esx2"], ["esx3", "esx4"]]
 
 
-def test_a_host_of_others_takes_the_place_of_one_of_the_batch() -> None:
+def test_host_out_of_service_reduces_the_batch() -> None:
     world = Cluster(1, 1, 0)
     other = world.site.hosts["esx3"]
     other.is_out, other.by, other.is_applied = True, "bob", True
@@ -70,7 +70,7 @@ def test_a_host_of_others_takes_the_place_of_one_of_the_batch() -> None:
     assert other.is_out and "change esx3" not in world.log
 
 
-def test_the_canary_is_changed_alone_and_the_others_by_the_run_after_it() -> None:
+def test_first_run_changes_only_the_canary() -> None:
     world = Cluster(1, 1, 1)
 
     run(world, RolloutOptions(CHANGE, canary="esx2"))
@@ -80,7 +80,7 @@ def test_the_canary_is_changed_alone_and_the_others_by_the_run_after_it() -> Non
     assert boots(world) == [1, 1, 1]
 
 
-def test_a_host_that_an_earlier_run_left_out_of_service_goes_first_even_before_the_canary() -> None:
+def test_changes_a_host_left_out_before_the_canary() -> None:
     world = Cluster(1, 1, 1)
     world.site.hosts["esx3"].is_out, world.site.hosts["esx3"].by = True, "us"
 
@@ -106,7 +106,7 @@ def test_only_the_named_hosts_are_planned() -> None:
     assert boots(world) == [0, 1]
 
 
-def test_a_host_of_others_that_differs_refuses_the_rollout_before_the_first_change() -> None:
+def test_refuses_a_differing_host_of_another_user() -> None:
     world = Cluster(1, 1)
     world.site.hosts["esx2"].is_out, world.site.hosts["esx2"].by = True, "bob"
 
@@ -116,7 +116,7 @@ def test_a_host_of_others_that_differs_refuses_the_rollout_before_the_first_chan
     assert boots(world) == [0, 0] and in_order(world) == [] and not world.site.holder
 
 
-def test_a_failure_ends_the_rollout_before_the_next_host_and_releases_the_lock() -> None:
+def test_failure_spares_the_next_host_and_releases_lock() -> None:
     world = Cluster(1, 1)
     world.fails["rebooted"] = "esx1: could not reboot: it went down and did not return within 3 s"
 
@@ -126,7 +126,7 @@ def test_a_failure_ends_the_rollout_before_the_next_host_and_releases_the_lock()
     assert world.site.hosts["esx1"].is_out and not world.site.hosts["esx2"].is_out and not world.site.holder
 
 
-def test_a_stop_rule_ends_the_rollout_between_two_hosts() -> None:
+def test_stop_rule_ends_the_rollout_between_hosts() -> None:
     world = Cluster(1, 1)
     world.before["return esx1"] = lambda: world.site.alarms.update(esx9=0.0)
 
@@ -136,7 +136,7 @@ def test_a_stop_rule_ends_the_rollout_between_two_hosts() -> None:
     assert boots(world) == [1, 0] and not world.site.hosts["esx1"].is_out and not world.site.holder
 
 
-def test_the_lock_is_taken_by_force_once_and_its_run_is_named_to_the_modules() -> None:
+def test_takes_lock_by_force_once_and_names_run() -> None:
     world = Cluster(1)
 
     run(world, RolloutOptions(CHANGE, force_unlock=True))
@@ -157,7 +157,7 @@ def test_a_lock_that_another_run_holds_changes_nothing() -> None:
     assert [module for module, _options in world.requests] == ["cluster_lock"], "a lock of others is not released"
 
 
-def test_a_lock_that_could_not_be_released_is_an_error() -> None:
+def test_reports_a_lock_that_is_not_released() -> None:
     world = Cluster(1)
     world.fails["free"] = "gpu: could not release its lock: the server said no"
 
@@ -167,7 +167,7 @@ def test_a_lock_that_could_not_be_released_is_an_error() -> None:
     assert boots(world) == [1] and not world.site.hosts["esx1"].is_out
 
 
-def test_reads_no_maintenance_events_if_every_host_is_in_service() -> None:
+def test_reads_no_maintenance_events_with_all_in_service() -> None:
     world = Cluster(0, 0)
     run(world)
     world.requests.clear()
@@ -177,7 +177,7 @@ def test_reads_no_maintenance_events_if_every_host_is_in_service() -> None:
     assert [module for module, _options in world.requests] == ["cluster_lock", "esxi_profile", "cluster_lock"]
 
 
-def test_a_host_in_the_maintenance_of_others_is_changed_and_returned_only_if_it_is_named() -> None:
+def test_takes_over_only_named_hosts_of_another_user() -> None:
     world = Cluster(1, 1)
     world.site.hosts["esx2"].is_out, world.site.hosts["esx2"].by = True, "them"
     with pytest.raises(CollectionError, match=r"esx2: could not change host profile: .*name it in esxi_host_take_over"):
@@ -202,7 +202,7 @@ def test_each_call_about_service_comes_from_a_rollout() -> None:
     assert [options for options in power if options.get("rollout") is not True] == []
 
 
-def test_hosts_of_another_cluster_are_refused_before_they_are_planned() -> None:
+def test_refuses_hosts_of_another_cluster_before_planning() -> None:
     world = Cluster(1, 1)
     with pytest.raises(CollectionError, match=r"^esx8, esx9: could not .*: cluster gpu has no such host; correct "):
         plan_hosts(world, replace(OPTIONS, hosts=["esx9", "esx1", "esx8"]))
@@ -210,7 +210,7 @@ def test_hosts_of_another_cluster_are_refused_before_they_are_planned() -> None:
     assert plan_hosts(world, replace(OPTIONS, hosts=["esx1"]))["leaving"] == ["esx1"]
 
 
-def test_the_plan_of_an_image_shows_its_change_its_reboots_and_its_reason() -> None:
+def test_image_plan_shows_change_reboots_and_reason() -> None:
     world = Cluster(1)
     plan = plan_hosts(world, IMAGE)
     assert plan["lines"] == [

@@ -77,7 +77,7 @@ def test_reports_known_values_of_each_gpu() -> None:
     ]
 
 
-def test_reports_state_limit_and_the_last_move_of_each_worker() -> None:
+def test_reports_state_limit_and_last_move_of_workers() -> None:
     moves = [JobMove("w1", "a", "b", 3.0, 4.5, "moved"), JobMove("w1", "b", "a", 9.0, 9.0, "failed")]
     text = metrics(state_of(LivePace(), state="died", moves=moves, silence_limit=300.5))
     shown = 'run="one",worker="w1",source="b",target="a",result="failed"'

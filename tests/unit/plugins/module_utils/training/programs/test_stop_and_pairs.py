@@ -24,7 +24,7 @@ def program(world: TrainingWorld) -> Program:
     return Program(MemoryJournal(), world)
 
 
-def test_a_run_is_stopped_as_its_user_and_its_outputs_come_back() -> None:
+def test_stops_run_as_its_user_and_fetches_outputs() -> None:
     world = TrainingWorld(follow=False)
     train(program(world), world.site, world.run())
     assert stop(program(world), world.site, world.run(known=world.kept("one"))) == {"changed": True}
@@ -34,7 +34,7 @@ def test_a_run_is_stopped_as_its_user_and_its_outputs_come_back() -> None:
     assert "/results/one/outputs" in world.outputs_at
 
 
-def test_a_controller_that_follows_a_stopped_run_keeps_who_stopped_it() -> None:
+def test_follower_keeps_the_user_who_stopped_the_run() -> None:
     world = TrainingWorld(follow=False)
     train(program(world), world.site, world.run())
     run = world.run(known=world.kept("one"))
@@ -65,21 +65,21 @@ def stopped(world: TrainingWorld) -> dict[str, Any]:
     raise AssertionError("the run was never stopped")
 
 
-def test_each_death_while_a_run_is_stopped_leads_to_its_end_and_its_outputs() -> None:
+def test_any_death_while_stopping_keeps_end_and_outputs() -> None:
     for world, _result in histories(started, stopped, pairs=30):
         end = world.kept("one")["end"]
         assert (end["state"], end["cause"], end["outputs"]) == ("stopped", "stopped by me@here", [])
         assert "/results/one/outputs" in world.outputs_at
 
 
-def test_a_run_that_was_stopped_completely_is_not_stopped_again() -> None:
+def test_stops_a_stopped_run_only_once() -> None:
     world = started()
     stopped(world)
     with pytest.raises(TrainingFailed, match="No worker runs a training job with the name one"):
         stopped(world)
 
 
-def test_a_run_of_another_controller_is_stopped_without_files_here() -> None:
+def test_stops_a_run_of_another_controller_without_files() -> None:
     world = TrainingWorld(follow=False)
     train(program(world), world.site, world.run())
     world.here_files.clear()
@@ -87,7 +87,7 @@ def test_a_run_of_another_controller_is_stopped_without_files_here() -> None:
     assert world.here_files == {} and world.outputs_at == {}
 
 
-def test_a_name_that_no_worker_knows_is_an_error() -> None:
+def test_refuses_a_name_that_no_worker_knows() -> None:
     world = TrainingWorld()
     with pytest.raises(TrainingFailed, match="No worker runs a training job with the name one: no worker that could"):
         stop(program(world), world.site, world.run())
@@ -107,7 +107,7 @@ def measured(world: TrainingWorld) -> dict[str, Any]:
     raise AssertionError("the measurement never ended")
 
 
-def test_each_death_leads_to_one_measurement_without_leftover_processes() -> None:
+def test_any_death_leads_to_one_measurement_without_leftovers() -> None:
     for world, result in histories(pairs, measured, pairs=30):
         assert result["lines"] == ["fabric-1: finished"]
         assert world.starts == {"/runs/fabric-1": 1} and set(world.stops) == {"/runs/fabric-1"}
@@ -144,7 +144,7 @@ def compared_on(driver: str, monkeypatch: pytest.MonkeyPatch, **options: Any) ->
     return world, compared(program(world), world.site, run_of)
 
 
-def test_nodes_with_gpudirect_are_measured_with_and_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measures_nodes_with_gpudirect_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     world, result = compared_on("mlx5_core", monkeypatch)
 
     levels = {name: job.options["environment"].get("NCCL_NET_GDR_LEVEL") for name, job in world.jobs.items()}

@@ -41,7 +41,7 @@ def to_its_end(world: TrainingWorld) -> list[str]:
     raise AssertionError("the measurement never ended")
 
 
-def test_each_death_leads_to_one_job_for_each_run() -> None:
+def test_any_death_leads_to_one_job_per_run() -> None:
     for world, starts in histories(made, to_its_end, pairs=30):
         assert starts == ["/runs/scaling-1", "/runs/scaling-2"]
         assert set(world.starts.values()) == {1}
@@ -57,7 +57,7 @@ def test_a_run_with_an_unusable_result_starts_again() -> None:
     assert world.starts == {"/runs/scaling-1": 1, "/runs/scaling-2": 2}
 
 
-def test_a_network_with_findings_is_not_measured_unless_they_are_accepted() -> None:
+def test_measures_a_network_with_findings_only_if_accepted() -> None:
     world = made()
     world.network = ["w1 and w2: 3 of 100 Gbit/s."]
     with pytest.raises(TrainingFailed, match=r"has findings.* w1 and w2: 3 of 100 Gbit/s\. Correct them"):

@@ -52,7 +52,7 @@ def _to_its_end(world: TrainingWorld, run: Callable[[], TrainingRun]) -> dict[st
     raise AssertionError("the run never ended")
 
 
-def test_each_death_of_the_controller_leads_to_one_job_and_its_result() -> None:
+def test_any_death_leads_to_one_job_and_result() -> None:
     for world, result in histories(TrainingWorld, to_its_end, pairs=60):
         assert (result["run"], world.starts) == ("one", {"/runs/one": 1})
         assert world.result("one")["steps"] == 40
@@ -67,7 +67,7 @@ def tried_again(deaths: Iterable[int] = ()) -> TrainingWorld:
     return world
 
 
-def test_each_death_around_a_second_attempt_leads_to_one_job_of_each() -> None:
+def test_any_death_leads_to_one_job_per_attempt() -> None:
     for world, result in histories(tried_again, taken_up_to_its_end, pairs=60):
         assert (result["run"], world.starts) == ("one-2", {"/runs/one": 1, "/runs/one-2": 1})
         assert world.jobs["/runs/one-2"].options["environment"]["DML_RESUME"].endswith("/work/outputs/epoch1.pt")
@@ -77,7 +77,7 @@ def test_each_death_around_a_second_attempt_leads_to_one_job_of_each() -> None:
         assert world.watches == set()
 
 
-def test_an_attempt_of_a_run_that_is_taken_up_has_the_archive_of_the_run() -> None:
+def test_attempt_after_a_death_has_the_run_archive() -> None:
     """The folder of the user may differ by now."""
     world = tried_again()
     _manifest(world)
@@ -90,7 +90,7 @@ def test_an_attempt_of_a_run_that_is_taken_up_has_the_archive_of_the_run() -> No
     assert {each["kept"] for each in sent} == {"/results/one/code.tar"}
 
 
-def test_a_run_that_is_taken_up_without_its_variables_is_not_tried_again() -> None:
+def test_does_not_retry_a_run_without_its_variables() -> None:
     world = tried_again()
     world.o["environment"] = {"TOKEN": "secret", "PLAIN": "1"}
     _manifest(world)
@@ -104,7 +104,7 @@ def test_a_run_that_is_taken_up_without_its_variables_is_not_tried_again() -> No
     assert once(world, world.taken_up())["run"] == "one-2"
 
 
-def test_an_attempt_of_an_earlier_run_with_this_name_is_not_followed() -> None:
+def test_ignores_attempts_of_an_earlier_run_by_name() -> None:
     world = tried_again()
     once(world)
     kept = world.kept("one-2")
@@ -113,14 +113,14 @@ def test_an_attempt_of_an_earlier_run_with_this_name_is_not_followed() -> None:
     assert world.taken_up().name == "one"
 
 
-def test_the_preparation_of_the_nodes_has_a_line_before_it_begins() -> None:
+def test_announces_the_preparation_of_the_nodes() -> None:
     world = TrainingWorld(folder="/mine", requirements="requirements.txt", data="/images")
     once(world)
     assert "brings what they lack to w1, w2: /mine, /images" in world.lines
 
 
 @pytest.mark.parametrize("node", ["w1", "w2"])
-def test_a_second_attempt_follows_a_machine_that_was_powered_off(node: str) -> None:
+def test_powered_off_machine_leads_to_a_second_attempt(node: str) -> None:
     """The launcher has rank 0 and the outputs: they come back with their machine, and hide nothing before."""
     world = tried_again()
     world.powers_off = {node: 300.0}
@@ -139,7 +139,7 @@ def test_a_second_attempt_follows_a_machine_that_was_powered_off(node: str) -> N
         ({"state": "stopped"}, 3, "The training job /runs/one on w1 was stopped by a command. The end of"),
     ],
 )
-def test_a_job_that_does_not_finish_fails_with_its_cause(end: dict[str, Any], attempts: int, words: str) -> None:
+def test_unfinished_job_fails_with_its_cause(end: dict[str, Any], attempts: int, words: str) -> None:
     world = TrainingWorld(attempts=attempts)
     world.ends = [end]
     with pytest.raises(TrainingFailed) as failed:
@@ -152,7 +152,7 @@ def test_a_job_that_does_not_finish_fails_with_its_cause(end: dict[str, Any], at
     assert "/results/one/outputs" in world.outputs_at, "outputs come back after a failure"
 
 
-def test_nodes_that_do_not_return_end_the_run_with_the_way_to_resume_it() -> None:
+def test_lost_nodes_end_the_run_with_resume_command() -> None:
     world = tried_again()
     world.o["attempt_wait"], world.powers_off = 30, {"w2": 1e9}
     with pytest.raises(TrainingFailed, match=r"its nodes did not respond within 30 s\. Start them"):
@@ -160,14 +160,14 @@ def test_nodes_that_do_not_return_end_the_run_with_the_way_to_resume_it() -> Non
     assert world.starts == {"/runs/one": 1} and world.watches == set()
 
 
-def test_a_lost_launcher_ends_a_run_without_another_attempt() -> None:
+def test_lost_launcher_ends_the_run_without_another_attempt() -> None:
     world = TrainingWorld()
     world.powers_off = {"w1": 1e9}
     with pytest.raises(TrainingFailed, match="The launcher w1 of the training job /runs/one did not report the state"):
         once(world)
 
 
-def test_a_run_that_is_known_from_its_launcher_is_not_tried_again() -> None:
+def test_does_not_retry_a_run_found_on_launcher() -> None:
     """The user of the launcher could choose the program of the next attempt."""
     world = tried_again()
     known = {**_manifest(world), manifest.REPORTED: True}
@@ -184,7 +184,7 @@ def _manifest(world: TrainingWorld) -> dict[str, Any]:
     return world.kept("one")
 
 
-def test_a_run_that_is_not_followed_ends_with_its_start() -> None:
+def test_unfollowed_run_ends_with_its_start() -> None:
     world = TrainingWorld(follow=False)
     assert once(world) == {"run": "one", "changed": True}
     assert world.starts == {"/runs/one": 1}
@@ -221,7 +221,7 @@ def test_silent_job_is_stopped_with_its_cause(read: dict[str, Any], words: str) 
     assert world.stops == ["/runs/one"] and world.watches == set()
 
 
-def test_a_job_that_evaluates_may_be_silent_for_longer() -> None:
+def test_evaluating_job_may_be_silent_longer() -> None:
     """An evaluation of a language model takes longer than ten minutes: a job that was stopped in it lost its steps."""
     world = TrainingWorld(silence=60)
     world.ends, world.phase, world.last_seen = [{"state": "running"}], "eval", 900.0
@@ -232,7 +232,7 @@ def test_a_job_that_evaluates_may_be_silent_for_longer() -> None:
     assert world.clock > 900.0 + 600
 
 
-def test_outputs_come_while_the_job_runs_and_a_failure_of_that_ends_nothing() -> None:
+def test_failed_copy_of_outputs_ends_no_running_job() -> None:
     world = TrainingWorld(outputs_every=60, forward=[6006])
     world.due = 2
 
@@ -243,7 +243,7 @@ def test_outputs_come_while_the_job_runs_and_a_failure_of_that_ends_nothing() ->
     assert any("the disk is full" in line for line in world.lines)
 
 
-def test_a_script_that_has_reported_no_step_is_not_stopped() -> None:
+def test_does_not_stop_a_script_without_reported_steps() -> None:
     world = TrainingWorld(silence=1)
     world.last_seen = None
     assert once(world)["run"] == "one"
@@ -266,7 +266,7 @@ def test_fails_if_no_process_collects_the_records() -> None:
 
 
 @pytest.mark.parametrize("command", [[], ["python", "train.py"]])
-def test_a_launcher_whose_clock_is_wrong_does_not_make_a_new_job_an_old_one(command: list[str]) -> None:
+def test_recognizes_new_job_despite_wrong_launcher_clock(command: list[str]) -> None:
     """A benchmark was stopped as silent at once, and a job was reported as not watched before its watch started."""
     world = TrainingWorld(command=command, folder="", requirements="", silence=600)
     world.behind, world.last_seen = 3600.0, None
@@ -279,7 +279,7 @@ def test_a_launcher_whose_clock_is_wrong_does_not_make_a_new_job_an_old_one(comm
     assert world.clock - began >= (60 if command else 600)
 
 
-def test_the_manifest_on_a_launcher_changes_nothing_of_the_next_run() -> None:
+def test_next_run_ignores_the_manifest_on_the_launcher() -> None:
     """Its user rewrites it, and it names another command, other nodes and another archive."""
     world = TrainingWorld()
     once(world)
@@ -309,7 +309,7 @@ def test_the_controller_keeps_the_program_that_it_packed() -> None:
 
 
 @pytest.mark.parametrize("lie", [{"isreg": False}, {"size": 1 << 40}, {"checksum": "00" * 32}])
-def test_an_archive_that_the_user_of_the_launcher_replaced_is_not_fetched(lie: dict[str, Any]) -> None:
+def test_does_not_fetch_a_replaced_archive(lie: dict[str, Any]) -> None:
     world = TrainingWorld()
     world.archive.update(lie)
     world.lacks_code = True
@@ -326,18 +326,18 @@ def test_a_repeated_run_needs_the_same_packages() -> None:
     assert "training_accept" in str(refused.value) and world.starts == {}
 
 
-def test_both_modules_describe_a_job_with_the_same_keys() -> None:
+def test_both_modules_describe_jobs_with_same_keys() -> None:
     for module in (mpijob_info, training_info):
         assert set(yaml.safe_load(module.RETURN)["job"]["contains"]) >= READ, module.__name__
 
 
-def test_a_manifest_has_all_keys_that_a_repeated_run_compares() -> None:
+def test_manifest_has_all_keys_that_repeated_runs_compare() -> None:
     world = TrainingWorld()
     once(world)
     assert set(manifest.OF_A_REPEAT) <= set(world.kept("one"))
 
 
-def test_a_job_with_nccl_records_its_collectives_outside_the_users_folder() -> None:
+def test_nccl_job_records_collectives_outside_the_user_folder() -> None:
     world = TrainingWorld(nccl="2.30.7", transport="tcp")
 
     once(world)
@@ -351,7 +351,7 @@ def test_a_job_with_nccl_records_its_collectives_outside_the_users_folder() -> N
     ]
 
 
-def test_the_data_of_a_run_is_on_each_node_and_the_ranks_get_its_path() -> None:
+def test_each_rank_gets_the_path_of_the_data() -> None:
     world = TrainingWorld(data="/home/me/images", command=["python", "train.py", "--data={data}"])
 
     once(world)
@@ -363,7 +363,7 @@ def test_the_data_of_a_run_is_on_each_node_and_the_ranks_get_its_path() -> None:
     assert (world.kept("one")["data"], world.kept("one")["data_sha256"]) == ("/home/me/images", "cd" * 32)
 
 
-def test_a_url_without_a_checksum_is_refused_before_anything_is_written() -> None:
+def test_refuses_a_url_without_checksum_before_any_write() -> None:
     world = TrainingWorld(data="https://host/images.tar")
 
     with pytest.raises(Refused, match=r"training_data https://host/images\.tar: .* a URL needs a checksum"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .test_train import once, tried_again
 
 
-def test_a_finished_attempt_shows_the_verdict_on_its_restart() -> None:
+def test_finished_attempt_shows_its_restart_verdict() -> None:
     world = tried_again()
     assert "warnings" not in once(world) and "one-2: resumed" in world.lines
 
@@ -23,7 +23,7 @@ def test_attempt_keeps_times_of_earlier_outputs() -> None:
     assert (sent["path"], sent["keep_times"], sent["exclude"]) == ("/results/one/outputs", True, ["/old.pt"])
 
 
-def test_an_attempt_after_one_without_outputs_begins_without_any() -> None:
+def test_attempt_after_one_without_outputs_starts_empty() -> None:
     """A machine that failed before the first checkpoint leaves no folder of outputs on the controller."""
     world = tried_again()
     world.has_outputs = False

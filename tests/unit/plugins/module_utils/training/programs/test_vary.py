@@ -31,7 +31,7 @@ def swept(world: TrainingWorld, size: int = 1) -> dict[str, Any]:
     return vary(Program(MemoryJournal(), world), world.site, groups, run_of, known_of)
 
 
-def test_the_runs_of_a_sweep_train_side_by_side_once_and_end_in_one_table() -> None:
+def test_sweep_trains_all_runs_once_for_one_table() -> None:
     world = TrainingWorld()
 
     result = swept(world)
@@ -52,7 +52,7 @@ def test_the_runs_of_a_sweep_train_side_by_side_once_and_end_in_one_table() -> N
     assert sum(world.starts.values()) == 3, "the same command makes only the runs that are left"
 
 
-def test_a_run_that_fails_does_not_end_the_others() -> None:
+def test_failed_run_does_not_end_the_others() -> None:
     world = TrainingWorld()
     world.ends = [DIED, {"state": "finished", "ended": 9.0}]
 
@@ -63,7 +63,7 @@ def test_a_run_that_fails_does_not_end_the_others() -> None:
     assert any(line.startswith("s.1  1   died") for line in world.lines)
 
 
-def test_a_run_whose_outputs_cannot_be_copied_does_not_end_the_others() -> None:
+def test_failed_copy_of_outputs_ends_no_other_run() -> None:
     """It has finished, so that its missing outputs are an error."""
     world = TrainingWorld()
     world.too_large = {"/results/s.1/outputs"}
@@ -77,7 +77,7 @@ def test_a_run_whose_outputs_cannot_be_copied_does_not_end_the_others() -> None:
     assert "/results/s.1/outputs" in world.outputs_at and sum(world.starts.values()) == 3
 
 
-def test_a_node_that_cannot_be_prepared_does_not_end_the_runs_of_the_others() -> None:
+def test_unprepared_node_ends_no_run_of_other_nodes() -> None:
     world = TrainingWorld()
     world.full = {"w2"}
 
@@ -88,7 +88,7 @@ def test_a_node_that_cannot_be_prepared_does_not_end_the_runs_of_the_others() ->
     assert world.starts == {"/runs/s.1": 1, "/runs/s.3": 1}
 
 
-def test_the_same_command_makes_a_failed_run_again_and_the_others_not() -> None:
+def test_same_command_repeats_only_the_failed_run() -> None:
     """A node refuses a run directory that contains a job which has ended otherwise than finished."""
     world = TrainingWorld()
     world.ends = [DIED, {"state": "finished", "ended": 9.0}]
@@ -101,7 +101,7 @@ def test_the_same_command_makes_a_failed_run_again_and_the_others_not() -> None:
     assert [row["state"] for row in result["rows"]] == ["finished"] * 3
 
 
-def test_a_failed_run_whose_outputs_are_only_on_its_nodes_stays_there() -> None:
+def test_failed_run_with_outputs_on_nodes_stays_there() -> None:
     world = TrainingWorld()
     world.ends, world.too_large = [DIED, {"state": "finished", "ended": 9.0}], {"/results/s.1/outputs"}
     for _time in range(2):
@@ -114,7 +114,7 @@ def test_a_failed_run_whose_outputs_are_only_on_its_nodes_stays_there() -> None:
 
 
 @pytest.mark.parametrize(("option", "value"), [("environment", {"SEED": "2"}), ("stack", "other"), ("data", "/b")])
-def test_results_of_another_program_are_not_compared_with_those_of_this_one(option: str, value: object) -> None:
+def test_does_not_compare_results_of_another_program(option: str, value: object) -> None:
     world = TrainingWorld(**{option: {"environment": {}, "stack": "lab", "data": ""}[option]})
     swept(world)
     world.o[option] = value
@@ -123,7 +123,7 @@ def test_results_of_another_program_are_not_compared_with_those_of_this_one(opti
         swept(world)
 
 
-def test_results_of_a_folder_that_has_changed_are_compared_only_if_the_user_accepts_it() -> None:
+def test_compares_results_of_changed_folders_only_if_accepted() -> None:
     world = TrainingWorld()
     swept(world)
     world.folder_sha256 = "ef" * 32

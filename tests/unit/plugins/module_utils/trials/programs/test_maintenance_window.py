@@ -21,7 +21,7 @@ def alarmed(world: Window) -> None:
     world.site.alarms["esx4"] = world.site.clock
 
 
-def test_each_host_is_changed_once_and_each_worker_moves_once() -> None:
+def test_changes_each_host_and_moves_each_worker_once() -> None:
     world = Window()
     facts = world.carry_out()
     assert world.outcome == "" and world.is_clean and world.is_in_service
@@ -46,7 +46,7 @@ def test_end_after_a_kill_returns_the_host() -> None:
         assert len(world.boots) <= len(earlier) + 1 and max(world.boots.values(), default=1) == 1, point
 
 
-def test_the_job_is_judged_after_each_host_before_anything_else_begins() -> None:
+def test_judges_the_job_after_each_host() -> None:
     world = Window()
     world.carry_out()
     places = [place for place, line in enumerate(world.lines) if "was out of service for" in line]
@@ -54,7 +54,7 @@ def test_the_job_is_judged_after_each_host_before_anything_else_begins() -> None
 
 
 @pytest.mark.parametrize("last", ["esx3", "esx1", "esx2"])
-def test_a_window_goes_on_after_the_end_of_its_job(last: str) -> None:
+def test_window_continues_after_its_job_has_finished(last: str) -> None:
     """Every host is changed; moves after the end of the job are made, but the verdict does not cover them."""
     world = Window(guest_checks=True)
     world.before[f"reboot {last}"] = lambda: world.ends("finished")
@@ -73,7 +73,7 @@ def test_a_window_goes_on_after_the_end_of_its_job(last: str) -> None:
     assert len(reported) == (last != "esx2")
 
 
-def test_after_a_breach_the_current_host_returns_to_service_and_no_other_is_changed() -> None:
+def test_breach_returns_the_host_and_spares_the_others() -> None:
     world = Window()
     world.before["reboot esx1"] = lambda: world.verdict.update(BROKEN)
     facts = world.carry_out()
@@ -83,7 +83,7 @@ def test_after_a_breach_the_current_host_returns_to_service_and_no_other_is_chan
     assert with_left({"moved": "all", "notes": []}, facts)["not_made"] == ["esx2: not changed"]
 
 
-def test_a_job_that_broke_while_no_controller_ran_keeps_the_next_hosts_in_service() -> None:
+def test_breach_between_controllers_keeps_hosts_in_service() -> None:
     class Breaks(Window):
         """The job breaks with the first controller."""
 
@@ -105,7 +105,7 @@ def test_a_job_that_broke_while_no_controller_ran_keeps_the_next_hosts_in_servic
 
 
 @pytest.mark.parametrize("failing", ["maintenance", "esxi_profile", "rebooted", "in_service"])
-def test_a_failed_change_ends_the_window_with_its_reason_and_the_job_is_judged(failing: str) -> None:
+def test_failed_change_ends_the_window_with_a_verdict(failing: str) -> None:
     def make(deaths: Iterable[int]) -> Window:
         world = Window(deaths)
         world.fails = {failing: "esx3: could not do it: the server said no."}
@@ -122,7 +122,7 @@ def test_a_failed_change_ends_the_window_with_its_reason_and_the_job_is_judged(f
         assert kept == ([] if failing == "maintenance" else [("esx3", True, None)])
 
 
-def test_a_stop_rule_that_applies_after_a_host_ends_the_window_before_the_next_one() -> None:
+def test_stop_rule_ends_the_window_between_hosts() -> None:
     world = Window()
     world.before["return esx3"] = lambda: alarmed(world)
 
@@ -132,7 +132,7 @@ def test_a_stop_rule_that_applies_after_a_host_ends_the_window_before_the_next_o
     assert f"1 of 3 hosts are changed, 2 left (esx1, esx2): {ALARM}" in world.outcome
 
 
-def test_the_workers_of_the_job_on_a_host_that_does_not_respond_are_named() -> None:
+def test_names_workers_of_the_job_on_unresponsive_hosts() -> None:
     world = Window()
     silent = {"severity": "stop", "rule": "not_responding", "object": "esx1", "text": "esx1: it does not respond."}
     world.before["return esx3"] = lambda: world.answers.update(cluster_info={"stops": [silent]})
@@ -142,7 +142,7 @@ def test_the_workers_of_the_job_on_a_host_that_does_not_respond_are_named() -> N
     assert world.boots == {"esx3": 1} and "esx1: it does not respond; w1 of the job runs on it" in world.outcome
 
 
-def test_a_stop_rule_that_applies_after_the_last_host_is_shown() -> None:
+def test_shows_a_stop_rule_after_the_last_host() -> None:
     world = Window(window={**WINDOW, "hosts": ["esx3"]})
     world.before["return esx3"] = lambda: alarmed(world)
 
@@ -152,7 +152,7 @@ def test_a_stop_rule_that_applies_after_the_last_host_is_shown() -> None:
 
 
 @pytest.mark.parametrize(("accepted", "boots"), [([], 0), (["red_alarm"], 3)])
-def test_a_stop_rule_keeps_workers_and_hosts_in_place_unless_it_is_accepted(accepted: list[str], boots: int) -> None:
+def test_stop_rule_keeps_hosts_in_service_unless_accepted(accepted: list[str], boots: int) -> None:
     world = Window(window={**WINDOW, "accepted": accepted})
     alarmed(world)
     facts = world.carry_out()
@@ -161,7 +161,7 @@ def test_a_stop_rule_keeps_workers_and_hosts_in_place_unless_it_is_accepted(acce
 
 
 @pytest.mark.parametrize("go_on", [False, True])
-def test_a_host_whose_worker_did_not_move_is_not_changed(go_on: bool) -> None:
+def test_does_not_change_a_host_with_its_worker(go_on: bool) -> None:
     world = Window(go_on=go_on)
     refused = {"failed": True, "begun": False, "msg": "w1: could not move it: no slot"}
     changed(world, vmotion=lambda _options: refused).carry_out()
@@ -180,7 +180,7 @@ def test_hosts_leave_service_as_the_window_asks() -> None:
     assert set(rules) == {2}
 
 
-def test_the_verdict_gets_the_hosts_that_were_out_of_service_the_checkpoints_and_the_caution_about_the_site() -> None:
+def test_verdict_gets_hosts_checkpoints_and_caution() -> None:
     facts = verdict_input(Window(checkpoint_seconds=1800, site="SIMULATED: in the lab.").carry_out())["facts"]
     assert [(host["host"], host["back_at"] > host["out_at"]) for host in facts["hosts"]] == [
         ("esx3", True),
@@ -192,7 +192,7 @@ def test_the_verdict_gets_the_hosts_that_were_out_of_service_the_checkpoints_and
     assert (without["checkpoint_s"], without["site"]) == (None, None)
 
 
-def test_a_replaced_window_leaves_its_host_to_the_next_one() -> None:
+def test_replaced_window_leaves_its_host_to_the_next() -> None:
     def ended(world: Window) -> Any:
         try:
             return world.carry_out()
@@ -213,7 +213,7 @@ def test_a_replaced_window_leaves_its_host_to_the_next_one() -> None:
     assert reached > 50
 
 
-def test_hosts_that_differ_from_the_requested_profile_fail_a_window_that_ended_well() -> None:
+def test_differing_hosts_fail_a_finished_window() -> None:
     world = Window()
     world.requested = {"hosts": ["esx2"], "profile": Profile(level=2).option}
     calls = list[dict[str, Any]]()
@@ -240,14 +240,14 @@ def of_image(deaths: Iterable[int] = ()) -> Window:
     return world
 
 
-def test_the_image_is_set_before_the_first_worker_moves() -> None:
+def test_sets_the_image_before_the_first_move() -> None:
     world = of_image()
     facts = world.carry_out()
     assert world.log.index("set the image") < world.log.index("vmotion")
     assert all(change["reboots"] == 2 for change in facts.host_changes)
 
 
-def test_a_host_without_the_requested_image_fails_a_window_that_ended_well() -> None:
+def test_host_without_the_image_fails_a_finished_window() -> None:
     world = of_image()
     world.requested = {"hosts": HOSTS, "profile": PROFILE.option, "image": {"components": {"manager": "3"}}}
     world.carry_out()

@@ -56,7 +56,7 @@ class Observed(World):
     worker_rules = vmotion = esxi_power = cluster_lock  # type: ignore[assignment]
 
 
-def test_a_move_of_others_is_found_and_the_job_is_judged_until_the_time_ends() -> None:
+def test_judges_moves_by_drs_until_the_time_ends() -> None:
     world = Observed()
     world.verdict.update(moved="none")
     facts = world.carry_out()
@@ -67,7 +67,7 @@ def test_a_move_of_others_is_found_and_the_job_is_judged_until_the_time_ends() -
     assert "w1: esx1 -> esx3, moved by drs" in world.lines
 
 
-def test_each_single_death_and_some_pairs_lead_to_the_same_end() -> None:
+def test_observation_ends_the_same_after_any_death() -> None:
     for world, facts in histories(Observed, Observed.to_the_end, pairs=20):
         assert world.outcome == "" and world.is_clean and facts.is_over
         assert [move["worker"] for move in facts.others] == ["w1"] * len(world.moved)
@@ -104,7 +104,7 @@ MANY = {"observe": {"seconds": 60, "keep": 600}, "duration": 7200, "drs_override
 ROW = {"worker": "w1", "moved": True, "gap_s": 12.0}
 
 
-def test_old_records_are_dropped_once_they_are_judged_and_their_moves_stay_in_the_verdict() -> None:
+def test_verdict_keeps_the_moves_of_dropped_records() -> None:
     world = Observed(**MANY)
     world.verdict.update(moves=[ROW], notes=["moved by others"])
     facts = world.carry_out()
@@ -118,7 +118,7 @@ def test_old_records_are_dropped_once_they_are_judged_and_their_moves_stay_in_th
     assert (merged["windows"], merged["verdict"], len(merged["earlier"])) == (facts.windows + 1, "continuous", 1)
 
 
-def test_a_clock_of_vcenter_that_drifts_over_a_week_was_not_set() -> None:
+def test_clock_drift_over_a_week_counts_as_unset() -> None:
     class Drifting(Observed):
         def vmotion_info(self, options: dict[str, Any]) -> dict[str, Any]:
             return {**super().vmotion_info(options), "clock_offset_s": self.site.clock / 100}
@@ -127,7 +127,7 @@ def test_a_clock_of_vcenter_that_drifts_over_a_week_was_not_set() -> None:
     assert facts.windows >= 8 and facts.server_clock_set_s == 0
 
 
-def test_a_verdict_has_the_worst_of_its_windows_and_each_sentence_once() -> None:
+def test_verdict_takes_worst_window_and_each_sentence_once() -> None:
     facts = Observed(**MANY).carry_out()
     facts.earlier = [
         {**facts.earlier[0], "verdict": "inconclusive", "unproven": ["records: none"], "notes": ["a note"]}
@@ -136,7 +136,7 @@ def test_a_verdict_has_the_worst_of_its_windows_and_each_sentence_once() -> None
     assert (merged["verdict"], merged["unproven"], merged["notes"]) == ("inconclusive", ["records: none"], ["a note"])
 
 
-def test_nothing_is_dropped_while_a_move_has_not_ended() -> None:
+def test_drops_no_records_during_a_move() -> None:
     world = Observed(**MANY)
     world.moves_at = []
     world.site.move("w1", "esx3", "drs")
@@ -165,7 +165,7 @@ def test_the_command_gets_each_stall_once() -> None:
     assert event["detail"] == "w1 moved from esx1 to esx3, and the job stood still for 12.0 s"
 
 
-def test_the_command_gets_a_breach_before_the_observation_ends() -> None:
+def test_command_gets_a_breach_before_the_end() -> None:
     world = Observed(**HOOKED)
     world.verdict.update(verdict="broken", breaches=[{"kind": "died", "detail": "the job died"}])
     facts = world.carry_out()
@@ -174,7 +174,7 @@ def test_the_command_gets_a_breach_before_the_observation_ends() -> None:
     assert facts.is_over
 
 
-def test_a_command_that_fails_is_a_line_and_does_not_end_the_observation() -> None:
+def test_failed_command_does_not_end_the_observation() -> None:
     world = Observed(**HOOKED)
     world.verdict.update(moves=[ROW])
     world.answer = {"rc": 3, "msg": "/bin/notify: the command ended with 3: no route"}
@@ -183,7 +183,7 @@ def test_a_command_that_fails_is_a_line_and_does_not_end_the_observation() -> No
 
 
 @pytest.mark.parametrize(("observe", "gap"), [({"seconds": 60}, 12.0), (HOOKED["observe"], 9.0)])
-def test_without_a_command_or_below_the_limit_none_is_run(observe: dict[str, Any], gap: float) -> None:
+def test_runs_no_command_below_the_limit(observe: dict[str, Any], gap: float) -> None:
     world = Observed(**{**OBSERVE, "observe": observe})
     world.verdict.update(moves=[{**ROW, "gap_s": gap}])
     world.carry_out()

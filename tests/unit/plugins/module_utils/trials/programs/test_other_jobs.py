@@ -102,7 +102,7 @@ def _records(until: float) -> list[dict[str, Any]]:
     ]
 
 
-def test_each_other_job_is_watched_and_judged_and_the_evidence_has_its_verdict() -> None:
+def test_judges_each_other_job_and_keeps_its_verdict() -> None:
     world = Beside()
 
     facts = world.carry_out()
@@ -116,7 +116,7 @@ def test_each_other_job_is_watched_and_judged_and_the_evidence_has_its_verdict()
     assert any(note.startswith(f"other job {LLAMA['title']}: continuous, longest gap 1.0 s") for note in notes), notes
 
 
-def test_another_job_that_stalls_beyond_the_limit_ends_the_window_before_the_next_host() -> None:
+def test_stalled_other_job_spares_the_next_host() -> None:
     world = Beside()
 
     def falls_silent() -> None:
@@ -132,7 +132,7 @@ def test_another_job_that_stalls_beyond_the_limit_ends_the_window_before_the_nex
     assert "rank 0 stopped at step" in world.outcome and facts.judged and facts.judged["verdict"] == "continuous"
 
 
-def test_another_job_that_died_after_the_last_host_fails_the_window() -> None:
+def test_other_job_that_died_late_fails_the_window() -> None:
     class Dies(Beside):
         def stop_watch(self, options: Mapping[str, Any]) -> dict[str, Any]:
             self.states["/runs/bert"] = {"state": "died", "why": "the launcher lost the node w1"}
@@ -166,7 +166,7 @@ def test_the_names_of_another_job_excuse_no_job(jobs: list[list[str]], movers: l
 
 
 @pytest.mark.parametrize("state", ["finished", "stopped"])
-def test_another_job_that_its_owner_ends_does_not_end_the_window(state: str) -> None:
+def test_other_job_ended_by_owner_ends_no_window(state: str) -> None:
     world = Beside()
     world.silent_from[1] = ended = 1200.0
     world.states["/runs/bert"] = {"state": state, "ended": ended}
@@ -177,7 +177,7 @@ def test_another_job_that_its_owner_ends_does_not_end_the_window(state: str) -> 
     assert (world.others[0]["verdict"], world.others[0]["state"]) == ("continuous", state)
 
 
-def test_a_job_whose_records_cannot_be_read_is_not_judged_and_does_not_end_the_window() -> None:
+def test_unreadable_other_job_does_not_end_the_window() -> None:
     on_kubernetes = {**LLAMA, "launcher": ""}
     world = Beside((), BERT, on_kubernetes)
     world.unreadable[1] = "no step of any rank arrived; w1 cannot be read: Permission denied"

@@ -102,7 +102,7 @@ def is_unread(world: Window) -> None:
         (is_unread, "gpu: the training jobs of w9 are unknown"),
     ],
 )
-def test_a_change_by_others_keeps_the_next_hosts_in_service(act: Callable[[Window], None], reason: str) -> None:
+def test_change_by_another_user_keeps_hosts_in_service(act: Callable[[Window], None], reason: str) -> None:
     world = acknowledged(Window(window=ACKNOWLEDGED), 1000.0)
     world.before["reboot esx3"] = lambda: act(world)
     world.carry_out()

@@ -32,7 +32,7 @@ def test_a_whole_test_in_its_order() -> None:
     assert world.keys[-1] == "evidence" and world.is_clean and world.outcome == ""
 
 
-def test_other_runs_on_the_nodes_and_checkpoints_before_and_after_the_moves_are_facts_of_the_verdict() -> None:
+def test_verdict_gets_other_runs_and_checkpoints() -> None:
     world = World()
     other = "rates of anna on w1: from 1970-01-01 00:00:40 UTC, still active"
     changed(world, read_runs=lambda _options: {"sentences": [other], "saved": [world.site.clock]})
@@ -68,7 +68,7 @@ def test_next_controller_leaves_a_worker_built_again_alone() -> None:
         assert "w1: another virtual machine has this name since the start" in world.outcome
 
 
-def test_a_job_that_another_machine_does_not_have_has_not_died() -> None:
+def test_job_missing_on_a_rebuilt_machine_is_alive() -> None:
     world = World()
 
     def replaced(options: dict[str, Any]) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def test_a_job_that_another_machine_does_not_have_has_not_died() -> None:
         ("read_connections", 1),
     ],
 )
-def test_a_failure_ends_the_test_for_every_later_controller_and_releases_everything(module: str, moves: int) -> None:
+def test_failure_ends_the_test_for_all_later_controllers(module: str, moves: int) -> None:
     """The failure is gone before the next controller: a test that failed is over all the same."""
 
     class Fails(World):
@@ -124,7 +124,7 @@ def test_a_failure_ends_the_test_for_every_later_controller_and_releases_everyth
     assert failed > 5
 
 
-def test_a_test_is_not_continued_in_another_vcenter_whose_cluster_and_workers_have_the_same_names() -> None:
+def test_refuses_to_continue_in_another_vcenter() -> None:
     for key in ("cluster", "warm", "request 1 1", "judged 1"):
         world = killed_after(key)
         keys, calls = world.keys, world.calls
@@ -156,7 +156,7 @@ def test_rounds_go_on_for_the_duration() -> None:
     assert len(facts.moves) > 2
 
 
-def test_reads_rdma_counters_with_each_inspection_even_before_the_job_resumes() -> None:
+def test_reads_rdma_counters_with_each_inspection() -> None:
     world = World(workers=["w1"])
     answer = world.read_connections
 
@@ -187,7 +187,7 @@ def killed_after(key: str, world: World | None = None) -> World:
     return world
 
 
-def test_a_job_that_died_while_no_controller_ran_is_judged_before_the_next_move() -> None:
+def test_judges_a_dead_job_before_the_next_move() -> None:
     world = killed_after("judged 1")
     world.ends("died")
     world.verdict.update(verdict="broken", breaches=[{"detail": "the job died"}])
@@ -195,7 +195,7 @@ def test_a_job_that_died_while_no_controller_ran_is_judged_before_the_next_move(
     assert len(facts.moves) == 1 and facts.stopped == "the job died" and world.is_clean
 
 
-def test_a_wait_for_steps_ends_soon_after_the_job() -> None:
+def test_wait_for_steps_ends_with_the_job() -> None:
     world = World(warm_timeout=600)
 
     def wait_for_steps(options: dict[str, Any]) -> dict[str, Any]:
@@ -222,7 +222,7 @@ def test_wait_for_steps_lasts_while_the_job_runs() -> None:
     assert waits[:4] == [600, 590, 580, 570]
 
 
-def test_a_lock_of_another_run_leaves_the_cluster_unchanged() -> None:
+def test_lock_of_another_run_keeps_cluster_unchanged() -> None:
     world = World()
     world.fails = {"cluster_lock": "gpu: it is locked by another run"}
     with pytest.raises(Exception, match="locked by another run"):
@@ -230,7 +230,7 @@ def test_a_lock_of_another_run_leaves_the_cluster_unchanged() -> None:
     assert world.log == [] and world.values == {}
 
 
-def test_a_job_that_does_not_run_is_refused_and_stopped_if_it_was_started_for_the_test() -> None:
+def test_stops_its_own_job_that_died() -> None:
     world = World(ends_job=True)
     world.ends("died")
     world.carry_out()
@@ -238,7 +238,7 @@ def test_a_job_that_does_not_run_is_refused_and_stopped_if_it_was_started_for_th
     assert world.calls["vmotion"] == 0 and world.is_clean and world.calls["training_job"] == 1
 
 
-def test_a_job_that_was_started_without_steps_is_refused_before_anything_is_changed() -> None:
+def test_refuses_a_job_without_steps_before_any_change() -> None:
     world = World()
     job = World.training_info(world, {})["job"]
     world.answers["training_info"] = {"job": {**job, "steps_by": "none"}}
@@ -250,14 +250,14 @@ def test_a_job_that_was_started_without_steps_is_refused_before_anything_is_chan
     )
 
 
-def test_a_watch_that_does_not_start_ends_the_test() -> None:
+def test_failed_start_of_the_watch_ends_the_test() -> None:
     world = World()
     world.fails = {"watch_records": "records.jsonl: could not watch the job"}
     world.carry_out()
     assert "could not watch the job" in world.outcome and world.calls["vmotion"] == 0 and world.is_clean
 
 
-def test_a_failed_release_leaves_the_test_open_for_the_next_controller() -> None:
+def test_next_controller_repeats_a_failed_release() -> None:
     world = World()
     rules = world.worker_rules
 
@@ -277,7 +277,7 @@ def test_a_failed_release_leaves_the_test_open_for_the_next_controller() -> None
 
 
 @pytest.mark.parametrize(("go_on", "moves"), [(False, 1), (True, 2)])
-def test_a_failed_move_ends_the_test_unless_it_is_to_go_on(go_on: bool, moves: int) -> None:
+def test_failed_move_ends_the_test_without_go_on(go_on: bool, moves: int) -> None:
     world = World(go_on=go_on)
     refused: dict[str, Any] = {"failed": True, "begun": False, "msg": "w1: could not move it to esx3: Too slow"}
     answer, answers = world.vmotion, iter([refused])
@@ -291,14 +291,14 @@ def test_each_round_has_its_own_waves() -> None:
     assert [move["wave"] for move in facts.moves] == [1, 1, 2, 2, 3, 3]
 
 
-def test_a_first_worker_that_does_not_move_ends_the_test() -> None:
+def test_failed_canary_move_ends_the_test() -> None:
     world = World(canary="w1", go_on=True)
     refused = {"failed": True, "begun": False, "msg": "w1: could not move it: no room"}
     facts = changed(world, vmotion=lambda _options: refused).carry_out()
     assert len(facts.moves) == 1 and facts.stopped == "w1: could not move it: no room" and world.is_clean
 
 
-def test_asks_a_job_of_the_test_to_end_then_waits_and_stops_it() -> None:
+def test_requests_end_of_its_job_then_stops_it() -> None:
     world = World(ends_job=True, finish_timeout=10, workers=["w1"])
     world.carry_out()
     order = ["finish of the job", "end of the job", "checksums", "released the watch of the step records"]
@@ -306,7 +306,7 @@ def test_asks_a_job_of_the_test_to_end_then_waits_and_stops_it() -> None:
     assert world.job.state == "stopped"
 
 
-def test_a_job_whose_last_state_was_not_read_has_no_launcher_at_the_end() -> None:
+def test_unread_job_has_no_launcher_at_the_end() -> None:
     """It may have died, so that the verdict must not be continuous."""
     world = World(workers=["w1"])
     answer = world.training_info

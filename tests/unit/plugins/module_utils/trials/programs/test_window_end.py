@@ -27,7 +27,7 @@ OTHER = {
 
 
 @pytest.mark.parametrize("accepted", [False, True])
-def test_a_window_that_moves_workers_of_another_job_is_refused_unless_that_is_accepted(accepted: bool) -> None:
+def test_refuses_to_move_another_job_unless_accepted(accepted: bool) -> None:
     world = Window(window={**WINDOW, "other_jobs": [OTHER], "accept_other_jobs": accepted})
     world.carry_out()
     message = "bert of anna since 2026-01-01 10:00 UTC on w2.lab"
@@ -38,19 +38,19 @@ def test_a_window_that_moves_workers_of_another_job_is_refused_unless_that_is_ac
         assert message in world.outcome and "accept that with accept_other_jobs=true" in world.outcome
 
 
-def test_a_job_on_workers_that_stay_does_not_refuse_a_window() -> None:
+def test_accepts_a_job_on_workers_that_stay() -> None:
     world = Window(window={**WINDOW, "hosts": ["esx1", "esx3"], "other_jobs": [{**OTHER, "nodes": ["w2"]}]})
     world.carry_out()
     assert world.outcome == "" and world.boots.keys() == {"esx1", "esx3"}
 
 
-def test_a_job_on_nodes_with_unknown_names_may_run_on_any_worker() -> None:
+def test_job_with_unknown_nodes_counts_for_any_worker() -> None:
     world = Window(window={**WINDOW, "other_jobs": [{**OTHER, "nodes": ["10.0.0.7"]}]})
     world.carry_out()
     assert "on 10.0.0.7. Wait until they end" in world.outcome and not world.boots
 
 
-def test_no_host_is_started_that_cannot_be_finished_in_time_and_the_rest_is_named() -> None:
+def test_names_the_hosts_without_time_left() -> None:
     world = Window(window={**WINDOW, "max_minutes": 20})
     world.carry_out()
     # Without an earlier window, a host with a reboot takes 18 minutes; the measured ones take seconds.
@@ -63,7 +63,7 @@ def test_no_host_is_started_that_cannot_be_finished_in_time_and_the_rest_is_name
     assert facts.judged is not None and facts.judged["verdict"] == "continuous"
 
 
-def test_the_sum_of_the_stalls_ends_a_window_before_the_next_host() -> None:
+def test_sum_of_stalls_ends_the_window_between_hosts() -> None:
     world = Window(window={**WINDOW, "max_stall_s": 30})
     world.verdict["cost"] = {"stalled_s": 31.0, "goodput": 0.9}
     facts = world.carry_out()
@@ -74,7 +74,7 @@ def test_the_sum_of_the_stalls_ends_a_window_before_the_next_host() -> None:
     assert note.startswith("Expected: 3 hosts in") and "the job stands still for 31 s in all" in note
 
 
-def test_a_window_waits_while_it_is_paused_and_ends_on_request() -> None:
+def test_paused_window_waits_and_ends_on_request() -> None:
     world = Window()
     world.waiting_requests = ["", "pause", "pause", "", "end"]
     facts = world.carry_out()
@@ -85,7 +85,7 @@ def test_a_window_waits_while_it_is_paused_and_ends_on_request() -> None:
     assert facts.judged is not None
 
 
-def test_a_window_that_is_interrupted_once_finishes_its_host_releases_all_and_is_continued() -> None:
+def test_interrupted_window_finishes_its_host_and_is_continued() -> None:
     world = Window(window={**WINDOW, "notify": [{"command": ["hang"]}]})
     world.before["reboot esx3"] = lambda: setattr(world, "pauses", True)
     with pytest.raises(WindowPaused):
@@ -96,7 +96,7 @@ def test_a_window_that_is_interrupted_once_finishes_its_host_releases_all_and_is
     assert world.outcome == "" and world.boots == dict.fromkeys(HOSTS, 1) and world.is_clean
 
 
-def test_the_hooks_get_each_event_once_and_one_that_hangs_does_not_stop_the_window() -> None:
+def test_hooks_get_each_event_once_despite_one_hanging() -> None:
     hooks = [{"command": ["hang"]}, {"url": "https://chat.lab", "events": ["end"]}]
     world, broken = (Window(window={**WINDOW, "notify": hooks}) for _window in range(2))
     world.carry_out()
@@ -143,7 +143,7 @@ def test_time_of_day_is_the_next_on_clocks(started: str, text: str, ends: str) -
         ("soon", "'soon' is not a time; write HH:MM"),
     ],
 )
-def test_an_end_that_is_not_a_time_is_refused(text: str, message: str) -> None:
+def test_refuses_an_invalid_end_time(text: str, message: str) -> None:
     with pytest.raises(Refused, match=message):
         deadline({"not_after": text}, 0.0)
 

@@ -49,7 +49,7 @@ class Kubernetes(World):
         return {"job": {"state": self.job.state, "launcher": LAUNCHER, "pods": pods, **self.reported}}
 
 
-def test_reads_the_job_from_kubernetes_and_never_from_its_launcher() -> None:
+def test_reads_the_job_only_from_kubernetes() -> None:
     world = Kubernetes(workers=["w1"])
     facts = world.carry_out()
     assert all(options == WHERE for options in world.reads) and len(world.reads) >= 3
@@ -57,7 +57,7 @@ def test_reads_the_job_from_kubernetes_and_never_from_its_launcher() -> None:
     assert verdict_input(facts)["facts"]["pods"] == []
 
 
-def test_a_pod_that_was_recreated_is_a_fact_of_the_verdict() -> None:
+def test_verdict_gets_a_recreated_pod() -> None:
     world = Kubernetes(workers=["w1"])
     world.pods = [PODS, {**PODS, "b": {**PODS["b"], "uid": "other"}}]
     assert verdict_input(world.carry_out())["facts"]["pods"] == ["pod b was recreated: b-1 became other"]
@@ -76,14 +76,14 @@ def test_a_pod_that_was_recreated_is_a_fact_of_the_verdict() -> None:
     ],
     ids=["deleted", "gone", "deleted before its end", "recreated"],
 )
-def test_pods_that_the_operator_deletes_after_the_end_break_nothing(later: dict[str, Any], expected: list[str]) -> None:
+def test_pods_deleted_after_the_end_break_nothing(later: dict[str, Any], expected: list[str]) -> None:
     world = Kubernetes(workers=["w1"])
     job = {"state": "finished", "launcher": LAUNCHER, "pods": later}
     pods = verdict_input(replace(world.carry_out(), job_now=job))["facts"]["pods"]
     assert [one.partition(",")[0] for one in pods] == expected
 
 
-def test_a_node_that_kubernetes_reported_as_not_ready_is_a_fact_of_the_verdict() -> None:
+def test_verdict_gets_a_node_that_was_not_ready() -> None:
     world = Kubernetes(workers=["w1"])
     world.reported = {"silences": ["Kubernetes reported node node-1 as not ready"]}
     assert verdict_input(world.carry_out())["facts"]["silences"] == world.reported["silences"]
@@ -93,7 +93,7 @@ def test_a_job_of_mpirun_has_no_such_fact() -> None:
     assert verdict_input(World(workers=["w1"]).carry_out())["facts"]["pods"] is None
 
 
-def test_the_ranks_of_a_worker_are_those_of_the_pods_on_its_node() -> None:
+def test_worker_has_the_ranks_of_its_pods() -> None:
     world = Kubernetes()
     facts = world.carry_out()
     assert facts.ranks == {"w1": [1], "w2": [0]}
@@ -103,7 +103,7 @@ def test_the_ranks_of_a_worker_are_those_of_the_pods_on_its_node() -> None:
     assert "prepares the move w1: esx1 -> esx3, with rank 1 in pod b" in world.lines
 
 
-def test_a_worker_is_not_idle_while_a_rank_runs_in_no_pod_that_kubernetes_reports() -> None:
+def test_rank_outside_known_pods_keeps_workers_busy() -> None:
     class Unknown(Kubernetes):
         def wait_for_steps(self, options: dict[str, Any]) -> dict[str, Any]:
             return {**super().wait_for_steps(options), "hosts": {"a": [0], "inside-another-network": [1]}}
@@ -124,20 +124,20 @@ def test_checks_kubernetes_before_each_move() -> None:
     assert len(facts.moves) == 2
 
 
-def test_checks_all_moves_of_a_wave_on_kubernetes_together() -> None:
+def test_checks_moves_of_a_wave_together() -> None:
     world = Kubernetes(max_moves=2)
     world.carry_out()
     assert [(one["moved"], one["at_once"]) for one in world.preflights] == [(["node-1", "node-2"], True)]
 
 
-def test_an_unnamed_node_has_the_name_of_its_worker() -> None:
+def test_unnamed_node_has_its_worker_name() -> None:
     world = Kubernetes(workers=["w1"])
     world.settings["kubernetes"] = {key: value for key, value in WHERE.items() if key != "names"}
     world.carry_out()
     assert [one["moved"] for one in world.preflights] == [["w1"]]
 
 
-def test_a_finding_of_kubernetes_is_kept_and_refuses_the_move() -> None:
+def test_finding_of_kubernetes_refuses_the_move() -> None:
     world = Kubernetes(workers=["w1"])
     world.found = [CORDONED, SHORT]
     facts = world.carry_out()
@@ -151,12 +151,12 @@ def test_a_finding_of_kubernetes_is_kept_and_refuses_the_move() -> None:
     assert world.is_clean
 
 
-def test_another_controller_asks_kubernetes_again_before_it_requests_the_move() -> None:
+def test_next_controller_checks_kubernetes_before_the_move() -> None:
     for world, _facts in histories(lambda deaths: Kubernetes(deaths, workers=["w1"]), Kubernetes.to_the_end):
         assert (world.moves_before, world.outcome) == (0, "")
 
 
-def test_does_not_check_a_job_of_mpirun_on_kubernetes() -> None:
+def test_does_not_check_mpirun_jobs_on_kubernetes() -> None:
     world = World()
     world.carry_out()
     assert "mpijob_info" not in world.log
@@ -171,7 +171,7 @@ def test_does_not_check_a_job_of_mpirun_on_kubernetes() -> None:
         ("absent", {}, "it is absent"),
     ],
 )
-def test_the_cause_of_death_is_a_fact_of_the_verdict(job: str, reported: dict[str, str], why: str) -> None:
+def test_verdict_gets_the_cause_of_death(job: str, reported: dict[str, str], why: str) -> None:
     world = Kubernetes(workers=["w1"])
     facts = world.carry_out()
     facts.job_now = {**(facts.job_now or {}), "state": job, **reported}

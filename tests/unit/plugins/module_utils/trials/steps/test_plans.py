@@ -11,14 +11,14 @@ FIRST = {"worker": "w1", "source": "a", "target": "c"}
 SECOND = {"worker": "w2", "source": "b", "target": "d"}
 
 
-def test_waves_are_planned_only_with_the_option_and_not_for_a_window() -> None:
+def test_plans_waves_only_for_tests_with_the_option() -> None:
     assert "max_moves" not in plan_options(SETTINGS)
     several = {**SETTINGS, "max_moves": 2}
     assert (plan_options(several)["max_moves"], plan_options(several)["stun_budget"]) == (2, 100.0)
     assert "max_moves" not in plan_options({**several, "window": {"hosts": ["esx1"]}})
 
 
-def test_a_window_is_planned_as_its_evacuations_so_that_a_server_without_the_mode_refuses_it_first() -> None:
+def test_window_plan_names_its_kind_of_evacuation() -> None:
     window: dict[str, Any] = {**SETTINGS, "window": {"hosts": ["esx1", "esx2"], "non_disruptive": True}}
     assert plan_options(window)["non_disruptive"] is True and plan_options(window)["empty_hosts"] == ["esx1", "esx2"]
     assert plan_options(window, ["esx2"])["empty_hosts"] == ["esx2"]

@@ -10,7 +10,7 @@ MOVE = {"worker": "w1", "source": "esx1", "target": "esx3", "chain": 7, "by": "V
 EVENT = {"worker": "w1", "at": 5.0, "by": "eve", "what": "VmPoweredOffEvent"}
 
 
-def test_a_move_of_another_user_does_not_belong_to_the_test() -> None:
+def test_moves_of_another_user_are_not_own_moves() -> None:
     world = losing("after")
     facts = world.carry_out()
     world.site.moves.append({**world.site.moves[0], "chain": 77, "target": "esx9", "by": "drs"})
@@ -18,7 +18,7 @@ def test_a_move_of_another_user_does_not_belong_to_the_test() -> None:
     assert [move["chain"] for move in reading["moves"]] == [77]
 
 
-def test_each_new_move_and_power_event_is_a_line() -> None:
+def test_shows_each_new_move_and_power_event() -> None:
     facts = World().carry_out()
     reading = {"moves": [MOVE], "power": [EVENT]}
     assert lines(reading, facts) == [

@@ -31,28 +31,28 @@ def losing(*answers: str, **settings: Any) -> World:
 
 @pytest.mark.parametrize("loses", [["before"], ["under way"], ["after"], ["before"] * 2, ["before", "under way"]])
 @pytest.mark.parametrize("most", [1, 2])
-def test_a_move_whose_answer_was_lost_is_looked_up_and_not_started_twice(loses: list[str], most: int) -> None:
+def test_looks_up_a_move_without_answer(loses: list[str], most: int) -> None:
     world = losing(*loses, max_moves=most)
     facts = world.carry_out()
     assert sorted(world.moved) == ["w1", "w2"]
     assert all(move["ok"] for move in facts.moves) and facts.others == [] and world.outcome == ""
 
 
-def test_a_move_without_any_answer_fails_after_three_further_requests() -> None:
+def test_unanswered_move_fails_after_three_more_requests() -> None:
     world = losing(*["before"] * 20)
     facts = world.carry_out()
     assert [move["ok"] for move in facts.moves] == [False] and "the connection broke" in facts.moves[0]["said"]
     assert world.calls["vmotion"] == 4 and world.site.moves == [] and world.is_clean
 
 
-def test_a_move_that_completes_after_the_last_request_is_still_one_of_the_test() -> None:
+def test_move_completed_late_belongs_to_the_test() -> None:
     world = losing(*["before"] * 3, "after")
     facts = world.carry_out()
     assert [(move["worker"], move["ok"], move["chain"]) for move in facts.moves[:1]] == [("w1", True, 1)]
     assert facts.others == []
 
 
-def test_a_move_that_could_not_be_looked_up_is_still_one_of_the_test() -> None:
+def test_unread_move_belongs_to_the_test() -> None:
     world = losing("after")
     answer = world.vmotion_info
 
@@ -65,7 +65,7 @@ def test_a_move_that_could_not_be_looked_up_is_still_one_of_the_test() -> None:
     assert "did not answer" in world.outcome
 
 
-def test_a_move_that_the_server_refused_is_not_looked_up() -> None:
+def test_does_not_look_up_a_refused_move() -> None:
     world = World()
     refused = {"failed": True, "begun": False, "msg": "w1: could not move it: no room"}
     facts = changed(world, vmotion=lambda _options: refused).carry_out()
@@ -73,7 +73,7 @@ def test_a_move_that_the_server_refused_is_not_looked_up() -> None:
     assert [move["said"] for move in facts.moves] == ["w1: could not move it: no room"]
 
 
-def test_a_move_that_ended_while_no_controller_ran_has_its_state_before_and_after() -> None:
+def test_move_between_controllers_has_state_before_and_after() -> None:
     def make(deaths: Any) -> World:
         return World(deaths, workers=["w1"])
 
@@ -86,7 +86,7 @@ def test_a_move_that_ended_while_no_controller_ran_has_its_state_before_and_afte
     assert looked_up >= 2, "no controller died while the move was under way"
 
 
-def test_one_refused_move_of_several_at_once_stops_the_test_with_its_reason() -> None:
+def test_refused_move_in_a_wave_stops_the_test() -> None:
     world = World(max_moves=2)
     answer, refused = world.vmotion, {"failed": True, "begun": False, "msg": "w1: could not move it: no room"}
 
@@ -98,7 +98,7 @@ def test_one_refused_move_of_several_at_once_stops_the_test_with_its_reason() ->
     assert facts.stopped == "w1: could not move it: no room" and "no room" in world.outcome
 
 
-def test_a_call_that_fails_as_a_whole_is_looked_up_for_each_of_its_moves() -> None:
+def test_looks_up_each_move_of_a_failed_call() -> None:
     world = World(max_moves=2)
     answer, answers = world.vmotion, [{"failed": True, "msg": "the module was killed"}]
     facts = changed(world, vmotion=lambda options: answers.pop() if answers else answer(options)).carry_out()
@@ -109,7 +109,7 @@ def test_a_call_that_fails_as_a_whole_is_looked_up_for_each_of_its_moves() -> No
 SICK = {"severity": "stop", "rule": "gpu_health", "object": "w1", "text": "w1: GPU 0000:3b:00.0: Xid 79: replace it."}
 
 
-def test_a_gpu_that_is_sick_after_a_move_ends_the_test_after_its_verdict() -> None:
+def test_sick_gpu_ends_the_test_after_its_verdict() -> None:
     world = World()
     world.before["vmotion"] = lambda: world.answers.update(read_gpus={"findings": [SICK]})
 
@@ -120,7 +120,7 @@ def test_a_gpu_that_is_sick_after_a_move_ends_the_test_after_its_verdict() -> No
     assert facts.is_over and world.is_clean
 
 
-def test_a_sick_gpu_before_the_first_move_is_a_reason_not_to_move() -> None:
+def test_sick_gpu_prevents_the_first_move() -> None:
     world = World()
     world.answers["read_gpus"] = {"findings": [SICK]}
 
@@ -141,7 +141,7 @@ def test_an_accepted_finding_on_a_gpu_ends_nothing() -> None:
 WAITS = "rank 0 waits in all_reduce number 6 of the group default_pg for rank 1, which wrote no dump."
 
 
-def test_a_job_that_does_not_resume_names_the_ranks_that_wait_in_its_verdict() -> None:
+def test_verdict_names_waiting_ranks_of_a_stalled_job() -> None:
     world = World()
     answer, silent = world.wait_for_steps, {"failed": True, "msg": "rank 1 made no step"}
     world.answers["read_hang"] = [WAITS]
@@ -153,7 +153,7 @@ def test_a_job_that_does_not_resume_names_the_ranks_that_wait_in_its_verdict() -
     assert verdict_input.with_left({"moved": "all", "notes": []}, facts)["notes"][0] == WAITS
 
 
-def test_does_not_search_for_waiting_ranks_while_the_job_continues() -> None:
+def test_skips_search_for_waiting_ranks_while_job_continues() -> None:
     world = World()
 
     world.carry_out()

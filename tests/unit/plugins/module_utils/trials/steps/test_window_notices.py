@@ -38,13 +38,13 @@ def test_an_event_obeys_the_schema_of_the_page(event: str) -> None:
     assert schema["properties"].keys() == set(schema["required"]) == event_of(event).keys()
 
 
-def test_a_chat_gets_one_sentence() -> None:
+def test_chat_gets_the_event_as_text() -> None:
     text = "Window of cluster gpu: breach: rank 1 ended (1 changed, 2 left)"
     assert in_format("slack", event_of("breach")) == {"text": text}
 
 
 @pytest.mark.parametrize(("event", "severity"), [("breach", "critical"), ("pause", "warning"), ("host", "info")])
-def test_an_alert_has_labels_that_name_cluster_and_severity(event: str, severity: str) -> None:
+def test_alert_labels_name_cluster_and_severity(event: str, severity: str) -> None:
     (alert,) = in_format("alertmanager", event_of(event))
 
     labels = {"alertname": "MaintenanceWindow", "cluster": "gpu", "event": event, "severity": severity}
