@@ -18,6 +18,7 @@ from ..module_utils.errors import CollectionError, NotFound
 from ..module_utils.kubernetes.own_mpijob import OwnMpiJob
 from ..module_utils.training.programs.follow import TrainingSite
 from ..module_utils.training.programs.restart import RestartableRun
+from ..module_utils.training.programs.restart_commands import OthersJob
 from ..module_utils.training.results import saved_manifests
 from ..module_utils.training.runs import run_source
 from ..module_utils.training.runs.launching import OwnMpirun
@@ -55,9 +56,13 @@ def restartable(action: ActionBase, task_vars: dict[str, Any], content: Mapping[
     name = str(content["run"])
     if content.get("why"):
         return NotRestartable(f"the training run {name}", str(content["why"]))
+    nodes = NodeModules(action, task_vars)
+    if "job" in content:
+        user = str(content["job"].get("user") or "")
+        calls = NodeWorld(Modules(action, task_vars), nodes.as_user(user) if user else nodes, ROLE)
+        return OthersJob(calls, content["job"])
     variables = task_vars["hostvars"][content["options"]["launcher"]].get(f"{ROLE}_{ENVIRONMENT}") or {}
     o = {**content["options"], ENVIRONMENT: variables, "name": name, "resume": "", "repeat": ""}
-    nodes = NodeModules(action, task_vars)
     calls = NodeWorld(Modules(action, task_vars), nodes.as_user(str(o["user"])) if o["user"] else nodes, ROLE)
     run = TrainingRun(o, content["nodes"], name, name, by)
     # Without a manifest, its refusal says so.

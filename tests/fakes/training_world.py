@@ -265,9 +265,9 @@ class TrainingWorld(MortalWorld):
 
     def _nodes_signal_ranks(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         if self.mute:
-            return {"ranks": [], "errors": self.mute}
+            return {"ranks": [], "size": 0, "errors": self.mute}
         self.signals += [(options["number"], rank) for rank in self.ranks if options["number"]]
-        return {"ranks": self.ranks, "errors": {}}
+        return {"ranks": self.ranks, "size": 2, "errors": {}}
 
     def _runs_followers(self, _host: str, options: Mapping[str, Any]) -> dict[str, str]:
         known = [each for path, each in self.here_files.items() if path.endswith(manifest.FILE)]

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import WholeError
+from ..training.programs.restart_commands import lacking
 
 Job = Mapping[str, Any]
 WITHOUT = "leave out under_training to change the hosts without a job"
@@ -29,6 +31,13 @@ def require_complete(job: Job, *, under_training: bool) -> None:
         "maintenance_job names the job around which the hosts are changed: it needs under_training=true, and its keys "
         f"run_dir, and kubernetes or both nodes and launcher{lacks}."
     )
+
+
+def restart_of(job: Job, results: str) -> dict[str, Any]:
+    """Return how a named job is restarted, as the site of a window reads it, or ``why`` that is impossible."""
+    name = posixpath.basename(str(job["run_dir"]))
+    why = "maintenance_job names a job on Kubernetes." if job.get("kubernetes") else lacking(job)
+    return {"run": name, "why": why} if why else {"run": name, "job": {**job, "results": results}}
 
 
 def require_found(cluster: str, found: Sequence[Job], *, limit: str, has_workers: bool) -> Job:

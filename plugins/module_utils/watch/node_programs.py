@@ -99,16 +99,17 @@ def read_stacks(nodes: Nodes, folder: str, timeout: float = 20.0) -> str:
 def signal_ranks(nodes: Nodes, folder: str, number: str, timeout: float = 30.0) -> dict[str, Any]:
     """Send a signal, such as ``USR1``, to the ranks on all nodes; none of them if a node does not answer.
 
-    Launchers would end the job. ``ranks`` are those that got it, ``errors`` the nodes that did not answer; without a
-    ``number``, the ranks are only found.
+    Launchers would end the job. ``ranks`` are those that got it, ``size`` is that of their job, and ``errors`` has the
+    nodes that did not answer. Without a ``number``, the ranks are only found.
     """
     for each in ("", number) if number else ("",):
         answers = run_on_nodes(nodes, signal_program, [folder, each], timeout)
-        found = {node: replies.printed(answer, {"ranks": [str]}) for node, answer in answers.items()}
+        found = {node: replies.printed(answer, {"ranks": [str], "size": int}) for node, answer in answers.items()}
         errors = {node: str(answer["error"]) for node, answer in found.items() if "error" in answer}
         if errors:
-            return {"ranks": [], "errors": errors}
-    return {"ranks": sorted((rank for answer in found.values() for rank in answer["ranks"]), key=int), "errors": {}}
+            return {"ranks": [], "size": 0, "errors": errors}
+    ranks = sorted((rank for answer in found.values() for rank in answer["ranks"]), key=int)
+    return {"ranks": ranks, "size": max((answer["size"] for answer in found.values()), default=0), "errors": {}}
 
 
 def run_on_nodes(nodes: Nodes, program: ModuleType, words: Sequence[str], seconds: float) -> dict[str, dict[str, Any]]:

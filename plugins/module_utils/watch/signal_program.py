@@ -48,11 +48,11 @@ def starts() -> dict[tuple[int, int], int]:
     return found
 
 
-def ranks_in(folder: str) -> dict[str, int]:
-    """Return the process of each rank of the folder that runs on this machine."""
+def ranks_in(folder: str) -> tuple[dict[str, int], int]:
+    """Return the process of each rank of the folder that runs on this machine, and the size of their job."""
     with open("/proc/sys/kernel/random/boot_id") as boot:
         boot_id = boot.read().strip()
-    running, found = starts(), {}
+    running, found, size = starts(), {}, 0
     for name in os.listdir(folder):
         match = NAME.match(name)
         last = last_record(os.path.join(folder, name)) if match else {}
@@ -61,11 +61,13 @@ def ranks_in(folder: str) -> dict[str, int]:
             process = running.get((start, number))
             if process:
                 found[match.group(1)] = process
-    return found
+                each = last.get("size")
+                size = max(size, each) if isinstance(each, int) else size
+    return found, size
 
 
 if __name__ == "__main__":
-    ranks = ranks_in(sys.argv[1])
+    ranks, number_of_ranks = ranks_in(sys.argv[1])
     for process in ranks.values() if sys.argv[2] else ():
         os.kill(process, getattr(signal, f"SIG{sys.argv[2]}"))
-    sys.stdout.write(json.dumps({"ranks": sorted(ranks, key=int)}) + "\n")
+    sys.stdout.write(json.dumps({"ranks": sorted(ranks, key=int), "size": number_of_ranks}) + "\n")

@@ -16,7 +16,7 @@ from ..ending.job_state import STOP_REQUEST, JobState
 from ..results.manifest import REPORTED
 from ..running import busy
 from ..runs import any_job, job_search, node_setup, run_data, run_files
-from ..runs.restartable import SIGNALS, Checkpoints, SeenCheckpoint, StoppedJob, checkpoints_of
+from ..runs.restartable import Checkpoints, Ranks, SeenCheckpoint, StoppedJob, checkpoints_of
 from ..runs.run_watch import RunWatch
 from ..runs.training_run import TrainingRun
 from .follow import ALIVE, TrainingSite, is_reachable
@@ -86,22 +86,7 @@ class RestartableRun:
 
     def ask_for_checkpoint(self, signal: str) -> None:
         """Send a signal to the processes of all ranks, which their records identify, and never to the launcher."""
-        nodes, tried = self._nodes, "ask its ranks for a checkpoint"
-        if signal not in SIGNALS:
-            raise Refused(self.name, tried, f"the signal is {signal}", f"choose one of {', '.join(SIGNALS)}")
-        found = self._signalled(nodes, "", tried)
-        if len(found) != self._size:
-            cause = f"their records identify {len(found)} of {self._size} running processes"
-            raise Refused(self.name, tried, cause, "wait for its next regular checkpoint, without a signal")
-        self._write_request()
-        self._signalled(nodes, signal, tried)
-
-    def _signalled(self, nodes: list[dict[str, Any]], signal: str, tried: str) -> list[str]:
-        answer = self._calls.nodes.signal_ranks(nodes, self._run.dir, signal)
-        if answer["errors"]:
-            cause = "; ".join(f"{node}: {error}" for node, error in answer["errors"].items())
-            raise Refused(self.name, tried, cause, "restore these nodes, or wait without a signal")
-        return [str(rank) for rank in answer["ranks"]]
+        Ranks(self._calls, self._nodes, self._run.dir, self.name).ask(signal, self._size, self._write_request)
 
     def _write_request(self) -> None:
         """Write to the folder of the run who asks for its end: an end after that is not a failure of the program."""

@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, TypedDict
 
 from ...durable.calls import Result
-from ...errors import WholeError
+from ...errors import Refused, WholeError
 from ..ending.job_state import JobState
+from .controller_site import TrainingCalls
 from .run_watch import RunWatch
 
 SIGNALS = ("TERM", "USR1", "USR2")
@@ -99,6 +100,35 @@ class NotRestartable:
         raise WholeError(self._why)
 
     state = checkpoints = ask_for_checkpoint = withdraw = stop = start_again = watch = judged = _refuse
+
+
+class Ranks:
+    """The running ranks of a job, which their records in a folder on its nodes identify."""
+
+    def __init__(self, calls: TrainingCalls, nodes: Sequence[Mapping[str, Any]], folder: str, name: str) -> None:
+        self._calls, self._nodes, self._folder, self._name = calls, [dict(node) for node in nodes], folder, name
+
+    def found(self, signal: str = "") -> tuple[list[str], int]:
+        """Return the ranks that run, and the size of the job, and send a signal to them, or to none of them."""
+        answer = self._calls.nodes.signal_ranks(self._nodes, self._folder, signal)
+        if answer["errors"]:
+            cause = "; ".join(f"{node}: {error}" for node, error in answer["errors"].items())
+            raise self._refused(cause, "restore these nodes, or wait without a signal")
+        return [str(rank) for rank in answer["ranks"]], int(answer["size"])
+
+    def ask(self, signal: str, size: int, before: Callable[[], None]) -> None:
+        """Send a signal to all ranks, after ``before``; a ``size`` of 0 is unknown, so that of the records counts."""
+        if signal not in SIGNALS:
+            raise self._refused(f"the signal is {signal}", f"choose one of {', '.join(SIGNALS)}")
+        ranks, known = self.found()
+        if len(ranks) != (size or known):
+            cause = f"their records identify {len(ranks)} of {size or known} running processes"
+            raise self._refused(cause, "wait for its next regular checkpoint, without a signal")
+        before()
+        self.found(signal)
+
+    def _refused(self, cause: str, remedy: str) -> Refused:
+        return Refused(self._name, "ask its ranks for a checkpoint", cause, remedy)
 
 
 def checkpoints_of(read: Mapping[str, Any], folder: str, now: float) -> Checkpoints:

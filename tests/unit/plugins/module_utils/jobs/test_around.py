@@ -52,3 +52,11 @@ def test_refuses_to_change_hosts_without_a_found_job(found: list[dict[str, Any]]
 
     assert str(refused.value).startswith("gpu: could not change its hosts around a training job: no job was found,")
     assert cause in str(refused.value)
+
+
+def test_named_job_is_restarted_only_with_its_commands() -> None:
+    commands = {"stop": "stop-it", "start": "start-it", "checkpoints": "/ck"}
+    restart = around.restart_of({**MPI, **commands}, "/reports")
+    assert restart == {"run": "one", "job": {**MPI, **commands, "results": "/reports"}}
+    assert "it lacks stop, start, checkpoints." in around.restart_of(MPI, "")["why"]
+    assert "on Kubernetes" in around.restart_of({**MPI, **commands, "kubernetes": {"name": "one"}}, "")["why"]

@@ -30,7 +30,7 @@ HERE = [{"name": "n1", "reach": ["sh", "-c"]}]
 
 
 def rank(folder: Path, number: int) -> subprocess.Popen[str]:
-    variables = {"RANK": str(number), "DML_RECORDS": str(folder), "PYTHONPATH": str(FILES)}
+    variables = {"RANK": str(number), "WORLD_SIZE": "12", "DML_RECORDS": str(folder), "PYTHONPATH": str(FILES)}
     words = [sys.executable, "-c", TRAIN]
     process = subprocess.Popen(words, env={**os.environ, **variables}, stdout=subprocess.PIPE, text=True)
     assert process.stdout and process.stdout.readline() == "ready\n"
@@ -46,8 +46,8 @@ def test_each_rank_gets_the_signal_once_all_nodes_answer(tmp_path: Path) -> None
     alive = [process.poll() for process in ranks]
     sent = signal_ranks(HERE, str(tmp_path), "USR1")
 
-    assert found == sent == {"ranks": ["0", "10"], "errors": {}}
-    assert refused == {"ranks": [], "errors": {"n2": "it ended with 1"}} and alive == [None, None]
+    assert found == sent == {"ranks": ["0", "10"], "size": 12, "errors": {}}
+    assert refused == {"ranks": [], "size": 0, "errors": {"n2": "it ended with 1"}} and alive == [None, None]
     for process in ranks:
         with process:
             assert process.wait(10) == 7
@@ -62,7 +62,7 @@ def test_no_process_that_took_the_number_of_a_rank_is_signalled(tmp_path: Path) 
             (tmp_path / f"rank{number}.jsonl").write_text(json.dumps({"pid": process.pid, **more}) + "\n")
         (tmp_path / "rank2.jsonl").symlink_to("/etc/passwd")
 
-        assert signal_ranks(HERE, str(tmp_path), "TERM") == {"ranks": [], "errors": {}}
+        assert signal_ranks(HERE, str(tmp_path), "TERM") == {"ranks": [], "size": 0, "errors": {}}
 
         assert process.poll() is None
         process.kill()
@@ -72,4 +72,4 @@ def test_no_process_that_took_the_number_of_a_rank_is_signalled(tmp_path: Path) 
 def test_odd_records_identify_no_rank(record: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "rank0.jsonl").write_bytes(record.encode("utf-8", "surrogatepass") + b"\n")
-        assert signal_program.ranks_in(folder) == {}
+        assert signal_program.ranks_in(folder) == ({}, 0)

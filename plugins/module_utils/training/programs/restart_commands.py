@@ -1,0 +1,144 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""A job of another tool that a maintenance window stops at a checkpoint and starts again with its owner's commands."""
+
+from __future__ import annotations
+
+import posixpath
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from ...durable.calls import Result, required
+from ...durable.program import MemoryJournal, Program
+from ...errors import Failed, TimedOut
+from ..ending.job_state import JobState
+from ..runs import any_job, run_files
+from ..runs.controller_site import TrainingCalls
+from ..runs.restartable import Checkpoints, Ranks, SeenCheckpoint, StoppedJob, checkpoints_of
+from ..runs.run_watch import RunWatch
+from ..runs.training_run import TrainingRun
+
+STOP_SECONDS, START_SECONDS = 120.0, 300.0
+# Written before the job is started, in its run directory: an interrupted start is waited for, before it is repeated.
+STARTED = "dml-started-again"
+COMMANDS = ("stop", "start", "checkpoints")
+PLACE = "{resume}"
+OUTPUT_AND_CODE = ("sh", "-c", '"$@" 2>&1; echo "$?"', "sh")
+
+
+class OthersJob:
+    """A job with its place and its commands; the records of its ranks show whether it runs."""
+
+    def __init__(self, calls: TrainingCalls, job: Mapping[str, Any]) -> None:
+        self._calls, self._job = calls, job
+        self._records = str(job.get("records") or job["run_dir"])
+        self.name = f"the job in {job['run_dir']}"
+        self._ranks = Ranks(calls, job["nodes"], self._records, self.name)
+
+    def refusal(self) -> str:
+        """Return nothing: the job has all of its commands."""
+        return ""
+
+    def state(self) -> JobState:
+        """Return whether the job runs; one without a running rank on its launcher counts as stopped."""
+        options = {"gather": ["job"], "run_dir": self._job["run_dir"], "records": self._records}
+        state: JobState = required(self._on_launcher(any_job.INFO, options))["job"]
+        return {**state, "state": "stopped"} if state["state"] == "absent" and not self._ranks.found()[0] else state
+
+    def checkpoints(self) -> Checkpoints:
+        """Return the checkpoints in their folder on the launcher."""
+        folder = str(self._job["checkpoints"])
+        found = required(self._on_launcher(any_job.INFO, {"gather": ["checkpoints"], "checkpoints": folder}))
+        return checkpoints_of(found["checkpoints"], f"{self._job['launcher']}:{folder}", self._calls.now())
+
+    def ask_for_checkpoint(self, signal: str) -> None:
+        """Send a signal to the processes of all ranks."""
+        self._ranks.ask(signal, 0, self.withdraw)
+
+    def withdraw(self) -> None:
+        """Leave the job as it is: nothing was written."""
+
+    def stop(self) -> StoppedJob:
+        """Run the command that stops the job, unless no rank runs, and wait until none is left on any node."""
+        if self.state()["state"] == "running":
+            # It is that of an earlier window.
+            required(self._on_launcher("ansible.builtin.file", {"path": self._mark, "state": "absent"}))
+            self._run("stop")
+            p = Program(MemoryJournal(), self._calls)
+            if not p.wait(lambda: not self._ranks.found()[0], STOP_SECONDS):
+                ranks = ", ".join(self._ranks.found()[0])
+                cause = f"ranks {ranks} run {STOP_SECONDS:.0f} s after its command stop had ended"
+                raise TimedOut(self.name, "stop it", cause, "let the command wait for the end of the job")
+        why = "stopped by its command stop for a maintenance window"
+        return {"run": self._name, "state": "stopped", "ended": self._calls.now(), "exit_code": None, "why": why}
+
+    def start_again(self, checkpoint: SeenCheckpoint, down: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Run the command that starts the job from a checkpoint, and wait until its ranks write records."""
+        del down
+        p, is_ours = Program(MemoryJournal(), self._calls), self._has_begun()
+        if self.state()["state"] == "running":
+            return self._started() if is_ours else {"by_owner": f"a job in {self._job['run_dir']}"}
+        if not is_ours or not p.wait(self._runs, START_SECONDS):
+            copied = {"content": "", "dest": self._mark, "mode": "0600"}
+            required(self._on_launcher(run_files.COPY, copied))
+            folder = str(self._job["checkpoints"])
+            self._run("start", posixpath.normpath(posixpath.join(folder, checkpoint["path"])))
+        if not p.wait(self._runs, START_SECONDS):
+            cause = f"no rank has written a record {START_SECONDS:.0f} s after its command start had ended"
+            raise TimedOut(self.name, "start it again", cause, "start it by hand, and end the window")
+        return self._started()
+
+    def _runs(self) -> bool:
+        return self.state()["state"] == "running"
+
+    def _has_begun(self) -> bool:
+        return bool(required(self._on_launcher("ansible.builtin.stat", {"path": self._mark}))["stat"]["exists"])
+
+    def _started(self) -> dict[str, Any]:
+        """Return where the job runs."""
+        keys = ("launcher", "run_dir", "user", "nodes")
+        return {"run": self._name, "kubernetes": {}, **{key: self._job.get(key) for key in keys}}
+
+    def _run(self, name: str, checkpoint: str = "") -> None:
+        """Run a command of the owner on the launcher; its words are not for a shell."""
+        given = self._job[name]
+        words = shlex.split(given) if isinstance(given, str) else [str(word) for word in given]
+        argv = [word.replace(PLACE, checkpoint) for word in words]
+        # A failed module would not return the output.
+        answer = required(self._on_launcher(run_files.COMMAND, {"argv": [*OUTPUT_AND_CODE, *argv]}))
+        output, _line, code = str(answer.get("stdout") or "").rstrip().rpartition("\n")
+        if code != "0":
+            cause = (output.splitlines() or [f"it ended with exit code {code}"])[-1]
+            raise Failed(self.name, f"{name} it with {shlex.join(argv)}", cause, "correct the command, then continue")
+
+    def watch(self) -> RunWatch:
+        """Return the watch of its records."""
+        job = self._job
+        o = {"results": job["results"], "runs": posixpath.dirname(self._records), "silence": 0, "command": [self.name]}
+        run = TrainingRun({**o, "launcher": job["launcher"]}, {}, posixpath.basename(self._records), self._name, "")
+        launched = {"launcher": str(job["launcher"]), "kubernetes": {}, "watched": list(job["nodes"])}
+        return RunWatch(self._calls, run, launched, str(job["launcher"]))  # type: ignore[arg-type] # keys of Launched
+
+    def judged(self) -> Result:
+        """Return no verdict: another tool keeps the code, the data and the command of the job."""
+        why = f"{self.name}: inconclusive: this collection does not know whether its program is the same"
+        return {"verdict": "inconclusive", "lines": [why], "breaches": []}
+
+    def _on_launcher(self, module: str, options: Mapping[str, Any]) -> Result:
+        return self._calls.on(str(self._job["launcher"]), module, options)
+
+    @property
+    def _name(self) -> str:
+        return posixpath.basename(str(self._job["run_dir"]))
+
+    @property
+    def _mark(self) -> str:
+        return f"{self._job['run_dir']}/{STARTED}"
+
+
+def lacking(job: Mapping[str, Any]) -> str:
+    """Return why a job that the user names cannot be restarted; empty if it has its commands."""
+    missing = [name for name in COMMANDS if not job.get(name)]
+    needed = "the commands stop and start, and the folder checkpoints"
+    return f"maintenance_job needs {needed} for a restart: it lacks {', '.join(missing)}." if missing else ""
