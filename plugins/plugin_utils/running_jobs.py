@@ -54,7 +54,7 @@ class JobSearch:
         given = self._given
         if given["around"]:
             around.require_complete(given["around"], under_training=given["under_training"])
-            # A folder with a dot is none of a window.
+            # A folder with a dot is not one of a window.
             results = os.path.join(os.path.abspath(given["windows"] or "."), ".jobs")
             return {**given["around"], "restart": around.restart_of(given["around"], results)}
         if not given["under_training"]:

@@ -72,6 +72,7 @@ ELSEWHERE: dict[str, str] = {
         f"training/results/{a}.py": f"{_UNIT}/training/results/test_{a}.py"
         for a in ("code_differences", "last_metrics")
     },
+    "training/programs/restart_commands.py": f"{_UNIT}/training/programs/test_restart_commands.py",
     **{f"watch/{one}_program.py": f"{_UNIT}/watch/test_{one}_program.py" for one in ("signal", "stack")},
     "watch/hang_program.py": f"{_UNIT}/watch/test_hang_program.py",
 }

@@ -76,7 +76,7 @@ class OthersJob:
     def start_again(self, checkpoint: SeenCheckpoint, down: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Run the command that starts the job from a checkpoint, and wait until its ranks write records."""
         del down
-        p, is_ours = Program(MemoryJournal(), self._calls), self._has_begun()
+        p, is_ours = Program(MemoryJournal(), self._calls), self._has_started()
         if self.state()["state"] == "running":
             return self._started() if is_ours else {"by_owner": f"a job in {self._job['run_dir']}"}
         if not is_ours or not p.wait(self._runs, START_SECONDS):
@@ -92,7 +92,7 @@ class OthersJob:
     def _runs(self) -> bool:
         return self.state()["state"] == "running"
 
-    def _has_begun(self) -> bool:
+    def _has_started(self) -> bool:
         return bool(required(self._on_launcher("ansible.builtin.stat", {"path": self._mark}))["stat"]["exists"])
 
     def _started(self) -> dict[str, Any]:
