@@ -9,6 +9,7 @@ import (
 	_ "github.com/vmware/govmomi/cli/host"
 	_ "github.com/vmware/govmomi/cli/host/esxcli"
 	_ "github.com/vmware/govmomi/cli/host/option"
+	_ "github.com/vmware/govmomi/cli/library"
 	_ "github.com/vmware/govmomi/cli/object"
 	_ "github.com/vmware/govmomi/cli/vm"
 )

@@ -117,7 +117,8 @@ notes:
     ESXi host it is on, C(vm_power), C(on) or C(off); C(vm_gpus), all its GPUs as text, and C(vm_profiles), its vGPU
     profiles; C(vm_rdma_macs) and C(vm_rdma_addresses) of its RDMA cards, with C(vm_rdma_protocol) for PVRDMA
     and C(vm_rdma_classes), the device classes, for cards with Enhanced DirectPath I/O; C(vm_foreign_disks), the files
-    of attached disks that this collection did not create.
+    of attached disks that this collection did not create; C(vm_template), the item of a content library of which
+    it was made, with its version.
   - Texts from vCenter and from guests are never evaluated as templates. Only an address of another machine becomes
     C(ansible_host). The plugin leaves a worker out, with a warning, if its name is not a valid name of a worker, if
     any of its texts has a template or invisible characters, or if the machine itself does not confirm its mark.

@@ -51,6 +51,12 @@ class OfProgram:
     check_mode = False
 
 
+class OfPlan:
+    """The gate of a module that plans before its first write what depends on that write."""
+
+    check_mode = True
+
+
 class Subject(Protocol):
     """One thing that can be configured on one object."""
 

@@ -59,8 +59,19 @@ options:
         type: str
         required: true
       template: &template
-        description: The template, or virtual machine, from which a missing worker is cloned.
-        type: str
+        description:
+          - The template from which a missing worker is cloned, as the name of a template or virtual machine. One in
+            a content library is a mapping with C(library) and C(item).
+          - An item that is a VM template is cloned as it is. An OVF item is deployed once for each cluster and version,
+            as a template with a name that begins with C(dml-), and the workers are cloned from it. It is deleted
+            with the last worker of the cluster. The files of a subscribed library are synchronized first.
+          - For an OVF item, the mapping may have C(accept_eula), which accepts all its licence agreements, C(networks),
+            port groups by the names of its networks (by default the port group of the management NIC), C(properties),
+            values by the identifiers of its properties, which the guests can read, and C(disk_format), one of V(thin),
+            V(thick) and V(eagerZeroedThick).
+          - Workers record the version of the item. The module warns if the item has another version than an existing
+            worker, and does not change the worker.
+        type: raw
       clone: &clone
         description: Whether a clone has its own disks, or shares those of a snapshot. By default V(full).
         type: str
@@ -75,7 +86,9 @@ options:
         description: The resource pool of a new worker; by default the root pool of the cluster.
         type: str
       datastore: &datastore
-        description: The datastore of a new worker; by default the template's.
+        description:
+          - The datastore of a new worker, or a datastore cluster, of which vCenter recommends one. By default it
+            is the template's. The module refuses workers for which it has no room.
         type: str
       host: &host
         description: The host on which the worker must run. The module moves a worker that is on another host.
@@ -423,6 +436,20 @@ EXAMPLES = r"""
     defaults: {template: ubuntu-2204, host: esx01.example.com, gpus: [{profile: grid_t4-8c}]}
     workers: [{name: half01}, {name: half02}]
 
+- name: Build a worker from an OVF item of a content library
+  dml.vsphere.worker_vm:
+    cluster: gpu
+    workers:
+      - name: deep01
+        template:
+          library: deep-learning
+          item: deep-learning-vm
+          accept_eula: true
+          properties: {user-data: "{{ lookup('ansible.builtin.file', 'cloud-init.yml') | b64encode }}"}
+        datastore: vsan01
+        gpus: [{profile: grid_a100-40c}]
+        management_nic: {portgroup: VM Network}
+
 - name: Delete the workers
   dml.vsphere.worker_vm:
     cluster: gpu
@@ -458,6 +485,9 @@ workers:
         folder: {description: "Its folder, if O(workers[].folder) is set.", type: str}
         host: {description: The host that it is on., type: str}
         power: {description: V(on) or V(off)., type: str}
+        template:
+          description: "The item of a content library of which it was made: library, item, id, version."
+          type: dict
         address: {description: The address that its guest reports., type: str}
         gpus: {description: "Its GPUs: profiles, groups, or PCI devices.", type: list, elements: str}
         mmio_gb: {description: Its 64-bit memory window., type: int}
@@ -480,6 +510,11 @@ workers:
         host: esx01.example.com
         power: "on"
         gpus: [grid_t4-16c]
+templates:
+  description: "The templates that are made of items of content libraries, or deleted: C(name), C(changed), C(state)."
+  returned: success
+  type: list
+  elements: dict
 plan_lines:
   description: The changes of each worker with their reasons, as lines of text.
   returned: success
@@ -494,7 +529,7 @@ state_lines:
   sample: ["worker01: runs on esx01.lab, grid_t4-16c, 10.0.1.11"]
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -502,7 +537,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils import progress, runner
 from ..module_utils.maintenance.lock import holder, keeper
 from ..module_utils.vsphere import session
-from ..module_utils.workers import worker_spec
+from ..module_utils.workers import library_templates, worker_spec
 from ..module_utils.workers.absent_worker import AbsentWorker
 from ..module_utils.workers.placement import worker_plan
 from ..module_utils.workers.worker import Worker
@@ -512,26 +547,44 @@ from ..module_utils.workers.worker_set import WorkerSet, context_of
 def body(module: AnsibleModule) -> dict[str, Any]:
     specs, options = worker_spec.worker_specs_of(module.params), worker_spec.set_options_of(module.params)
     with holder.marked(), session.session(module.params) as opened, keeper.renewing(opened):
-        context = context_of(opened, options, progress.Progress(module.params["progress_file"]).report)
-        workers = WorkerSet(context, specs)
-        subjects = _subjects(workers, specs)
-        work = runner.Work(subjects=subjects, refresh=workers.refresh, first=workers.makes_room)
+        context = context_of(opened, options, progress.Progress(module.params["progress_file"]).report, specs)
+        workers = WorkerSet(context)
+        if options.state == "absent":
+            gone = [AbsentWorker(context, spec) for spec in specs]
+            done = runner.converge(module, runner.Work(subjects=gone, refresh=workers.refresh))
+            unused = [] if done.get("failed") else library_templates.unused(context)
+            return by_worker(done, runner.converge(module, runner.Work(subjects=unused, refresh=lambda _unused: None)))
+        subjects = [Worker(context, spec, workers.assignments[spec.name]) for spec in specs]
+        work = runner.Work(subjects=subjects, refresh=workers.read, first=workers.makes_room)
+        return _built(module, workers, work)
+
+
+def _built(module: AnsibleModule, workers: WorkerSet, work: runner.Work) -> dict[str, Any]:
+    """Deploy the missing templates of content libraries, after all options were checked, and build the workers."""
+    if not workers.templates.named:
         return by_worker(runner.converge(module, work))
+    planned = runner.converge(runner.OfPlan(), work)
+    if planned.get("failed"):
+        return by_worker(planned)
+    missing = workers.templates.to_deploy()
+    made = runner.converge(module, runner.Work(subjects=missing, refresh=lambda _missing: None))
+    return by_worker({**planned, **made} if made.get("failed") else runner.converge(module, work), made)
 
 
-def _subjects(workers: WorkerSet, specs: Sequence[worker_spec.WorkerSpec]) -> list[runner.Subject]:
-    """Return one subject for each worker, whether it must be present or absent."""
-    context = workers.context
-    if context.options.state == "absent":
-        return [AbsentWorker(context, spec) for spec in specs]
-    return [Worker(context, spec, workers.assignments[spec.name]) for spec in specs]
-
-
-def by_worker(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the runner's result, its entries listed as workers instead of hosts, and as lines of text."""
-    workers = [{"name": entry["host"], **{k: v for k, v in entry.items() if k != "host"}} for entry in result["hosts"]]
+def by_worker(result: Mapping[str, Any], of_templates: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the runner's results, their entries listed as workers and templates, and as lines of text."""
+    workers, templates = _entries(result), _entries(of_templates or {"hosts": []})
     listed = {**{key: value for key, value in result.items() if key != "hosts"}, "workers": workers}
-    return listed if result.get("failed") else {**listed, **worker_plan.as_lines(workers)}
+    listed.update({"templates": templates, "changed": any(one.get("changed") for one in (*workers, *templates))})
+    listed["diff"] = [*((of_templates or {}).get("diff") or []), *(result.get("diff") or [])]
+    if result.get("failed"):
+        return listed
+    lines = worker_plan.as_lines(workers)
+    return {**listed, **lines, "plan_lines": [*worker_plan.changes(templates), *lines["plan_lines"]]}
+
+
+def _entries(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [{"name": entry["host"], **{k: v for k, v in entry.items() if k != "host"}} for entry in result["hosts"]]
 
 
 def main() -> None:

@@ -85,6 +85,9 @@ workers:
       type: list
       elements: str
     vm_rdma_addresses: {description: The IPv4 addresses of its RDMA NICs., type: list, elements: str}
+    vm_template:
+      description: "The item of a content library of which it was made: library, item, id, version; V(null) for others."
+      type: dict
     vm_foreign_disks:
       description: The files of the disks that are attached to it and that this collection did not create.
       type: list

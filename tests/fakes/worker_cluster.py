@@ -53,7 +53,7 @@ class FakeWorkerCluster(WorkerCluster):
         known = [Network(RDMA_GROUP, group, "50 11", "dvpg-1"), Network(MANAGEMENT, vim.Network("network-1"))]
         self.__dict__.update(networks=Networks("gpu", known), hot_migrate=True)
 
-    def refresh(self, names: Iterable[str]) -> None:
+    def refresh(self, names: Iterable[str], _known: object = None) -> None:
         self.refreshed.append(set(names))
 
     def limits(self, one: Machine, host: str) -> HardwareLimits:

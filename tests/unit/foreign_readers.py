@@ -47,7 +47,7 @@ from plugins.module_utils.trials.checks import guest_checks
 from plugins.module_utils.usage.gpu_load import card_of
 from plugins.module_utils.vsphere import esxcli
 from plugins.module_utils.watch import hangs, mpi_output, shown_lines
-from plugins.module_utils.workers import customise, foreign_disks, worker_mark
+from plugins.module_utils.workers import customise, foreign_disks, library_items, worker_mark
 from plugins.module_utils.workers.capacity import machines
 from plugins.module_utils.workers.placement import gpu_slots, host_room, mmio
 from plugins.module_utils.workers.placement.gpu_models import fits_profile
@@ -156,6 +156,10 @@ def recorded_disks(value: str) -> Any:
     )
 
 
+def recorded_item(value: str) -> Any:
+    return library_items.recorded({library_items.RECORD: value})
+
+
 def marked(value: str) -> Any:
     return worker_mark.read(*attributes(worker_mark.ATTRIBUTE, value))
 
@@ -232,6 +236,12 @@ READERS = (
     of("fabric/fabric_marks.py", built_on, json_text({"rdma": {"joined": True, "adapters": {}}}), (dict, NONE)),
     of("workers/customise.py", lambda value: (customise._decode({"k": value}, "k"),), json_text({"users": []}), tuple),
     of("workers/foreign_disks.py", recorded_disks, json_text(["6000c29f"]), list),
+    of(
+        "workers/library_items.py",
+        recorded_item,
+        json_text(dict.fromkeys(("library", "item", "id", "version"), "1")),
+        (dict, NONE),
+    ),
     of("workers/worker_mark.py", marked, json_text({"name": "w1", "built": True}), (dict, NONE)),
     Reader(
         "training/guest/job.py", lambda folder, files: job.job_state(str(filled(folder, files))), mangled(JOB), dict

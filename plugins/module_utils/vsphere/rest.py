@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import http.client
 import json
 import time
@@ -55,6 +56,12 @@ class Rest:
     def log_out(self) -> None:
         """Delete the token."""
         self._ask("DELETE", _SESSION, tried="log out of its REST API")
+
+    def patient(self, seconds: int) -> Rest:
+        """Return the same session for requests that the server answers only when their work is done."""
+        other = copy.copy(self)
+        other._params = {**self._params, "timeout": max(seconds, self._params["timeout"])}
+        return other
 
     def get(self, path: str, *, tried: str, remedy: str = "", form: object = ANY) -> Any:
         """Return the answer to a GET request."""

@@ -8,28 +8,34 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import NotFound, Refused
+from ..errors import Failed, NotFound, Refused
 from ..vsphere import properties, tasks
 from ..vsphere.escaped_names import plain
 from ..vsphere.faults import translating_faults
+from ..vsphere.libraries import LibraryItem
 from ..vsphere.sdk import vim
-from . import foreign_disks, worker_mark
+from . import foreign_disks, library_items, worker_mark
 from .machine import Machine
 from .worker_cluster import WorkerCluster
 from .worker_spec import WorkerSpec
 
 LINKED = "linked"
 FOLDER = ("name", "childType")
+POD = ("name", "childEntity")
 
 
 @dataclass(frozen=True)
 class CloneLocation:
-    """The folder, pool and datastore of a clone, and the snapshot of a linked clone."""
+    """The folder, pool and datastore of a clone, and the snapshot of a linked clone.
+
+    Without a datastore, vCenter recommends one of the datastore cluster ``pod``.
+    """
 
     folder: Any
     pool: Any
     datastore: Any
     snapshot: Any = None
+    pod: Any = None
 
 
 def base_of(cluster: WorkerCluster, desired: WorkerSpec) -> Machine:
@@ -55,7 +61,18 @@ class CloneLocations:
         folder = self.folder(desired) or template["parent"]
         pool = self._pool(desired["resource_pool"]) if desired["resource_pool"] else self.cluster.values["resourcePool"]
         snapshot = _snapshot(desired, template) if desired["clone"] == LINKED else None
-        return CloneLocation(folder, pool, self._datastore(desired, template), snapshot)
+        pod = self._pod(desired)
+        return CloneLocation(folder, pool, None if pod else self._datastore(desired, template), snapshot, pod)
+
+    def _pod(self, desired: WorkerSpec) -> Any:
+        """Return the datastore cluster in the options of a worker; None if a datastore has that name."""
+        name, here = desired["datastore"], {ref._moId for ref in self.cluster.values.get("datastore") or []}
+        stores = self._all(vim.Datastore, ("name",)) if name else []
+        if not name or any(values["name"] == plain(name) and ref._moId in here for ref, values in stores):
+            return None
+        pods = [pod for pod in self._all(vim.StoragePod, POD) if pod[1]["name"] == plain(name)]
+        ours = [ref for ref, values in pods if here & {one._moId for one in values.get("childEntity") or []}]
+        return ours[0] if len(ours) == 1 else None
 
     def folder(self, desired: WorkerSpec) -> Any:
         """Return the folder in the options of a worker; None if the option is not set."""
@@ -67,6 +84,16 @@ class CloneLocations:
             values["name"] for folder, values in self._all(vim.Folder, FOLDER) if ref and folder._moId == ref._moId
         )
         return next(names, None)
+
+    def datastore_of_item(self, desired: WorkerSpec) -> Any:
+        """Return the datastore for the template that is made of an item of a content library."""
+        here = self.cluster.values.get("datastore") or []
+        if len(here) == 1 or desired["datastore"]:
+            return self._datastore(desired, Machine(self.cluster.session, None, {"datastore": here}))
+        reason = (
+            f"its template comes from a content library, and cluster {self.cluster.name} has {len(here)} datastores"
+        )
+        raise Refused(desired.name, "choose its datastore", reason, "name a datastore")
 
     def _datastore(self, desired: WorkerSpec, template: Machine) -> Any:
         here = {ref._moId: ref for ref in self.cluster.values.get("datastore") or []}
@@ -102,15 +129,38 @@ class CloneLocations:
 
 
 def begin(
-    cluster: WorkerCluster, desired: WorkerSpec, template: Machine, location: CloneLocation, host: str
+    cluster: WorkerCluster,
+    desired: WorkerSpec,
+    template: Machine,
+    location: CloneLocation,
+    host: str,
+    item: LibraryItem | None = None,
 ) -> tasks.Started:
     """Start to clone the template; the result of the task is the new machine."""
+    spec = _spec(cluster, desired, template, location, host, item)
+    if location.pod:
+        spec.location.datastore = _recommended(cluster, desired, template, location, spec)
+    tried = f"clone it from {template.name}"
+    with translating_faults(desired.name, tried):
+        task = template.ref.CloneVM_Task(folder=location.folder, name=desired.name, spec=spec)
+    return tasks.Started(task, desired.name, tried)
+
+
+def _spec(
+    cluster: WorkerCluster,
+    desired: WorkerSpec,
+    template: Machine,
+    location: CloneLocation,
+    host: str,
+    item: LibraryItem | None,
+) -> Any:
     # The clone has the marker from the start, so that the next run can continue if this run is killed here.
     options = {
         worker_mark.BUILDING: desired.name,
         foreign_disks.RECORD: foreign_disks.record_of_clone(template, location.snapshot),
+        **({library_items.RECORD: library_items.record_of(item)} if item else {}),
     }
-    spec = vim.vm.CloneSpec(
+    return vim.vm.CloneSpec(
         location=vim.vm.RelocateSpec(
             host=cluster.host_named(host),
             pool=location.pool,
@@ -122,10 +172,35 @@ def begin(
         template=False,
         config=vim.vm.ConfigSpec(extraConfig=[vim.option.OptionValue(key=key, value=options[key]) for key in options]),
     )
-    tried = f"clone it from {template.name}"
+
+
+def _recommended(
+    cluster: WorkerCluster, desired: WorkerSpec, template: Machine, location: CloneLocation, spec: Any
+) -> Any:
+    """Return the datastore of a datastore cluster that vCenter recommends first for a clone."""
+    kind, pod = vim.storageDrs, location.pod
+    config = kind.PodSelectionSpec.VmPodConfig(storagePod=pod)
+    request = kind.StoragePlacementSpec(
+        type="clone",
+        vm=template.ref,
+        folder=location.folder,
+        cloneName=desired.name,
+        cloneSpec=spec,
+        resourcePool=location.pool,
+        host=spec.location.host,
+        podSelectionSpec=kind.PodSelectionSpec(storagePod=pod, initialVmConfig=[config]),
+    )
+    tried = f"ask for a datastore of the datastore cluster {desired['datastore']}"
     with translating_faults(desired.name, tried):
-        task = template.ref.CloneVM_Task(folder=location.folder, name=desired.name, spec=spec)
-    return tasks.Started(task, desired.name, tried)
+        answer = cluster.session.content.storageResourceManager.RecommendDatastores(request)
+    here = {ref._moId for ref in cluster.values.get("datastore") or []}
+    actions = [action for one in answer.recommendations or [] for action in one.action or []]
+    places = [action.destination for action in actions if getattr(action, "destination", None)]
+    usable = [place for place in places if place._moId in here]
+    if not usable:
+        fault = answer.drsFault.reason if answer.drsFault else "it recommends none that the cluster has"
+        raise Failed(desired.name, tried, fault, "free space there, or name a datastore")
+    return usable[0]
 
 
 def _snapshot(desired: WorkerSpec, template: Machine) -> Any:

@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..vsphere.libraries import LibraryItem
 from . import clone, networks
 from .machine import Machine
 from .worker_cluster import WorkerCluster
-from .worker_spec import WorkerSetOptions
+from .worker_spec import WorkerSetOptions, WorkerSpec
 
 ReportProgress = Callable[[str, str], None]
 
@@ -21,12 +22,17 @@ def _discard_progress(_about: str, _what: str) -> None:
 
 @dataclass(frozen=True)
 class Context:
-    """The cluster of a call, the options for all of its workers, and the function that reports progress."""
+    """The cluster of a call, the options for all of its workers, and the function that reports progress.
+
+    ``items`` are the items of content libraries that the workers name, by path.
+    """
 
     cluster: WorkerCluster
     options: WorkerSetOptions
     locations: clone.CloneLocations
     report: ReportProgress = _discard_progress
+    specs: Sequence[WorkerSpec] = ()
+    items: dict[str, LibraryItem] = field(default_factory=dict)
 
     @property
     def networks(self) -> networks.Networks:

@@ -12,7 +12,7 @@ from ..vsphere import custom_fields, inventory, properties
 from ..vsphere.escaped_names import plain
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
-from . import customise, foreign_disks, nics, worker_gpus, worker_identity, worker_mark
+from . import customise, foreign_disks, library_items, nics, worker_gpus, worker_identity, worker_mark
 from .machine import GROUPS, GROUPS_SINCE, HOME, Machine
 
 PATHS = (
@@ -54,6 +54,7 @@ class ExistingWorker(_Reachable):
     vm_rdma_classes: list[str]
     vm_rdma_addresses: list[str]
     vm_foreign_disks: list[str]
+    vm_template: dict[str, str] | None
 
 
 def read_workers(session: Session, clusters: Collection[str] = ()) -> list[ExistingWorker]:
@@ -140,6 +141,7 @@ def _worker(machine: Machine, mark: Mapping[str, Any], hosts: Mapping[str, str])
         "vm_rdma_protocol": next((card.deviceProtocol for card in nics.rdma_cards(machine)), None),
         "vm_rdma_classes": nics.classes_of(machine),
         "vm_rdma_addresses": list(filter(None, (_address(machine, card) for card in rdma))),
+        "vm_template": library_items.recorded(machine.extra),
         "vm_foreign_disks": [foreign_disks.files([disk]) for disk in foreign_disks.attached(machine)],
     }
     if address:

@@ -11,6 +11,7 @@ from typing import Any
 from ..errors import NotFound, Refused, StillDiffers
 from ..plan import POWER_OFF, Plan
 from ..vsphere import tasks
+from ..vsphere.libraries import LibraryItem
 from ..vsphere.sdk import vim
 from . import (
     candidate_hosts,
@@ -18,6 +19,7 @@ from . import (
     customise,
     foreign_disks,
     hardware_limits,
+    library_items,
     nics,
     sizing,
     unified_memory,
@@ -47,7 +49,7 @@ COLD = (
     "guest",
 )
 # A reconfiguration does not change these.
-ELSEWHERE = ("exists", "folder", "host", "power", "mark", "address")
+ELSEWHERE = ("exists", "folder", "host", "power", "mark", "address", "template")
 CHANGED_MEANWHILE = "another client changed the VM meanwhile, or the host lacks the requested resources; run again"
 LARGE_BAR_GB = 64
 
@@ -70,6 +72,11 @@ class Worker:
     def _building(self) -> bool:
         """Whether the VM is a clone without its hardware, left by a killed run; the server chose its MAC addresses."""
         return self.machine is not None and worker_mark.BUILDING in self.machine.extra
+
+    @property
+    def _item(self) -> LibraryItem | None:
+        """The item of a content library that is its template."""
+        return self.context.items.get(self.desired["template"] or "")
 
     def read(self) -> dict[str, Any]:
         """Return the state of the worker, with the same keys if the VM does not exist."""
@@ -102,6 +109,8 @@ class Worker:
         if any(after[key] != current[key] for key in ("gpus", nics.RDMA)):
             self._refuse_excess(after, host)
         after.update({"exists": True, "host": host, "mark": owned, "confirmed": True, "disks_recorded": True})
+        if not current["exists"] and self._item:
+            after["template"] = library_items.recorded({library_items.RECORD: library_items.record_of(self._item)})
         after.update(vm_folder.name_and_folder(self.context, self.desired, current))
         after["power"] = self.desired["power"]
         guest_data = customise.desired_data(self.desired, cards)
@@ -238,6 +247,8 @@ class Worker:
         if current["guest"] and "guest" in changed:
             yield "cloud-init treats it as a new machine at the next boot and creates new SSH host keys"
         yield from vm_folder.warnings(self.context, self.desired, after)
+        if self.machine and (drift := library_items.drift(self.target, self.machine.extra, self._item)):
+            yield drift
         if after[unified_memory.OPTION]:
             yield unified_memory.CONSEQUENCE
         silent = current["power"] == "on" and not current["address"]
@@ -248,7 +259,7 @@ class Worker:
         template, location = clone.base_of(self.cluster, self.desired), self._clone_location()
         self._report(f"is cloned from {template.name} to {host}")
         shown = tasks.by_quarters(lambda percent: self._report(f"is cloned to {percent} %"))
-        started = clone.begin(self.cluster, self.desired, template, location, host)
+        started = clone.begin(self.cluster, self.desired, template, location, host, self._item)
         made = tasks.created_object(self.cluster.session, started, self.options.clone_timeout, shown)
         machine = Machine(self.cluster.session, made, worker=self.target)
         machine.refresh()

@@ -40,8 +40,8 @@ class WorkerCluster:
         self._light: list[properties.Found] = []
         self._running: dict[str, list[Machine]] = {}
 
-    def refresh(self, names: Iterable[str]) -> None:
-        """Read the hosts, the virtual machines with these names, and the others that run on the hosts."""
+    def refresh(self, names: Iterable[str], known: Mapping[str, Any] | None = None) -> None:
+        """Read the hosts, the virtual machines with these names, the known ones, and others that run on the hosts."""
         desired = set(names)
         version = self.session.api_version
         rdma = (capacity.RDMA,) if version >= candidate_hosts.RDMA_SINCE else ()
@@ -53,7 +53,7 @@ class WorkerCluster:
         definitions = custom_fields.definitions(self.session)
         self._light = properties.find_all(self.session, vim.VirtualMachine, light)
         self.identities = WorkerIdentities(definitions, self._light)
-        refs = self._refs(desired)
+        refs = {**self._refs(desired), **(known or {})}
         read = machine.read(self.session, list(refs.values()))
         self.machines = {name: self._named(name, read[ref._moId]) for name, ref in refs.items() if ref._moId in read}
         self._read_running()

@@ -10,25 +10,35 @@ from typing import Any
 from ..errors import Refused
 from ..vsphere.properties import Values
 from ..vsphere.session import Session
-from . import candidate_hosts, clone, nics, sizing, worker_demand, worker_gpus, worker_power
+from . import candidate_hosts, clone, clone_space, nics, sizing, worker_demand, worker_gpus, worker_power
 from .context import Assignment, Context, ReportProgress
+from .library_templates import LibraryTemplates
 from .placement import place
 from .worker_cluster import WorkerCluster
 from .worker_spec import WorkerSetOptions, WorkerSpec
 
 
-def context_of(session: Session, options: WorkerSetOptions, report: ReportProgress) -> Context:
+def context_of(
+    session: Session, options: WorkerSetOptions, report: ReportProgress, worker_specs: Sequence[WorkerSpec]
+) -> Context:
     """Return the context that the workers of a call share."""
     cluster = WorkerCluster(session, options.cluster)
-    return Context(cluster, options, clone.CloneLocations(cluster), report)
+    return Context(cluster, options, clone.CloneLocations(cluster), report, worker_specs)
 
 
 class WorkerSet:
     """The workers of one call in their cluster; ``refresh`` reads all of them and assigns their hosts."""
 
-    def __init__(self, context: Context, worker_specs: Sequence[WorkerSpec]) -> None:
-        self.context, self.worker_specs = context, list(worker_specs)
+    def __init__(self, context: Context) -> None:
+        self.context, self.worker_specs = context, list(context.specs)
+        self.templates = LibraryTemplates(context)
         self.assignments = {desired.name: Assignment() for desired in self.worker_specs}
+
+    def read(self, subjects: Sequence[Any]) -> None:
+        """Read the cluster and these workers, and refuse new ones for which a datastore has no room."""
+        self.refresh(subjects)
+        if subjects:
+            clone_space.refuse_shortage(self.context)
 
     def refresh(self, subjects: Sequence[Any]) -> None:
         """Read the cluster and these workers; without workers nothing is read."""
@@ -38,8 +48,12 @@ class WorkerSet:
         if options.wait_for_address:
             self._await_addresses()
         names = [desired.name for desired in self.worker_specs]
-        cluster.refresh([*names, *(desired["template"] for desired in self.worker_specs if desired["template"])])
+        templates = [one["template"] for one in self.worker_specs if one["template"] and not one.library]
         if options.state == "present":
+            self.templates.read()
+        cluster.refresh([*names, *templates], self.templates.refs)
+        if options.state == "present":
+            self.templates.show_missing()
             self._expect_disks()
             self._check_hosts()
             self._assign_hosts(names)

@@ -16,7 +16,7 @@ from .placement.place import DeviceRequest
 
 _NETWORK: dict[str, Any] = {"portgroup": {"type": "str"}, "mac": {"type": "str"}}
 _WORKER: dict[str, Any] = {
-    "template": {"type": "str"},
+    "template": {"type": "raw"},
     "clone": {"type": "str", "choices": ["full", "linked"]},
     "snapshot": {"type": "str"},
     "folder": {"type": "str"},
@@ -111,6 +111,7 @@ OPTIONS: dict[str, Any] = {
 }
 BUILT_IN = {"clone": "full", "reserve_memory": True, "role": "worker", "tenant": "", "power": "on"}
 PROTOCOL = "rocev2"
+DISK_FORMATS = ("", "thin", "thick", "eagerZeroedThick")
 _KIND = re.compile(r"10de:[0-9a-f]{4}")
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 
@@ -129,12 +130,33 @@ class Gpu:
 
 
 @dataclass(frozen=True)
+class LibraryTemplate:
+    """A template in a content library, with the options for the deployment of an OVF item."""
+
+    library: str
+    item: str
+    accept_eula: bool = False
+    networks: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    disk_format: str = ""
+
+    @property
+    def path(self) -> str:
+        """Return the name of the item with that of its library."""
+        return f"{self.library}/{self.item}"
+
+
+@dataclass(frozen=True)
 class WorkerSpec:
-    """The options of one worker; an option that is None is not managed."""
+    """The options of one worker; an option that is None is not managed.
+
+    For a template in a content library, the option ``template`` is its path.
+    """
 
     name: str
     given: Mapping[str, Any]
     gpus: tuple[Gpu, ...] | None = None
+    library: LibraryTemplate | None = None
 
     def __getitem__(self, key: str) -> Any:
         return self.given.get(key)
@@ -213,7 +235,30 @@ def _desired(options: dict[str, Any]) -> WorkerSpec:
     _check(name, options)
     entries = options.pop("gpus", None)
     gpus = None if entries is None else tuple(gpu for entry in entries for gpu in _gpus(name, _given(entry)))
-    return WorkerSpec(name, options, gpus)
+    library = _library_template(name, options.get("template"))
+    return WorkerSpec(name, {**options, "template": library.path} if library else options, gpus, library)
+
+
+def _library_template(name: str, given: Any) -> LibraryTemplate | None:
+    """Return the template in a library; None for a template by its name, or without a template."""
+    if given is None or isinstance(given, str):
+        return None
+    known = {"library": str, "item": str, "accept_eula": bool, "networks": dict, "properties": dict, "disk_format": str}
+    wrong = "it is neither a name nor a library and an item"
+    if isinstance(given, dict):
+        wrong = next((f"it has no {key}" for key in ("library", "item") if not given.get(key)), "")
+        wrong = wrong or next((f"{key} is unknown" for key in given if key not in known), "")
+        wrong = wrong or next(
+            (f"{key} has another type" for key in given if not isinstance(given[key], known[key])), ""
+        )
+        if given.get("disk_format", "") not in DISK_FORMATS:
+            wrong = wrong or f"disk_format is {given['disk_format']!r}, not one of {', '.join(DISK_FORMATS[1:])}"
+    if wrong:
+        raise Refused(name, "use its template", wrong, "write it as NAME or {library: NAME, item: NAME}")
+    texts = {
+        key: {str(one): str(value) for one, value in given.get(key, {}).items()} for key in ("networks", "properties")
+    }
+    return LibraryTemplate(**{**given, **texts})
 
 
 def _gpus(name: str, entry: Mapping[str, Any]) -> Sequence[Gpu]:

@@ -7,12 +7,12 @@ from __future__ import annotations
 from typing import Any
 
 from ..core import names
-from . import customise, foreign_disks, nics, sizing, unified_memory, worker_gpus, worker_mark
+from . import customise, foreign_disks, library_items, nics, sizing, unified_memory, worker_gpus, worker_mark
 from .machine import Machine
 from .worker_cluster import WorkerCluster
 
 KEYS = (
-    *("exists", "name", "folder", "host", "power"),
+    *("exists", "name", "folder", "host", "power", "template"),
     *("cpus", "cores_per_socket", "memory_mb", "memory_reserved", "cpu_reserved_mhz"),
     *("latency_sensitivity", "firmware", "numa", "disks_gb", "disks_recorded", "gpus", "mmio_gb"),
     *("vgpu_unified_memory", "management_nic", "rdma_nics", "guest", "annotation", "mark", "confirmed", "address"),
@@ -33,6 +33,7 @@ def facts(cluster: WorkerCluster, machine: Machine | None) -> dict[str, Any]:
         "folder": None,
         "host": cluster.host_name(machine.host),
         "power": "on" if machine.on else "off",
+        "template": library_items.recorded(machine.extra),
         **sizing.facts(machine),
         **nics.facts(machine, cluster.networks),
         "disks_recorded": foreign_disks.is_recorded(machine),

@@ -38,6 +38,8 @@ type DataCentre interface {
 	JudgeCall(method string, on types.ManagedObjectReference, body []byte)
 	// Vanish removes a virtual machine as another client might at any time.
 	Vanish(machine string) error
+	// MachineSize returns the memory in MB, the processors and the object of a virtual machine; 0 and "" if there is none.
+	MachineSize(machine string) (int32, int32, string)
 	// ServiceVersions returns the document with the versions of the API.
 	ServiceVersions() string
 	// OwnsREST reports whether ServeREST answers a REST path.
@@ -54,12 +56,17 @@ type Front struct {
 	delay      time.Duration
 	sessions   sessions
 	restTurn   sync.Mutex
+	// The virtual machines of templates in libraries, the items of update sessions, and the updates of items; all
+	// with restTurn.
+	templates, updates map[string]string
+	versions           map[string]int
 }
 
 // New returns a front before vcsim's handler.
 func New(dataCentre DataCentre, next http.Handler, delay time.Duration) *Front {
 	return &Front{Log: NewLog(dataCentre.Clock()), dataCentre: dataCentre, next: next, delay: delay,
-		sessions: sessions{users: map[string]string{}}}
+		sessions: sessions{users: map[string]string{}}, templates: map[string]string{}, updates: map[string]string{},
+		versions: map[string]int{}}
 }
 
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -60,6 +60,13 @@ func (f *Front) rest(r *http.Request, body []byte) *recorder {
 	if strings.HasPrefix(r.URL.Path, newTagging) {
 		return f.apiTagging(r, body)
 	}
+	if old, olderBody, is := olderLibrary(r, body); is {
+		return f.apiLibrary(old, olderBody)
+	}
+	if strings.HasPrefix(r.URL.Path, oldItems) || strings.HasPrefix(r.URL.Path, oldTemplates) ||
+		strings.HasPrefix(r.URL.Path, oldOVF) {
+		return f.library(r, body)
+	}
 	if !f.dataCentre.OwnsREST(r.URL.Path) {
 		f.restTurn.Lock()
 		defer f.restTurn.Unlock()

@@ -85,5 +85,6 @@ func olderTagging(r *http.Request, body []byte) *http.Request {
 // onlyReads reports whether a REST call with a body only reads.
 func onlyReads(name string) bool {
 	return strings.HasSuffix(name, "action=validate") || strings.Contains(name, "action=list") ||
-		strings.HasSuffix(name, "action=check") || strings.HasSuffix(name, "action=scan")
+		strings.HasSuffix(name, "action=check") || strings.HasSuffix(name, "action=scan") ||
+		strings.HasSuffix(name, "action=find") || strings.HasSuffix(name, "action=filter")
 }

@@ -105,6 +105,15 @@ func (w *Server) Vanish(machine string) error {
 	return m.Vanish()
 }
 
+// MachineSize returns the memory in MB, the processors and the object of a virtual machine; 0 and "" if there is none.
+func (w *Server) MachineSize(machine string) (int32, int32, string) {
+	m, ok := w.machines.Named(machine)
+	if !ok {
+		return 0, 0, ""
+	}
+	return m.Summary.Config.MemorySizeMB, m.Summary.Config.NumCpu, m.Self.Value
+}
+
 // MoveByDRS lets DRS move a virtual machine to a host.
 func (w *Server) MoveByDRS(machine, host string) error {
 	m, ok := w.machines.Named(machine)

@@ -3,6 +3,8 @@ package vm
 import (
 	"fmt"
 
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"dml.vsphere/lab/vcenter/internal/cluster"
@@ -38,4 +40,19 @@ func (m *Methods) Vanish() error {
 	}
 	cluster.RemoveFromRules(ctx, m.Self)
 	return nil
+}
+
+// MarkAsTemplate makes the virtual machine a template, which is in no resource pool.
+// VMware: vSphere API reference, VirtualMachine.resourcePool: not set for a template. vcsim leaves the template in the
+// list of its pool, also after it was deleted.
+func (m *Methods) MarkAsTemplate(ctx *simulator.Context, req *types.MarkAsTemplate) soap.HasFault {
+	pool := m.ResourcePool
+	body := m.VirtualMachine.MarkAsTemplate(req)
+	if pool == nil || body.Fault() != nil {
+		return body
+	}
+	if p, ok := ctx.Map.Get(*pool).(*simulator.ResourcePool); ok {
+		ctx.WithLock(p, func() { ctx.Map.RemoveReference(ctx, p, &p.Vm, m.Self) })
+	}
+	return body
 }

@@ -47,9 +47,12 @@ FREE = (
     "CreatePropertyCollector|DestroyPropertyCollector|CreateFilter|WaitForUpdatesEx",
     "Query(AssignedLicenses|ConfigOptionEx|ConfigTarget|DateTime|Events|NetConfig|NetworkHint|Options|SyncingVsanObjects|Perf.*)",
     "DirectPathProfileManagerQueryCapacity|QueryAvailablePerfMetric|HostImageConfigGetAcceptance|CheckRelocate_Task|FindAssociatedProfile",
+    "RecommendDatastores",
     "(POST|DELETE) /api/session",
     "GET /api/cis/tagging/(category|tag)(/[^/?]+)?",
     r"POST /api/cis/tagging/(tag|tag-association)\?action=list-[a-z-]+",
+    r"GET /api/content/library(/item)?(/[^/?]+)?|POST /api/content/library(/item)?\?action=find",
+    r"GET /api/vcenter/vm-template/library-items/[^/?]+|POST /api/vcenter/ovf/library-item/[^/?]+\?action=filter",
 )
 
 _MODULE_OPTIONS = (Need("Host.Config.Settings", HOST),)
@@ -124,6 +127,16 @@ CALLS: dict[str, tuple[Need, ...]] = {
     "HostSystem.UpdateVirtualNic": _NETWORK,
     "OptionManager.UpdateOptions": (Need("Global.Settings", ROOT, SECURITY),),
     "Task.CancelTask": (Need("Global.CancelTask", "object of the task", SECURITY),),
+    "POST /api/content/library/subscribed-item/{id}?action=sync": (
+        Need("ContentLibrary.SyncLibraryItem", "content library", UNSURE),
+    ),
+    "POST /api/vcenter/ovf/library-item/{id}?action=deploy": (
+        Need("VApp.Import", VM_FOLDER, UNSURE),
+        Need("Resource.AssignVMToPool", "resource pool", UNSURE),
+        Need("Datastore.AllocateSpace", "datastore", UNSURE),
+        Need("Network.Assign", "network", UNSURE),
+    ),
+    "VirtualMachine.MarkAsTemplate": (Need("VirtualMachine.Provisioning.MarkAsTemplate", VM),),
     "VirtualMachine.CloneVM_Task": (
         Need("VirtualMachine.Inventory.CreateFromExisting", VM_FOLDER, REFERENCE),
         Need("VirtualMachine.Provisioning.DeployTemplate", "template", REFERENCE),
@@ -298,8 +311,11 @@ MODULES: dict[str, tuple[str, ...]] = {
         *LOCK,
         *NOTE,
         "Folder.MoveIntoFolder_Task",
+        "POST /api/content/library/subscribed-item/{id}?action=sync",
+        "POST /api/vcenter/ovf/library-item/{id}?action=deploy",
         "VirtualMachine.CloneVM_Task",
         "VirtualMachine.Destroy_Task",
+        "VirtualMachine.MarkAsTemplate",
         "VirtualMachine.PowerOffVM_Task",
         "VirtualMachine.PowerOnVM_Task",
         "VirtualMachine.ReconfigVM_Task",

@@ -62,6 +62,45 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         "`teardown` of a worker to which the vSphere Client added a disk",
     ),
     Assumption(
+        "template of a library item",
+        "A clone of the virtual machine that a VM template of a content library names in `vm_template` is like a clone "
+        "of another template.",
+        (f"{_HERE}/vsphere/libraries.py", "def template_of"),
+        "`workers` with a VM template of a content library, then `workers` again without a change",
+    ),
+    Assumption(
+        "deployment of an OVF item",
+        "vCenter answers the deployment of an OVF item when the virtual machine is complete, and continues it if the "
+        "client has gone; a machine that is still being deployed refuses to be reconfigured.",
+        (f"{_HERE}/workers/library_templates.py", "_left_by_killed_run"),
+        "`workers` with an OVF item, killed during the deployment and run again: one template, and workers that start",
+    ),
+    Assumption(
+        "version of a library item",
+        "Each change of the files of an item gives it another `content_version`, also in a subscribed library.",
+        (f"{_HERE}/vsphere/libraries.py", "content_version"),
+        "`workers --check` warns after a new version of the item was uploaded",
+    ),
+    Assumption(
+        "privileges for content libraries",
+        "The deployment of an OVF item needs VApp.Import and the privileges on pool, datastore and network, and the "
+        "synchronization of an item ContentLibrary.SyncLibraryItem.",
+        (f"{_HERE}/hosts/privileges/privilege_table.py", "ovf/library-item"),
+        "`workers` with an item of a subscribed library, and the account that `account` created",
+    ),
+    Assumption(
+        "datastore of a datastore cluster",
+        "A clone may go to the datastore that RecommendDatastores names first, without applying the recommendation.",
+        (f"{_HERE}/workers/clone.py", "RecommendDatastores"),
+        "`workers` with a datastore cluster: the worker lies on one of its datastores, without a fault",
+    ),
+    Assumption(
+        "space of a clone",
+        "A full clone needs as much space as `summary.storage.committed` of its template.",
+        (f"{_HERE}/workers/clone_space.py", "_COMMITTED"),
+        "the free space of the datastore before and after `workers` builds one worker",
+    ),
+    Assumption(
         "counters of RDMA devices",
         "`esxcli rdma device stats get` returns the numbers of received and sent packets and bytes.",
         (f"{_HERE}/hosts/network.py", "rdma device stats get"),

@@ -35,11 +35,12 @@ class DiscoveredDatastore:
 
 @dataclass(frozen=True)
 class DiscoveredTemplate:
-    """A template of vCenter; ``firmware`` and ``guest`` are empty if vCenter does not report them."""
+    """A template of vCenter, or of a content library; ``firmware`` and ``guest`` are empty if they are not known."""
 
     name: str
     guest: str = ""
     firmware: str = ""
+    library: str = ""
 
 
 @dataclass(frozen=True)

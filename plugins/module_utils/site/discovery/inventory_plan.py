@@ -69,7 +69,8 @@ def _head(site: DiscoveredSite) -> Iterator[str]:
 
 
 def _template(template: DiscoveredTemplate) -> str:
-    details = [detail for detail in (template.guest, template.firmware) if detail]
+    library = f"in the content library {template.library}" if template.library else ""
+    details = [detail for detail in (template.guest, template.firmware, library) if detail]
     return f"{template.name} ({', '.join(details)})" if details else template.name
 
 

@@ -10,17 +10,18 @@ from typing import Any
 
 from ...cluster.cluster_info import ClusterReader
 from ...core.findings import STOP, FindingRecord, as_dicts, listed, without_object
-from ...errors import NotFound
+from ...errors import CollectionError, NotFound
 from ...fabric.port_groups import PortGroup
 from ...hosts import host_info
 from ...hosts.preflight import cluster_findings, host_findings
 from ...maintenance import stop_rules
 from ...maintenance.cluster_facts import ClusterFacts
-from ...vsphere import properties
+from ...vsphere import libraries, properties, rest
 from ...vsphere.inventory import HostSet
 from ...vsphere.properties import id_of
 from ...vsphere.sdk import vim
 from ...vsphere.session import Session
+from ...workers.library_templates import is_made_of_item
 from .discovered import (
     DiscoveredCluster,
     DiscoveredDatastore,
@@ -52,7 +53,7 @@ def read(session: Session, desired: Collection[str]) -> DiscoveredSite:
         version=session.content.about.version,
         uuid=session.uuid,
         clusters=[_cluster(session, values) for values in sorted(chosen, key=lambda values: str(values["name"]))],
-        templates=_templates(session),
+        templates=[*_templates(session), *_library_templates(session)],
         ambiguous=sorted(name for name, number in count.items() if number > 1 and (name in desired or not desired)),
     )
 
@@ -103,7 +104,9 @@ def _datastores(session: Session, refs: Sequence[Any], hosts: Sequence[Any]) -> 
 
 def _templates(session: Session) -> list[DiscoveredTemplate]:
     found = properties.find_all(session, vim.VirtualMachine, _TEMPLATE)
-    templates = [values for _ref, values in found if values.get("config.template")]
+    templates = [
+        values for _ref, values in found if values.get("config.template") and not is_made_of_item(values["name"])
+    ]
     named = [
         DiscoveredTemplate(
             values["name"], str(values.get("config.guestFullName") or ""), str(values.get("config.firmware") or "")
@@ -111,6 +114,16 @@ def _templates(session: Session) -> list[DiscoveredTemplate]:
         for values in templates
     ]
     return sorted(named, key=lambda template: template.name)
+
+
+def _library_templates(session: Session) -> list[DiscoveredTemplate]:
+    """Return the items of content libraries; none if the REST API, which nothing else here needs, does not answer."""
+    try:
+        with rest.opened(session) as api:
+            found = libraries.names(api)
+    except CollectionError:
+        return []
+    return [DiscoveredTemplate(item, library=library) for library, items in found for item in items]
 
 
 def _many(session: Session, refs: Sequence[Any], paths: Sequence[str]) -> Iterable[Mapping[str, Any]]:

@@ -37,7 +37,7 @@ def _defaults(cluster: DiscoveredCluster, templates: Sequence[DiscoveredTemplate
     rdma = {"portgroup": network_items.machine_network(cluster), "protocol": "rocev2"}
     store = next((one.name for one in cluster.datastores if one.hosts == len(cluster.hosts)), "")
     return {
-        "template": template.name if template else "TEMPLATE",
+        "template": _named(template),
         **firmware,
         **({"datastore": store} if store else {}),
         "cpus": 8,
@@ -47,6 +47,13 @@ def _defaults(cluster: DiscoveredCluster, templates: Sequence[DiscoveredTemplate
         "management_nic": {"portgroup": _management(cluster)},
         "guest": {"gateway": f"{_EXAMPLE}.1", "user": "ubuntu", "ssh_keys": [_SSH_KEY]},
     }
+
+
+def _named(template: DiscoveredTemplate | None) -> str | dict[str, str]:
+    """Return the option for a template."""
+    if template is None:
+        return "TEMPLATE"
+    return {"library": template.library, "item": template.name} if template.library else template.name
 
 
 def _worker(cluster: DiscoveredCluster, number: int) -> dict[str, Any]:

@@ -18,10 +18,12 @@ def plan_lines(workers: Iterable[Mapping[str, Any]]) -> list[str]:
     listed = list(workers)
     idle = [worker["name"] for worker in listed if not worker.get("failed") and not worker.get("changed")]
     lines = [f"{', '.join(idle)}: as described, nothing to do"] if idle else []
-    for worker in listed:
-        if worker["name"] not in idle:
-            lines += _lines(worker)
-    return lines
+    return [*lines, *changes([worker for worker in listed if worker["name"] not in idle])]
+
+
+def changes(entries: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the changes of each entry with their reasons."""
+    return [line for entry in entries for line in _lines(entry)]
 
 
 def state_lines(workers: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from pyVmomi import vim
 
-from plugins.module_utils.errors import NotFound, Refused
+from plugins.module_utils.errors import Failed, NotFound, Refused
 from plugins.module_utils.vsphere import properties
 from plugins.module_utils.workers import clone
 from plugins.module_utils.workers.worker_spec import WorkerSpec
 from tests.fakes.worker_cluster import STORE, FakeWorkerCluster, disk, machine, with_values
 
+POD = vim.StoragePod("group-p1")
 ELSEWHERE = vim.Datastore("datastore-9")
 GIVEN = {"template": "golden", "clone": "full", "folder": None, "resource_pool": None, "datastore": None}
 OURS, THEIRS = vim.ClusterComputeResource("cluster-1"), vim.ClusterComputeResource("cluster-2")
@@ -30,6 +31,10 @@ INVENTORY: dict[Any, list[tuple[Any, dict[str, Any]]]] = {
         (vim.ResourcePool("pool-7"), {"name": "far", "owner": THEIRS}),
     ],
     vim.Datastore: [(STORE, {"name": "vsan"}), (ELSEWHERE, {"name": "nfs"})],
+    vim.StoragePod: [
+        (POD, {"name": "pod", "childEntity": [STORE, ELSEWHERE]}),
+        (vim.StoragePod("group-p2"), {"name": "far pod", "childEntity": [ELSEWHERE]}),
+    ],
 }
 
 
@@ -153,3 +158,33 @@ def test_clone_has_marker_and_record_and_stays_off(monkeypatch: pytest.MonkeyPat
         clone.worker_mark.BUILDING: "w1",
         clone.foreign_disks.RECORD: '["place 1000:0 10485760 KB", "place 1000:1 10485760 KB"]',
     }
+
+
+def test_a_clone_goes_to_the_recommended_datastore_of_a_cluster() -> None:
+    location = location_of(datastore="pod")
+    assert (location.pod, location.datastore) == (POD, None)
+    requests, requested = list[Any](), dict[str, Any]()
+
+    def recommended(*places: Any) -> Any:
+        actions = [SimpleNamespace(action=[SimpleNamespace(destination=place)]) for place in places]
+        return SimpleNamespace(recommendations=actions, drsFault=None)
+
+    def clone_by(*places: Any) -> None:
+        cluster, golden = FakeWorkerCluster(), machine("golden")
+        manager = SimpleNamespace(RecommendDatastores=lambda spec: requests.append(spec) or recommended(*places))
+        cluster.session.content = SimpleNamespace(storageResourceManager=manager)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(golden.ref), "CloneVM_Task", lambda _vm, **given: requested.update(given))
+            clone.begin(cluster, WorkerSpec("w1", {**GIVEN, "datastore": "pod"}), golden, location, "esx2")
+
+    clone_by(ELSEWHERE, STORE)
+    assert requested["spec"].location.datastore == STORE, "hosts of the cluster do not have the first one"
+    assert (requests[0].type, requests[0].cloneName, requests[0].podSelectionSpec.storagePod) == ("clone", "w1", POD)
+    with pytest.raises(Failed, match="w1: could not ask for a datastore of the datastore cluster pod"):
+        clone_by(ELSEWHERE)
+
+
+def test_a_datastore_has_the_name_before_a_cluster() -> None:
+    assert location_of(datastore="vsan").pod is None
+    with pytest.raises(NotFound, match="find one datastore named 'far pod'"):
+        location_of(datastore="far pod")

@@ -24,12 +24,12 @@ def desired(name: str = "w1", gpus: Any = T4, **given: Any) -> WorkerSpec:
     return WorkerSpec(name, {"template": "golden", "reserve_memory": True, **given}, gpus)
 
 
-def context(cluster: FakeWorkerCluster, **call: Any) -> Context:
-    return Context(cluster, WorkerSetOptions("gpu", **call), clone.CloneLocations(cluster))
+def context(cluster: FakeWorkerCluster, *workers: WorkerSpec, **call: Any) -> Context:
+    return Context(cluster, WorkerSetOptions("gpu", **call), clone.CloneLocations(cluster), specs=workers)
 
 
 def assigned(cluster: FakeWorkerCluster, *workers: WorkerSpec, **call: Any) -> WorkerSet:
-    made = WorkerSet(context(cluster, **call), workers)
+    made = WorkerSet(context(cluster, *workers, **call))
     made.refresh(workers)
     return made
 
@@ -92,7 +92,7 @@ def test_does_not_place_workers_that_are_removed() -> None:
     there = assigned(FakeWorkerCluster(hosts=0), desired(), state="absent")
     assert there.assignments["w1"].host == ""
     cluster = FakeWorkerCluster()
-    WorkerSet(context(cluster), [desired()]).refresh([])
+    WorkerSet(context(cluster, desired())).refresh([])
     assert cluster.refreshed == []
 
 
@@ -106,7 +106,7 @@ def test_reads_device_groups_only_if_requested(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_guest_without_an_address_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = WorkerSet(context(FakeWorkerCluster(machine("golden"))), [desired("w1"), desired("w2")])
+    there = WorkerSet(context(FakeWorkerCluster(machine("golden")), desired("w1"), desired("w2")))
     there.assignments["w1"].started = machine("w1")
     waited = list[list[str]]()
     monkeypatch.setattr(

@@ -1,0 +1,205 @@
+"""Workers from content libraries, which stock govc fills: OVF items and VM templates, local and subscribed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lab import world
+from lab.simulator import ROOT, Simulator
+from tests.govc import govc, output
+from tests.integration.ansible import Ansible
+from tests.integration.releases import NEWEST
+from tests.integration.sites import Site, datacentre
+from tests.integration.workers import DEFAULTS, HOSTS, TEMPLATE, desired, states
+
+OVF = Path(__file__).parents[1] / "fixtures" / "library" / "dlvm.ovf"
+ITEM = {"library": "images", "item": "dlvm", "accept_eula": True}
+MAKING = {"AddCustomFieldDef", "MarkAsTemplate", "CloneVM_Task", "PowerOnVM_Task", "ReconfigVM_Task", "SetField"}
+
+
+def call(template: Any, count: int = 2, **more: Any) -> dict[str, Any]:
+    """Return the options for workers of a template."""
+    defaults = {**DEFAULTS, "template": template, **more}
+    return {**desired(count), "defaults": defaults}
+
+
+def imported(place: Simulator, folder: Path, path: str) -> None:
+    """Import the OVF into a library, or into an item that exists, as a person does with govc."""
+    ovf = folder / OVF.name
+    shutil.copy(OVF, ovf)
+    (folder / "dlvm.mf").write_text(f"SHA256({ovf.name})= {hashlib.sha256(ovf.read_bytes()).hexdigest()}\n")
+    output(place, "library.import", path, str(ovf))
+
+
+@pytest.fixture
+def place(start: Callable[..., Simulator], tmp_path: Path) -> Simulator:
+    vcenter = start(text=HOSTS)
+    output(vcenter, "library.create", "-pub", "-ds", "shared", "images")
+    imported(vcenter, tmp_path, "images")
+    vcenter.clear()
+    return vcenter
+
+
+@pytest.fixture
+def ansible(place: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> Ansible:
+    return ansible_for(place)
+
+
+def methods(place: Simulator) -> set[str]:
+    return {write["method"] for write in place.writes()}
+
+
+def machines(place: Simulator) -> list[str]:
+    return sorted(output(place, "find", "/", "-type", "m").split())
+
+
+@pytest.mark.every_release
+def test_an_item_is_deployed_once_for_all_workers(place: Simulator, ansible: Ansible) -> None:
+    planned = ansible.module("worker_vm", check=True, **call(ITEM))
+    assert (planned.rc, planned.changed, place.writes()) == (0, True, []), planned.out
+    assert any("version 2 of images/dlvm is deployed" in line for line in planned.result["plan_lines"]), planned.out
+    done = ansible.module("worker_vm", **call(ITEM))
+    assert done.rc == 0, done.out
+    assert sum("action=deploy" in method for method in [write["method"] for write in place.writes()]) == 1
+    made = states(done)["worker01"]
+    assert {**made["template"], "id": ""} == {"library": "images", "item": "dlvm", "version": "2", "id": ""}
+    (template,) = [name for name in machines(place) if "/dml-gpu-dlvm-" in name]
+    (read,) = govc(place, "collect", "-json", template, "config.template")
+    assert read["val"] is True
+    place.clear()
+    again = ansible.module("worker_vm", **call(ITEM))
+    assert (again.rc, again.changed, place.writes()) == (0, False, []), again.out
+
+
+def test_the_last_worker_takes_all_versions_of_its_template(place: Simulator, ansible: Ansible, tmp_path: Path) -> None:
+    before = machines(place)
+    assert ansible.module("worker_vm", **call(ITEM)).rc == 0
+    imported(place, tmp_path, "images/dlvm")
+    place.clear()
+    drifted = ansible.module("worker_vm", **call(ITEM))
+    assert (drifted.changed, place.writes()) == (False, []), drifted.out
+    assert "built from version 2 of images/dlvm, and images/dlvm has version 3" in drifted.out
+    third = ansible.module("worker_vm", **call(ITEM, 3))
+    assert states(third)["worker03"]["template"]["version"] == "3", third.out
+
+    names = [{"name": f"worker0{number}"} for number in (1, 2, 3)]
+    gone = {"cluster": "gpu", "state": "absent", "power_cycle": True}
+    assert ansible.module("worker_vm", **gone, workers=names[:2]).rc == 0
+    assert sum("/dml-gpu-dlvm-" in name for name in machines(place)) == 2
+    place.clear()
+    shown = ansible.module("worker_vm", check=True, **gone, workers=names)
+    assert (shown.changed, place.writes()) == (True, []) and len(shown.result["templates"]) == 2
+    assert ansible.module("worker_vm", **gone, workers=names).rc == 0
+    assert machines(place) == before
+    assert not ansible.module("worker_vm", **gone, workers=names).changed
+
+
+def test_an_item_of_a_subscribed_library_is_fetched_first(place: Simulator, ansible: Ansible) -> None:
+    url = output(place, "library.info", "-U", "images").strip()
+    output(place, "library.create", "-ds", "shared", "-sub", url, "-sub-ondemand=true", "mirror")
+    place.clear()
+    done = ansible.module("worker_vm", **call({**ITEM, "library": "mirror"}, 1))
+    assert done.rc == 0, done.out
+    written = [write["method"] for write in place.writes() if write["method"].startswith("POST")]
+    assert [method.rpartition("?")[2] for method in written] == ["action=sync", "action=deploy"]
+    assert states(done)["worker01"]["template"]["library"] == "mirror"
+
+
+def test_a_vm_template_of_a_library_is_cloned_as_it_is(place: Simulator, ansible: Ansible) -> None:
+    output(
+        place, "library.clone", "-vm", TEMPLATE, "-ds", "shared", "-folder", "vm", "-pool", "Resources", "images", "deb"
+    )
+    before = machines(place)
+    place.clear()
+    done = ansible.module("worker_vm", **call({"library": "images", "item": "deb"}, 1))
+    assert done.rc == 0, done.out
+    assert methods(place) <= MAKING - {"MarkAsTemplate"}
+    assert states(done)["worker01"]["template"]["item"] == "deb"
+    assert not ansible.module("worker_vm", **call({"library": "images", "item": "deb"}, 1)).changed
+    gone = ansible.module("worker_vm", cluster="gpu", state="absent", power_cycle=True, workers=[{"name": "worker01"}])
+    assert gone.rc == 0 and machines(place) == before, gone.out
+
+
+def test_a_killed_deployment_is_continued(place: Simulator, ansible: Ansible) -> None:
+    planned = ansible.module("worker_vm", check=True, **call(ITEM, 1))
+    name = planned.result["templates"][0]["state"]["name"]
+    networks = json.dumps({"NetworkMapping": [{"Name": "nat", "Network": "VM Network"}], "Name": name})
+    options = Path(place.facts["ca_file"]).parent / "options.json"
+    options.write_text(networks)
+    output(place, "library.deploy", "-options", str(options), "-ds", "shared", "/images/dlvm", name)
+    place.clear()
+    done = ansible.module("worker_vm", **call(ITEM, 1))
+    assert done.rc == 0 and "MarkAsTemplate" in methods(place), done.out
+    assert not any("deploy" in method for method in methods(place))
+
+
+@pytest.mark.release(NEWEST)
+def test_discovered_library_template_builds_a_site_and_goes_with_it(
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], tmp_path: Path
+) -> None:
+    vcenter = start(text=datacentre(prepared=True))
+    store = Path(output(vcenter, "find", "/", "-type", "s").split()[0]).name
+    output(vcenter, "library.create", "-ds", store, "images")
+    imported(vcenter, tmp_path, "images")
+    before, site = world.state(vcenter), Site(vcenter, ansible_for(vcenter))
+    inventory = site.ansible.module("site", gather="discovery").result["inventory"]
+    assert "dlvm (in the content library images)" in inventory
+    lab = yaml.safe_load((ROOT / "inventories" / "lab" / "group_vars" / "clusters.yml").read_text())
+    site.variables["worker_defaults"] = {
+        **lab["worker_defaults"],
+        "template": ITEM,
+        "firmware": "bios",
+        "datastore": store,
+    }
+    guests = ("--skip-tags", "guests")
+    site.good("site", *guests, unreachable_is_idle=True)
+    assert [one["vm_template"]["item"] for one in workers_of(site)] == ["dlvm", "dlvm"]
+    site.quiet("site", *guests, unreachable_is_idle=True)
+    site.good("teardown", confirm=True, unreachable_is_idle=True)
+    left = world.differences(before, world.state(vcenter))
+    # Without their evidence, hosts keep the profile that the site gave them.
+    assert {key for key in left if not key.endswith(": inside")} == set()
+
+
+def workers_of(site: Site) -> list[dict[str, Any]]:
+    """Return the workers as worker_vm_info shows them."""
+    found: list[dict[str, Any]] = site.ansible.module("worker_vm_info", cluster="gpu").result["workers"]
+    return found
+
+
+REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"library": "images"}, {}, "it has no item"),
+    ({**ITEM, "libary": "x"}, {}, "libary is unknown"),
+    ({**ITEM, "disk_format": "fat"}, {}, "disk_format is 'fat', not one of thin, thick, eagerZeroedThick"),
+    ({**ITEM, "library": "nosuch"}, {}, "it has 0 of that name: images; correct the library"),
+    ({**ITEM, "item": "nosuch"}, {}, "it has 0 of that name; its templates: dlvm; correct the item"),
+    ({**ITEM, "accept_eula": False}, {}, "it has 1 licence agreements, beginning 'Terms of use'"),
+    (
+        {**ITEM, "properties": {"licence": "x"}},
+        {},
+        "it has no property licence; it has password, user-data, vgpu-license",
+    ),
+    (ITEM, {"management_nic": None, "guest": None}, "no port group is named for its network 'nat'"),
+    ({**ITEM, "networks": {"nat": "nosuch"}}, {}, "find one port group named 'nosuch'"),
+]
+
+
+@pytest.mark.parametrize(("template", "more", "words"), REFUSED)
+def test_a_wrong_item_is_refused_before_any_write(
+    place: Simulator, ansible: Ansible, template: dict[str, Any], more: dict[str, Any], words: str
+) -> None:
+    options = call(template, 1, **more)
+    options["defaults"] = {key: value for key, value in options["defaults"].items() if value is not None}
+    options["workers"] = options["workers"] if "guest" in options["defaults"] else [{"name": "worker01"}]
+    for check in (True, False):
+        refused = ansible.module("worker_vm", check=check, **options)
+        assert refused.rc == 1 and words in refused.msg, refused.out
+    assert place.writes() == []
