@@ -55,6 +55,10 @@ options:
       - V(horovod) takes C(packages), C(python) and C(run), the result of C(mpirun), and wants C(version), C(packages),
         C(framework), C(framework_version), C(nodes) and C(nccl).
       - V(pytorch) takes the same, and wants C(version), C(packages), C(backend), V(nccl) or V(gloo), and C(nodes).
+      - V(slurm_settings) takes lists with the facts of all nodes, and wants C(controller), C(cluster), C(partition),
+        C(settings) and C(stun_seconds). Its facts have the C(files) of the configuration.
+      - V(slurm) takes C(sinfo), lines, C(config), the output of C(scontrol show config), and C(runs), the results of
+        runs over all nodes; and wants C(found), as for V(slurm_settings), and C(stun_seconds).
       - V(training_image) takes C(versions), the result of the program that reads versions in the image, and C(run), the
         result of C(mpirun) in it; and wants C(versions) and C(nodes).
       - V(versions) takes C(nodes), local facts by node, and checks that all nodes have the same versions. Its facts
@@ -83,6 +87,8 @@ options:
       - rdma
       - rdma_bandwidth
       - repositories_wanted
+      - slurm
+      - slurm_settings
       - training_image
       - versions
   found:

@@ -40,7 +40,10 @@ ELSEWHERE: dict[str, str] = {
     "kubernetes/api/connection.py": f"{_UNIT}/kubernetes/api/test_connection.py",
     **{f"kubernetes/{one}.py": _KUBERNETES for one in ("causes", "gpu_operator", "object_fields", "preflight", "seen")},
     # By their checks:
-    **{f"guests/{one}.py": _HERE for one in ("mpi_checks", "kubernetes_member", "software_packages")},
+    **{
+        f"guests/{one}.py": _HERE
+        for one in ("mpi_checks", "kubernetes_member", "software_packages", "slurm_timers", "slurm_cluster")
+    },
     **{f"{one}.py": _HERE for one in ("core/json_values", "guests/node_settings", "guests/training_image")},
     "core/schema.py": f"{_UNIT}/core/test_schema.py",
     **{

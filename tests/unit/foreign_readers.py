@@ -77,6 +77,7 @@ SEEN = {
     "mpirun": ["mpirun", "--mca", "pml", "ucx"],
     "nvidia": SMI,
     "checkpoint": {"age_s": 1.0, "verified": True},
+    "slurm": {"daemons": ["slurmd"], "config": "SlurmdTimeout = 300 sec\nAuthInfo = ttl=30", "changing": ["7"]},
 }
 RANK = {"pid": 1, "start": 1, "boot_id": "b"}
 JOB: dict[str, Any] = {

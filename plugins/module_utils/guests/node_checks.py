@@ -22,6 +22,8 @@ from . import (
     node_settings,
     nvidia,
     repositories,
+    slurm_cluster,
+    slurm_timers,
     software_packages,
     training_image,
 )
@@ -187,6 +189,16 @@ def _training_image(found: Values, desired: Values) -> CheckResult:
     return CheckResult(training_image.facts(found, desired), training_image.misfits(found, desired))
 
 
+def _slurm_settings(found: Values, desired: Values) -> CheckResult:
+    misfits = slurm_cluster.settings_misfits(found, desired)
+    return CheckResult({} if misfits else slurm_cluster.facts(found, desired), misfits)
+
+
+def _slurm(found: Values, desired: Values) -> CheckResult:
+    version = slurm_timers.settings(found["config"]).get("SLURM_VERSION", "")
+    return CheckResult({"version": version}, slurm_cluster.misfits(found, desired))
+
+
 def _versions(found: Values, _desired: Values) -> CheckResult:
     nodes = versions_by_node(found["nodes"])
     return CheckResult({"versions": nodes, "table": version_table(nodes)}, version_differences(nodes))
@@ -257,6 +269,8 @@ KINDS = {
     "rdma": CheckKind(_rdma, "The RDMA device of {node} does not match its settings:"),
     "rdma_bandwidth": CheckKind(_rdma_bandwidth, "The RDMA bandwidth of {node} does not match its settings:"),
     "repositories_wanted": CheckKind(_desired_repositories, "{node} cannot get its repositories:"),
+    "slurm": CheckKind(_slurm, "The Slurm cluster is not as it should be:"),
+    "slurm_settings": CheckKind(_slurm_settings, "The nodes cannot become a Slurm cluster:"),
     "training_image": CheckKind(_training_image, "The training image on {node} does not match its settings:"),
     "versions": CheckKind(
         _versions,

@@ -22,6 +22,7 @@ SECRETS = ("KEY", "SECRET", "TOKEN", "PASS")
 # Jobs of this collection have the folder of their records in this variable.
 RECORDS = "DML_RECORDS"
 KEEPALIVE = "oob_tcp_keepalive_"
+SLURM = {"slurmd", "slurmctld", "slurmdbd"}
 SECONDS = 15
 BLOCK = 1 << 20
 LONGEST_LINE = 1 << 20
@@ -146,6 +147,20 @@ def rdma_devices(folder: str = "/sys/class/infiniband") -> list[str]:
         return []
 
 
+def slurm() -> dict[str, object] | None:
+    """Return the daemons of Slurm on this node, its configuration and the jobs that start or end here."""
+    daemons = set()
+    for path in glob.glob("/proc/[0-9]*/comm"):
+        with contextlib.suppress(OSError), open(path) as name:
+            daemons.add(name.read().strip())
+    daemons &= SLURM
+    if not daemons:
+        return None
+    changing = output_of("squeue", "--noheader", "--states=CF,CG", "--nodelist=localhost", "--format=%i")
+    config = output_of("scontrol", "show", "config")
+    return {"daemons": sorted(daemons), "config": config, "changing": (changing or "").split()}
+
+
 def checkpoint(folder: str) -> dict[str, object] | None:
     """Return the newest file in the folder, its age, and whether it matches the checksum file next to it."""
     files = [path for path in glob.glob(os.path.join(folder, "**"), recursive=True) if os.path.isfile(path)]
@@ -184,6 +199,7 @@ def main() -> None:
         "environment": rank_environment(folder),
         "nvidia": output_of("nvidia-smi", "-q"),
         "rdma": rdma_devices(),
+        "slurm": slurm(),
         "checkpoint": checkpoint(checkpoints) if checkpoints else None,
     }
     sys.stdout.write(json.dumps(report) + "\n")

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...core.findings import NOTE, STOP, WARN, Finding
 from ...core.json_values import mapping
-from ...guests import stun_timers
+from ...guests import slurm_timers, stun_timers
 from ...training.transport.job_settings import LONGEST_TIMEOUT, RETRIES, TICK_SECONDS
 
 # The default time-out of Horovod and Gloo, in seconds.
@@ -53,6 +53,10 @@ def findings(
             result.append(Finding(WARN, "guest", node, f"it could not be read: {reason}"))
             continue
         rows = [*_timers(facts, budget), *_environment(facts, budget), *_licence(facts, now, lasts), *_unread(facts)]
+        if facts.get("slurm"):
+            rows += [
+                (severity, slurm_timers.RULE, text) for severity, text in slurm_timers.rows(facts["slurm"], budget)
+            ]
         if minutes is not None:
             rows += _checkpoint(facts, minutes)
         result += [Finding(severity, rule, node, text) for severity, rule, text in rows]

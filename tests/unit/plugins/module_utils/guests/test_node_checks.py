@@ -208,7 +208,14 @@ def test_only_the_misfit_is_named(
 
 
 def test_tests_cover_every_kind_of_check() -> None:
-    tested = {case[0] for case in CASES} | {"openmpi", "horovod", "pytorch", "training_image"}
+    tested = {case[0] for case in CASES} | {
+        "openmpi",
+        "horovod",
+        "pytorch",
+        "training_image",
+        "slurm",
+        "slurm_settings",
+    }
     assert [f"add a case for {kind} to CASES" for kind in node_checks.KINDS if kind not in tested] == []
     assert tested <= set(node_checks.KINDS)
 

@@ -133,6 +133,12 @@ def test_requires_a_licence_valid_during_the_test(line: str, severity: str) -> N
     assert [(one[0], one[1]) for one in result] == ([(severity, "licence")] if severity else [])
 
 
+def test_slurm_that_ends_the_job_stops_the_test() -> None:
+    config = "SlurmdTimeout           = 60 sec\n"
+    ((severity, rule, text),) = judge(slurm={"daemons": ["slurmd"], "config": config, "changing": []})
+    assert (severity, rule) == ("stop", "slurm") and "SlurmdTimeout is 60 s" in text
+
+
 @pytest.mark.parametrize(
     ("nvidia", "budget", "named"),
     [
