@@ -24,6 +24,7 @@ WORDS = {
     "training": "the job, its log, transport and results",
     "workers": "worker VMs, capacity, placement, rules",
     "kubernetes": "an MPIJob and what its objects report",
+    "slurm": "a batch job in the queue of Slurm",
     "jobs": "a running job, wherever it runs",
     "maintenance": "lock, evacuation, host out of service",
     "hosts": "settings of ESXi hosts, profile, rollback",

@@ -98,6 +98,12 @@ options:
     description: The Python interpreter, 3.8 or later, on the other nodes, to find left-over processes.
     type: str
     default: python3
+  queued:
+    description:
+      - Whether a batch system starts the job. The module then only prepares the run directory, whose C(supervisor.py)
+        the batch script runs in an allocation of O(hosts) in this order. Until then, the job is V(waiting).
+    type: bool
+    default: false
   start_timeout:
     description: Seconds to wait until C(mpirun) runs.
     type: int
@@ -129,7 +135,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 state:
-  description: V(absent), V(running), V(finished), V(died) or V(stopped).
+  description: V(absent), V(waiting), V(running), V(finished), V(died) or V(stopped).
   returned: success
   type: dict
   contains:
@@ -175,6 +181,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "remote_shell": {"type": "str", "default": "ssh -o BatchMode=yes"},
     "daemon_shell": {"type": "str"},
     "remote_python": {"type": "str", "default": "python3"},
+    "queued": {"type": "bool", "default": False},
     "start_timeout": {"type": "int", "default": 30},
     "stop_timeout": {"type": "int", "default": 120},
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,14 @@ from ansible.plugins.action import ActionBase
 from ..module_utils.errors import NotFound, Refused
 from ..module_utils.kubernetes.own_mpijob import OwnMpiJob
 from ..module_utils.maintenance.lock.holder import current_user
+from ..module_utils.slurm.own_job import OwnSlurmJob
 from ..module_utils.training.programs.follow import TrainingSite
 from ..module_utils.training.results import saved_manifests
 from ..module_utils.training.results.manifest import REPORTED
 from ..module_utils.training.runs import gpu_gate, job_search, run_source, training_run
-from ..module_utils.training.runs.launching import OwnMpirun
+from ..module_utils.training.runs.launching import OwnJob, OwnMpirun
 from ..module_utils.training.runs.rank_words import split_command
-from ..module_utils.training.runs.training_run import KUBERNETES, TrainingRun
+from ..module_utils.training.runs.training_run import KUBERNETES, MPI, SLURM, TrainingRun
 from ..module_utils.training.runs.variations import Variation, variations
 from ..module_utils.training.transport import node_transport
 from . import folder_file, packed_folder, running_jobs
@@ -36,8 +37,14 @@ from .world import NodeWorld
 
 LIBRARY = ROOT / "roles" / ROLE / "files"
 # The options that differ between nodes, which the task ``describe`` has read on each of them.
-OF_NODES = ("address", "interface", "reach", "kubernetes", "user")
+OF_NODES = ("address", "interface", "reach", "kubernetes", "slurm", "user")
 OF_ONE_NODE = "training_node"
+# The job of a run by the backend that starts it.
+JOBS: dict[str, Callable[[NodeWorld, TrainingRun], OwnJob]] = {
+    MPI: OwnMpirun,
+    KUBERNETES: OwnMpiJob,
+    SLURM: OwnSlurmJob,
+}
 
 
 class TrainingSetup:
@@ -61,8 +68,7 @@ class TrainingSetup:
     @property
     def site(self) -> TrainingSite:
         """Return the world of a program."""
-        is_kubernetes = self.options["backend"] == KUBERNETES
-        job_of = partial(OwnMpiJob if is_kubernetes else OwnMpirun, self.calls)
+        job_of = partial(JOBS[self.options["backend"]], self.calls)
         return TrainingSite(self.calls, job_of, str(LIBRARY), str(self.options["results"]))
 
     def run(self) -> TrainingRun:
@@ -140,8 +146,11 @@ class TrainingSetup:
         return {name: node for name, node in described.items() if node is not None}
 
     def require_free(self, run: TrainingRun) -> None:
-        """Refuse nodes on which other runs train; to follow a run needs none."""
+        """Refuse nodes on which other runs train; to follow a run needs none, and in Slurm a run waits in the queue."""
         if run.is_followed_only or self.options["share_nodes"]:
+            return
+        if self.options["backend"] == SLURM:
+            OwnSlurmJob(self.calls, run).require_usable()
             return
         # Later attempts have a number after the name, and so do the runs of a sweep.
         own = f"{re.escape(run.first)}([-.][0-9]+)?$" if self.options["name"] else ""
@@ -217,9 +226,10 @@ def describe(action: ActionBase, task_vars: dict[str, Any]) -> dict[str, Any]:
     facts = task_vars.get("ansible_facts") or {}
     default = str(facts.get("nodename") or task_vars["inventory_hostname"]).lower()
     name = str(options.pop("kubernetes").get("node") or default)
+    slurm = str(options.pop("slurm").get("node") or facts.get("nodename") or default).partition(".")[0]
     if options["user"]:
         require_user(options["user"])
-    return {**options, "kubernetes": name, "changed": False}
+    return {**options, "kubernetes": name, "slurm": slurm, "changed": False}
 
 
 def kept_manifest(o: Mapping[str, Any], name: str) -> dict[str, Any]:

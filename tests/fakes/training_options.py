@@ -11,6 +11,7 @@ OPTIONS: dict[str, Any] = {
     "watched": list(NODES),
     "backend": "mpi",
     "kubernetes": {},
+    "slurm": {},
     "user": "",
     "name": "one",
     "python": "/venv/bin/python",

@@ -94,6 +94,7 @@ class TrainingWorld(MortalWorld):
                 "interface": "ens224",
                 "reach": ["ssh", name],
                 "kubernetes": name,
+                "slurm": name,
                 "facts": FACTS,
                 "user": "",
             }

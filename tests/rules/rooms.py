@@ -11,7 +11,18 @@ PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 # Pure files import pure files and the standard library without input and output. "*" stands for the files of a folder.
 PURE = (
-    *("errors", "plan", "core/*", "continuity/*", "guests/*", "guests/stack/*", "kubernetes/*", "pages/*", "usage/*"),
+    *(
+        "errors",
+        "plan",
+        "core/*",
+        "continuity/*",
+        "guests/*",
+        "guests/stack/*",
+        "kubernetes/*",
+        "slurm/*",
+        "pages/*",
+        "usage/*",
+    ),
     *("durable/calls", "durable/node_results", "durable/program"),
     *(
         "fabric/fabric_spec",

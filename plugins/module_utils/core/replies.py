@@ -128,7 +128,7 @@ def lines(text: str) -> str:
 
 ANY_WORD = {"state?": str}
 PROCESS = {"host?": str, "pid?": int, "start?": int, "boot_id?": str}
-STATES = frozenset({"absent", "running", "finished", "died", "stopped"})
+STATES = frozenset({"absent", "waiting", "running", "finished", "died", "stopped"})
 JOB = {
     "state": STATES,
     "run_id?": str,

@@ -39,7 +39,7 @@ SHELLS = ("remote_shell", "daemon_shell")
 REQUESTED = ("command", "hosts", "ranks", *ENVIRONMENTS, "mpirun", "mpirun_arguments", *SHELLS, "remote_python")
 NOTED = ("transport", "stack", "script")
 DERIVED = ("mpirun_command", "nodes_of_ranks", "script_sha256", "script_git")
-STARTED = ("running", "finished")
+STARTED = ("running", "finished", "waiting")
 ENDED = ("absent", "finished", "died", "stopped")
 
 
@@ -59,7 +59,8 @@ def _job_state(run_dir: str) -> dict[str, Any]:
     run = supervisor.read(run_dir, supervisor.RUN) or {}
     end = supervisor.read(run_dir, supervisor.END)
     request = _request(run_dir, end)
-    state = _state_word(run, end, is_requested=request is not None)
+    is_queued = bool(desired.get("queued")) and not run and end is None
+    state = "waiting" if is_queued else _state_word(run, end, is_requested=request is not None)
     job = {key: desired.get(key) for key in ("command", "hosts", *NOTED, *DERIVED)}
     job.update({key: run.get(key) for key in ("launcher", "job", "started")})
     if state in ("died", "stopped", "finished"):
@@ -146,7 +147,7 @@ class TrainingJob:
         if before == "absent":
             self._job()
             self._must_be_own()
-            return Plan(before={"state": before}, after={"state": "running"})
+            return Plan(before={"state": before}, after={"state": "waiting" if self._params["queued"] else "running"})
         self._must_be_same()
         if before not in STARTED:
             raise self._refused(f"its job has {before}" + (f": {state['why']}" if "why" in state else ""))
@@ -188,7 +189,8 @@ class TrainingJob:
                 environment={**environment, "DML_RECORDS": self._run_dir},
                 arguments=(*ports, *params["mpirun_arguments"]),
                 mpirun=params["mpirun"],
-                shell=params["daemon_shell"] or params["remote_shell"],
+                # In an allocation, mpirun knows its nodes.
+                shell="" if params["queued"] else params["daemon_shell"] or params["remote_shell"],
             )
         except mpirun.LaunchError as error:
             raise Refused(self.target, "start a job", str(error)) from error
@@ -200,7 +202,8 @@ class TrainingJob:
             raise self._refused("another job has just been started in it") from error
         except OSError as error:
             raise Failed(self.target, "create the run directory", os_words(error, self._run_dir)) from error
-        self._launch()
+        if not self._params["queued"]:
+            self._launch()
 
     def _claim(self) -> None:
         os.makedirs(self._run_dir, mode=0o755, exist_ok=True)
@@ -210,7 +213,9 @@ class TrainingJob:
             **{key: self._params[key] for key in (*REQUESTED, *NOTED)},
             **script,
             "id": run_id,
-            "nodes": list(dict.fromkeys(job.nodes_of_ranks)),
+            "queued": self._params["queued"],
+            # A batch system ends the processes of its jobs itself.
+            "nodes": [] if self._params["queued"] else list(dict.fromkeys(job.nodes_of_ranks)),
             "nodes_of_ranks": job.nodes_of_ranks,
             "here": _own_names(),
             "mpirun_command": mpirun.command_of(job, supervisor.MARK, os.geteuid() == 0, run_id),

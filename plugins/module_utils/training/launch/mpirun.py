@@ -16,7 +16,10 @@ class LaunchError(ValueError):
 
 @dataclass(frozen=True)
 class MpirunJob:
-    """A command and the nodes that it runs on; ``slots`` is the number of ranks of each node, in the nodes' order."""
+    """A command and the nodes that it runs on; ``slots`` is the number of ranks of each node, in the nodes' order.
+
+    Without a ``shell``, mpirun runs in the allocation of a batch system with these nodes in this order.
+    """
 
     command: tuple[str, ...]
     slots: Mapping[str, int]
@@ -61,8 +64,10 @@ def command_of(job: MpirunJob, run_id_name: str, is_root: bool, run_id: str = ""
     """
     used = dict.fromkeys(job.nodes_of_ranks)
     command = [job.mpirun, *(["--allow-run-as-root"] if is_root else [])]
-    command += ["--host", ",".join(f"{node}:{job.slots[node]}" for node in used), "-np", str(job.ranks)]
-    command += ["--map-by", "slot", "--tag-output", "--mca", "plm_rsh_agent", job.shell]
+    if job.shell:
+        hosts = ",".join(f"{node}:{job.slots[node]}" for node in used)
+        command += ["--host", hosts, "--mca", "plm_rsh_agent", job.shell]
+    command += ["-np", str(job.ranks), "--map-by", "slot", "--tag-output"]
     command += ["--mca", "dml_run_id", run_id] if run_id else []
     for name in (*job.environment, run_id_name):
         command += ["-x", name]

@@ -17,11 +17,13 @@ from ..runs.controller_site import TrainingCalls
 from ..runs.launching import OwnJob
 from ..runs.run_watch import RunWatch
 from ..runs.silent_ranks import where_ranks_are, who_waits
-from ..runs.training_run import TrainingFailed, TrainingRun
+from ..runs.training_run import SLURM, TrainingFailed, TrainingRun
 
 ALIVE = ("running", "waiting")
 # After the last records, the launcher or Kubernetes reports the end of the job within this time.
 LOOK_SECONDS = 60.0
+# The time between two questions about a job that waits: each of them asks Slurm for its whole queue.
+QUEUE_SECONDS = 15.0
 # A watch has opened its connections within this time.
 WATCH_SECONDS = 60.0
 
@@ -77,6 +79,18 @@ def follow(p: Program, site: TrainingSite, run: TrainingRun, watch: RunWatch) ->
                 lambda: " ".join(filter(None, (where_ranks_are(site.calls, run), who_waits(site.calls, run))))
             )
             raise _made_no_step(run, followed, who, _stop(p, site, run))
+
+
+def await_start(p: Program, site: TrainingSite, run: TrainingRun) -> None:
+    """Wait while Slurm holds the job in its queue, and show its place there when that changes."""
+    shown = ""
+    while run.o["backend"] == SLURM:
+        job = p.ensure(lambda: site.job_of(run).look()).get("job") or {}
+        if job.get("state") != "waiting":
+            return
+        p.say(str(job.get("why") or "") if job.get("why") != shown else "")
+        shown = str(job.get("why") or "")
+        p.wait(lambda: False, QUEUE_SECONDS)
 
 
 def _has_later_records(job: Mapping[str, Any], followed: Mapping[str, Any]) -> bool:

@@ -10,14 +10,14 @@ from typing import Any
 from ...durable.calls import required
 from ...durable.program import Program
 from ..runs import any_job, job_search, run_files
-from ..runs.training_run import KUBERNETES, TrainingFailed, TrainingRun
+from ..runs.training_run import KUBERNETES, SLURM, TrainingFailed, TrainingRun
 from .follow import TrainingSite
 
 
 def stop(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
     """Stop a run. The program that stops the job is in the run directory, which the user of the run can change."""
     by = f"stopped by {run.requested_by}"
-    if run.o["backend"] == KUBERNETES:
+    if run.o["backend"] in (KUBERNETES, SLURM):
         _require_known(site, run)
         deleted = p.ensure(site.job_of(run).stop)
         if run.known:
@@ -57,12 +57,12 @@ def _keep_end(p: Program, site: TrainingSite, run: TrainingRun, launcher: str, e
 
 
 def _require_known(site: TrainingSite, run: TrainingRun) -> None:
-    """Refuse a name that neither this controller nor a worker knows as that of a run on Kubernetes."""
+    """Refuse a name that neither this controller nor a worker knows as that of a run."""
     known = run.known or job_search.reported_manifest(site.calls, run.o, run.nodes)
     if not known:
         raise TrainingFailed(
-            f"No worker has the manifest of a training run on Kubernetes with the name {run.name}. The playbook "
-            "dml.vsphere.runs lists the runs; for a run that is not on Kubernetes, set training_backend to mpi."
+            f"No worker has the manifest of a training run with the name {run.name} for training_backend "
+            f"{run.o['backend']}. The playbook dml.vsphere.runs lists the runs; for a run with another backend, set it."
         )
 
 

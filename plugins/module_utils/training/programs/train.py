@@ -20,7 +20,7 @@ from ..runs.launching import Launched, forwarding_command
 from ..runs.run_watch import RunWatch
 from ..runs.silent_ranks import who_waits
 from ..runs.training_run import Prepared, TrainingFailed, TrainingRun, hashed_environment
-from .follow import Ended, TrainingSite, follow, follow_command, is_reachable, stop_command
+from .follow import Ended, TrainingSite, await_start, follow, follow_command, is_reachable, stop_command
 
 NOWHERE: Launched = {"launcher": "", "kubernetes": {}, "watched": []}
 
@@ -48,6 +48,7 @@ def train(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
             return {"run": run.name, "changed": True}
         p.say(f"The training run {run.name} continues if this command ends, for example with Ctrl-C. {ways(run)}")
         p.say(_forwarding(run, started))
+        await_start(p, site, run)
         watch = RunWatch(site.calls, run, started.launched, started.rank_0(run))
         with p.held(f"the watch of {run.name}", watch.start, watch.stop):
             ended = follow(p, site, run, watch)

@@ -12,7 +12,7 @@ from ...durable.node_results import on_all
 from ...errors import Refused
 from .any_job import INFO
 from .controller_site import TrainingCalls
-from .training_run import KUBERNETES, Node, TrainingRun
+from .training_run import KUBERNETES, SLURM, Node, TrainingRun
 
 STOP, IGNORE = "stop", "ignore"
 Findings = Sequence[FindingRecord]
@@ -58,7 +58,8 @@ def read_nodes(calls: TrainingCalls, run: TrainingRun, nodes: Mapping[str, Node]
     return calls.nodes.read_gpus(
         [{"name": name, "reach": node["reach"]} for name, node in nodes.items()],
         python="" if is_inside else o["python"],
-        idle=not o["share_nodes"],
+        # In Slurm, other jobs use the GPUs until this one starts.
+        idle=not o["share_nodes"] and o["backend"] != SLURM,
         xid_seconds=float(o["gpu_xid_seconds"]),
         gdr=o["gdr"] if o["nccl"] and o["transport"] == "rdma" else "",
     )

@@ -13,7 +13,7 @@ from ...errors import Refused
 from ..launch import launcher_words
 from ..transport import job_settings
 from .run_data import VARIABLE
-from .training_run import Prepared, TrainingRun
+from .training_run import SLURM, Prepared, TrainingRun
 
 ALONE = "pytorch_ddp"
 TF_CNN = "tf_cnn_benchmarks"
@@ -129,8 +129,11 @@ def script_of(words: Sequence[str], work: str) -> str:
 
 
 def lock_words(o: Options) -> list[str]:
-    """Return the program with which the first rank of a node locks it for its lifetime; none if runs share nodes."""
-    if o["share_nodes"] or o["image"]:
+    """Return the program with which the first rank of a node locks it for its lifetime; none if runs share nodes.
+
+    Slurm itself decides which jobs share a node.
+    """
+    if o["share_nodes"] or o["image"] or o["backend"] == SLURM:
         return []
     return [o["remote_python"], f"{o['dir']}/dml_node_lock.py", o["dir"]]
 

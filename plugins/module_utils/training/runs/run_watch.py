@@ -13,7 +13,7 @@ from ...errors import CollectionError
 from ...watch.live_pace import longest_silence
 from .controller_site import FollowOptions, TrainingCalls
 from .launching import Launched
-from .training_run import MPI, TrainingFailed, TrainingRun
+from .training_run import KUBERNETES, TrainingFailed, TrainingRun
 
 # A script may report no steps at all: the watch ends with its job or its controller.
 WEEK_SECONDS = 604_800
@@ -121,7 +121,7 @@ class RunWatch:
     @property
     def _awaits_end(self) -> bool:
         """Return whether a node reports the end of the job."""
-        return self._run.o["backend"] == MPI and self._run.launcher in self._run.o["watched"]
+        return self._run.o["backend"] != KUBERNETES and self._run.launcher in self._run.o["watched"]
 
     def _options(self) -> FollowOptions:
         run, o = self._run, self._run.o

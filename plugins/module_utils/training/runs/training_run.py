@@ -17,7 +17,7 @@ from ..transport import node_transport
 
 Options = Mapping[str, Any]
 Node = Mapping[str, Any]
-MPI, KUBERNETES = "mpi", "kubernetes"
+MPI, KUBERNETES, SLURM = "mpi", "kubernetes", "slurm"
 # The folder in a run directory with the dumps of PyTorch's Flight Recorder.
 RECORDERS = "recorders"
 # The options that say where Kubernetes runs a job.

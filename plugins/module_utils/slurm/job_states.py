@@ -1,0 +1,90 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The job of a run in Slurm, from ``squeue``, and how its state and that of the run directory combine; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+# The columns of squeue. A comment may contain any character, so it comes last.
+FORMAT = "%i|%T|%r|%S|%P|%k"
+COLUMNS = FORMAT.count("|")
+WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD")
+ALIVE = (*WAITING, "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING")
+# Why Slurm itself ends a job; the second value says whether a machine did it, so that another attempt may succeed.
+ENDED_BY_SLURM = {
+    "TIMEOUT": ("at its time limit: set training_slurm.time to a longer one", False),
+    "DEADLINE": ("at its deadline", False),
+    "OUT_OF_MEMORY": ("because it used more memory than Slurm allows", False),
+    "NODE_FAIL": ("because one of its nodes did not answer", True),
+    "BOOT_FAIL": ("because one of its nodes did not boot", True),
+    "PREEMPTED": ("for a job with a higher priority", True),
+}
+
+
+@dataclass(frozen=True)
+class SlurmJob:
+    """A job in the queue of Slurm, or one that ended a short time ago."""
+
+    number: str
+    state: str
+    reason: str
+    start: str
+    partition: str
+    comment: str
+
+    @property
+    def is_alive(self) -> bool:
+        """Return whether the job waits or runs."""
+        return self.state in ALIVE
+
+
+def jobs_of(output: str) -> list[SlurmJob]:
+    """Return the jobs in the output of squeue with ``FORMAT``."""
+    rows = (line.strip().split("|", COLUMNS) for line in output.splitlines())
+    return [SlurmJob(*row) for row in rows if len(row) == COLUMNS + 1]
+
+
+def own_job(jobs: Sequence[SlurmJob], comment: str) -> SlurmJob | None:
+    """Return the job with a comment, the newest of several; without a comment, the newest job."""
+    own = [job for job in jobs if comment in ("", job.comment)]
+    return max(own, key=lambda job: int(job.number) if job.number.isdecimal() else 0, default=None)
+
+
+def why_waiting(job: SlurmJob, queue: str) -> str:
+    """Return one line about a job that waits; ``queue`` has the waiting jobs, those that start first before others."""
+    if job.state != "PENDING":
+        return f"Slurm job {job.number} is {job.state}"
+    rows = (line.strip().split("|") for line in queue.splitlines())
+    ahead = [row[0] for row in rows if row[1:] == [job.partition]]
+    place = f"place {ahead.index(job.number) + 1} of {len(ahead)}" if job.number in ahead else "waits"
+    start = f", expected start {job.start}" if job.start not in ("N/A", "") else ""
+    return f"Slurm job {job.number} in partition {job.partition}: {place}, {job.reason}{start}"
+
+
+def combined(there: Mapping[str, Any], job: SlurmJob | None, where: str, waits: str = "") -> dict[str, Any]:
+    """Return the state of a job from its run directory and from Slurm.
+
+    ``where`` is the file with the messages of Slurm; ``there`` is empty if the launcher did not report the job.
+    """
+    state = there.get("state")
+    if job is None or state == "finished":
+        lost = "Slurm has no job of this run, and its ranks never started: the job was cancelled while it waited"
+        return {**there, "state": "stopped", "why": lost} if state == "waiting" else dict(there)
+    if job.state in ENDED_BY_SLURM:
+        how, is_of_machine = ENDED_BY_SLURM[job.state]
+        return _died(there, f"Slurm ended job {job.number} {how} ({job.state})", machine=is_of_machine)
+    if job.state == "CANCELLED":
+        return {**there, "state": "stopped", "why": f"Slurm job {job.number} was cancelled"}
+    if job.state in WAITING or (state == "waiting" and job.is_alive):
+        return {**there, "state": "waiting", "why": waits or f"Slurm starts job {job.number}"}
+    before = f"Slurm ended job {job.number} as {job.state} before its ranks started; {where} says why"
+    return _died(there, before) if state == "waiting" else dict(there)
+
+
+def _died(there: Mapping[str, Any], why: str, machine: bool = False) -> dict[str, Any]:
+    """Return a job that Slurm ended, with the first cause in its output after that of Slurm."""
+    first = str(there.get("why") or "") if there.get("state") == "died" else ""
+    return {**there, "state": "died", "why": "; ".join(filter(None, (why, first))), "machine": machine}

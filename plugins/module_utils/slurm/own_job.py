@@ -1,0 +1,179 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Runs the job of a training run in Slurm: mpirun starts the ranks inside the allocation of a batch job; pure.
+
+The first node of the allocation is the launcher. Its run directory has everything that the job needs before the job is
+submitted, so that the job starts without the controller, and its state is read as that of a job without Slurm.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..durable.calls import ModuleFailed, NodeCalls, Result, required
+from ..errors import Refused
+from ..training.runs.any_job import JOB
+from ..training.runs.launching import Launched, OwnMpirun
+from ..training.runs.training_run import Prepared, TrainingFailed, TrainingRun
+from . import job_states
+from .job_states import SlurmJob
+
+COMMAND = "ansible.builtin.command"
+MESSAGES = "slurm.log"
+# Slurm waits 30 s between SIGTERM and SIGKILL, unless its site set KillWait.
+STOP_SECONDS = 180.0
+OPTIONS = ("partition", "account", "qos", "time")
+# The supervisor of the job ends it when it gets SIGTERM. The run directory is on the expected first node only.
+SCRIPT = """#!/bin/sh
+# With --export=NONE, Slurm sets this variable, and srun would start the daemons of mpirun without an environment.
+unset SLURM_EXPORT_ENV
+nodes=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | tr '\\n' ' ')
+if [ "$nodes" != {nodes} ]; then
+  echo "Slurm allocated the nodes $nodes, and the run is prepared for "{nodes} >&2
+  exit 78
+fi
+exec {python} {folder}/supervisor.py run {folder}
+"""
+
+
+class OwnSlurmJob(OwnMpirun):
+    """The Slurm job of a run, which it can submit."""
+
+    def __init__(self, calls: NodeCalls, run: TrainingRun) -> None:
+        known = run.known.get("launcher")
+        super().__init__(calls, replace(run, o={**run.o, "launcher": known}) if known in run.nodes else run)
+        self._login = str(run.o["slurm"].get("login") or self._run.launcher)
+
+    def require_usable(self) -> None:
+        """Refuse nodes that Slurm does not have, and another order of nodes than that in which Slurm allocates them."""
+        run, names = self._run, self._names()
+        listed = required(self._ask("scontrol", "--oneliner", "show", "nodes"))["stdout"].splitlines()
+        there = [line.split()[0].partition("=")[2] for line in listed if line.startswith("NodeName=")]
+        unknown = [name for name in names if name not in there]
+        if unknown:
+            cause = f"Slurm has no node {', '.join(unknown)}"
+            remedy = "leave these nodes out of training_nodes, or set training_slurm.node of each to its name in Slurm"
+            raise Refused(f"the training run {run.name}", "submit it to Slurm", cause, remedy)
+        ordered = sorted(names, key=there.index)
+        if names != ordered:
+            of_name = dict(zip(names, run.nodes))
+            cause = f"Slurm allocates nodes in the order {', '.join(ordered)}"
+            right = ", ".join(of_name[name] for name in ordered)
+            raise Refused(f"the training run {run.name}", "submit it to Slurm", cause, f"set training_nodes to {right}")
+
+    def begin(self, prepared: Prepared) -> Launched:
+        """Submit the job, unless it was submitted before."""
+        claimed = required(self._on_launcher(JOB, {**self.options(prepared), "queued": True}))["job"]
+        comment = _comment(str(claimed["run_id"]))
+        if claimed["state"] == "waiting" and self._find(comment) is None:
+            command = {"argv": self.words(comment), "stdin": self.script()}
+            submitted = self._calls.on(self._login, COMMAND, command)
+            if submitted.get("failed"):
+                reason = str(submitted.get("stderr") or submitted.get("msg") or "-").strip()
+                raise TrainingFailed(
+                    f"Slurm did not accept the training run {self._run.name} ({reason}): correct training_slurm, and "
+                    "run the same command again."
+                )
+            self._calls.show(f"submitted as Slurm job {str(submitted['stdout']).partition(';')[0].strip()}")
+        return self.found()
+
+    def words(self, comment: str) -> list[str]:
+        """Return the command that submits the job; options of the user come first, so that they change none of ours."""
+        run, o = self._run, self._run.o
+        ranks = int(o["ranks_per_node"])
+        named = [f"--{key}={o['slurm'][key]}" for key in OPTIONS if o["slurm"].get(key)]
+        return [
+            *("sbatch", "--parsable", *named, *map(str, o["slurm"].get("options") or [])),
+            *([f"--gres=gpu:{ranks}"] if o["nccl"] else []),
+            *([] if o["share_nodes"] else ["--exclusive"]),
+            *(f"--job-name={_title(run)}", f"--comment={comment}", "--no-requeue", "--export=NONE"),
+            *(f"--nodes={len(run.nodes)}", f"--nodelist={','.join(self._names())}", f"--ntasks-per-node={ranks}"),
+            *(f"--chdir={run.dir}", f"--output={run.dir}/{MESSAGES}", "--open-mode=append"),
+        ]
+
+    def script(self) -> str:
+        """Return the batch script."""
+        nodes = shlex.quote("".join(f"{name} " for name in self._names()))
+        python, folder = shlex.quote(self._run.o["remote_python"]), shlex.quote(self._run.dir)
+        return SCRIPT.format(nodes=nodes, python=python, folder=folder)
+
+    def look(self) -> Result:
+        """Return the state of the job from its run directory and from Slurm, each of which may be unreachable."""
+        looked = super().look()
+        there: Mapping[str, Any] = looked.get("job") or {}
+        run_id = str(there.get("run_id") or "")
+        try:
+            job = self._find(_comment(run_id) if run_id else "")
+        except ModuleFailed as error:
+            # Slurm may be down for a while; the run directory shows whether the ranks run.
+            is_waiting = there.get("state") == "waiting"
+            return {**looked, "job": {**there, "why": f"Slurm does not answer: {error}"}} if is_waiting else looked
+        if "job" not in looked and (job is None or job.state not in job_states.ENDED_BY_SLURM):
+            return looked
+        waits = job_states.why_waiting(job, self._queue()) if job and job.state in job_states.WAITING else ""
+        messages = f"{self._run.dir}/{MESSAGES} on {self._run.launcher}"
+        state = job_states.combined(there, job, messages, waits)
+        return {**looked, "failed": False, "job": state}
+
+    def stop(self) -> Result:
+        """Cancel the job, and wait for its end."""
+        job = super().look().get("job") or {}
+        found = self._find(_comment(str(job["run_id"])) if job.get("run_id") else "")
+        if found is None or not found.is_alive:
+            return {"changed": False, "job": self.look().get("job") or {}}
+        required(self._ask("scancel", found.number))
+        until = self._calls.now() + STOP_SECONDS
+        while True:
+            again = self._find(found.comment)
+            if again is None or not again.is_alive:
+                return {"changed": True, "job": self.look().get("job") or {}}
+            if self._calls.now() > until:
+                raise TrainingFailed(
+                    f"Slurm job {found.number} of {self._run.name} was cancelled, and is still {again.state} after "
+                    f"{STOP_SECONDS:.0f} s: scontrol show job {found.number} says on which node."
+                )
+            self._calls.pause()
+
+    def end_leftovers(self) -> None:
+        """Cancel a job that Slurm still has; Slurm itself ends the processes of a job that has ended."""
+        self.stop()
+
+    def report(self, looked: Result) -> Result:
+        """Return the job with the end of its output; Slurm knows more about its end than the run directory."""
+        answer = super().report(looked)
+        return {**answer, "job": {**(answer.get("job") or {}), **(looked.get("job") or {})}}
+
+    def forget(self) -> None:
+        """Cancel the job and remove the run directory on each node."""
+        self.stop()
+        super().forget()
+
+    def _names(self) -> list[str]:
+        return [str(node["slurm"]) for node in self._run.nodes.values()]
+
+    def _find(self, comment: str) -> SlurmJob | None:
+        listed = self._ask(
+            "squeue", "--noheader", "--states=all", f"--name={_title(self._run)}", f"--format={job_states.FORMAT}"
+        )
+        return job_states.own_job(job_states.jobs_of(required(listed)["stdout"]), comment)
+
+    def _queue(self) -> str:
+        """Return the waiting jobs that this user may see, in the order in which Slurm considers them."""
+        waiting = self._ask("squeue", "--noheader", "--states=PENDING", "--sort=P,-p,i", "--format=%i|%P")
+        return str(waiting.get("stdout") or "")
+
+    def _ask(self, *words: str) -> Result:
+        return self._calls.on(self._login, COMMAND, {"argv": list(words)})
+
+
+def _title(run: TrainingRun) -> str:
+    # A comma would separate two names.
+    return f"dml-{re.sub('[^A-Za-z0-9_.-]', '_', run.name)}"
+
+
+def _comment(run_id: str) -> str:
+    return f"dml:{run_id}"

@@ -1,0 +1,233 @@
+"""A run in Slurm is submitted once, waits in the queue, and ends as Slurm and its ranks say."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.durable.program import MemoryJournal, Program
+from plugins.module_utils.errors import Refused
+from plugins.module_utils.slurm.own_job import OwnSlurmJob
+from plugins.module_utils.training.programs.follow import TrainingSite
+from plugins.module_utils.training.programs.stop import stop
+from plugins.module_utils.training.programs.train import train
+from plugins.module_utils.training.runs.training_run import Prepared, TrainingFailed
+from tests.fakes.deaths import MOST_CONTROLLERS, Killed, histories
+from tests.fakes.training_world import TrainingWorld
+
+WAITING, RUNNING, COMPLETED = "PENDING|Resources|2026-11-29T03:00:00", "RUNNING|None|N/A", "COMPLETED|None|N/A"
+NODES = "NodeName=w0 Arch=x\nNodeName=w1 Arch=x\nNodeName=w2 Arch=x\n"
+
+
+class SlurmWorld(TrainingWorld):
+    """Two nodes of a Slurm that holds a job for some questions, runs it, and then reports ``last``."""
+
+    def __init__(self, deaths: Iterable[int] = (), **options: Any) -> None:
+        super().__init__(deaths, backend="slurm", **options)
+        self.submitted, self.cancelled = list[list[str]](), list[str]()
+        self.waits_for, self.last, self.refusal, self.is_down = 2, COMPLETED, "", False
+        self.nodes_text = NODES
+
+    @property
+    def site(self) -> TrainingSite:
+        return TrainingSite(self, partial(OwnSlurmJob, self), "/role/files")
+
+    def _training_job(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        assert options["queued"] is True
+        answer = super()._training_job(host, options)
+        return {**answer, "job": {"run_id": "r1", **self._read(str(options["run_dir"]))}}
+
+    def _job(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"job": {"run_id": "r1", "output": "its output", **self._read(str(options["run_dir"]))}}
+
+    def _read(self, run_dir: str) -> dict[str, Any]:
+        if run_dir not in self.jobs:
+            return {"state": "absent"}
+        title = f"--job-name=dml-{run_dir.rpartition('/')[2]}"
+        has_run = self.waits_for < 0 and not self.cancelled and any(title in each for each in self.submitted)
+        return self.jobs[run_dir].read() if has_run else {"state": "waiting"}
+
+    def _command(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        words = list(options["argv"])
+        if words[0] not in ("squeue", "sbatch", "scancel", "scontrol"):
+            return super()._command(host, options)
+        self.log.append(f"{words[0]} on {host}")
+        if self.is_down:
+            return {"failed": True, "msg": "slurm_load_jobs error: Unable to contact slurm controller"}
+        return dict(getattr(self, f"_{words[0]}")(words, options))
+
+    def _scontrol(self, _words: list[str], _options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"stdout": self.nodes_text}
+
+    def _sbatch(self, words: list[str], options: Mapping[str, Any]) -> dict[str, Any]:
+        if self.refusal:
+            return {"failed": True, "stderr": self.refusal}
+        if self.submitted:
+            self.last, self.waits_for = COMPLETED, 2
+        self.submitted.append([*words, str(options["stdin"])])
+        return {"stdout": f"{len(self.submitted)};cluster"}
+
+    def _scancel(self, words: list[str], _options: Mapping[str, Any]) -> dict[str, Any]:
+        self.cancelled.append(words[1])
+        self.last, self.waits_for = "CANCELLED|None|N/A", -9
+        return {}
+
+    def _squeue(self, words: list[str], _options: Mapping[str, Any]) -> dict[str, Any]:
+        if "--states=PENDING" in words:
+            return {"stdout": "7|dml\n1|dml\n"}
+        title = next(word for word in words if word.startswith("--name=")).replace("--", "--job-")
+        if not any(title in each for each in self.submitted):
+            return {"stdout": ""}
+        self.waits_for -= 1
+        state = WAITING if self.waits_for >= 0 else RUNNING if self.waits_for >= -2 else self.last
+        return {"stdout": f"1|{state}|dml|dml:r1\n"}
+
+
+def once(world: SlurmWorld) -> dict[str, Any]:
+    return train(Program(MemoryJournal(), world), world.site, world.run())
+
+
+def to_its_end(world: SlurmWorld) -> dict[str, Any]:
+    for _controller in range(MOST_CONTROLLERS):
+        world.is_dead = False
+        world.watches.clear()
+        try:
+            return once(world)
+        except Killed:
+            continue
+    raise AssertionError("the run never ended")
+
+
+def test_each_death_of_the_controller_leads_to_one_submission() -> None:
+    for world, result in histories(SlurmWorld, to_its_end, pairs=40):
+        assert (result["run"], len(world.submitted), world.cancelled) == ("one", 1, [])
+        assert world.kept("one")["end"]["state"] == "finished"
+        assert "/results/one/outputs" in world.outputs_at
+
+
+def test_waiting_run_shows_its_place_and_is_not_silent() -> None:
+    world = SlurmWorld(silence=1, command=[], framework="pytorch_ddp", folder="")
+    world.waits_for = 40
+
+    once(world)
+
+    line = "Slurm job 1 in partition dml: place 2 of 2, Resources, expected start 2026-11-29T03:00:00"
+    assert sum(line in text for text in world.lines) == 1 and "submitted as Slurm job 1" in " ".join(world.lines)
+
+
+def test_submission_has_the_options_of_the_user_before_ours() -> None:
+    given = {"partition": "gpu", "account": "ml", "qos": "high", "time": "1:00", "options": ["--requeue", "--mem=0"]}
+    world = SlurmWorld(slurm={**given, "login": "login1"}, nccl="2.20", ranks_per_node=2)
+
+    job = OwnSlurmJob(world, world.run())
+    words = job.words("dml:r1")
+
+    assert words[:8] == [
+        *(
+            "sbatch",
+            "--parsable",
+            "--partition=gpu",
+            "--account=ml",
+            "--qos=high",
+            "--time=1:00",
+            "--requeue",
+            "--mem=0",
+        )
+    ]
+    assert words.index("--no-requeue") > words.index("--requeue")
+    assert {"--gres=gpu:2", "--exclusive", "--nodelist=w1,w2", "--ntasks-per-node=2", "--export=NONE"} <= set(words)
+    job.begin(Prepared(python="python3", port=1))
+    assert "sbatch on login1" in world.log and "sbatch on w1" not in world.log
+    assert "plm_rsh_agent" not in str(world.submitted) and "--exclusive" not in _words_of(world, share_nodes=True)
+
+
+def _words_of(world: SlurmWorld, **options: Any) -> list[str]:
+    return OwnSlurmJob(world, replace(world.run(), o={**world.o, **options})).words("")
+
+
+@pytest.mark.parametrize(("allocated", "code"), [("w1 w2", 0), ("w2 w1", 78), ("w1", 78)])
+def test_script_runs_only_on_the_nodes_of_the_run(tmp_path: Path, allocated: str, code: int) -> None:
+    world = SlurmWorld(runs=str(tmp_path / "r x"), remote_python="true")
+    scontrol = tmp_path / "scontrol"
+    scontrol.write_text(f"#!/bin/sh\nprintf '%s\\n' {allocated}\n")
+    scontrol.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_JOB_NODELIST": "w[1-2]", "SLURM_EXPORT_ENV": "NONE"}
+
+    script = OwnSlurmJob(world, world.run()).script()
+    done = subprocess.run(["sh"], input=script, capture_output=True, text=True, env=environment, check=False)
+
+    assert done.returncode == code, done.stderr
+    assert (f"Slurm allocated the nodes {allocated} , and the run is prepared for w1 w2" in done.stderr) == bool(code)
+
+
+def test_refusal_of_slurm_is_shown_and_the_next_command_submits() -> None:
+    world = SlurmWorld()
+    world.refusal = "sbatch: error: invalid partition specified: gpux"
+    with pytest.raises(TrainingFailed, match=r"did not accept the training run one .sbatch: error: invalid partition"):
+        once(world)
+    world.refusal = ""
+    once(world)
+    assert len(world.submitted) == 1
+
+
+@pytest.mark.parametrize(
+    ("nodes", "words"),
+    [
+        ("NodeName=w1 A=x\n", "Slurm has no node w2; leave these nodes out of training_nodes"),
+        ("NodeName=w2 A=x\nNodeName=w1 A=x\n", "in the order w2, w1; set training_nodes to w2, w1"),
+        (NODES, ""),
+    ],
+)
+def test_nodes_that_slurm_does_not_have_so_are_refused(nodes: str, words: str) -> None:
+    world = SlurmWorld()
+    world.nodes_text = nodes
+    job = OwnSlurmJob(world, world.run())
+    if not words:
+        job.require_usable()
+        return
+    with pytest.raises(Refused, match=words):
+        job.require_usable()
+
+
+def test_lost_node_in_slurm_is_tried_again() -> None:
+    world = SlurmWorld(attempts=2)
+    world.last = "NODE_FAIL|None|N/A"
+    world.ends = [{"state": "running"}, {"state": "finished", "ended": 9.0}]
+
+    assert once(world)["run"] == "one-2"
+
+    assert len(world.submitted) == 2 and "(NODE_FAIL)" in world.kept("one")["end"]["cause"]
+
+
+def test_slurm_that_does_not_answer_ends_no_run() -> None:
+    world = SlurmWorld()
+    job = OwnSlurmJob(world, world.run())
+    job.begin(Prepared(python="python3", port=1))
+    world.is_down = True
+
+    waiting = job.look()["job"]
+    world.waits_for = -1
+
+    assert waiting["state"] == "waiting" and "Unable to contact slurm controller" in waiting["why"]
+    assert job.look()["job"]["state"] == "running"
+
+
+def test_stop_cancels_the_job_and_keeps_its_end() -> None:
+    world = SlurmWorld()
+    world.waits_for = 99
+    site, run = world.site, world.run()
+    site.job_of(run).begin(Prepared(python="python3", port=1))
+    world.here_files["/results/one/manifest.json"] = known = {"name": "one", "launcher": "w1", "rank_0_on": "w1"}
+
+    stopped = stop(Program(MemoryJournal(), world), site, replace(run, known=known))
+
+    assert (stopped["changed"], world.cancelled) == (True, ["1"])
+    assert world.kept("one")["end"]["state"] == "stopped"
+    assert site.job_of(run).look()["job"]["state"] == "stopped"
+    assert stop(Program(MemoryJournal(), world), site, replace(run, known=known))["changed"] is False
