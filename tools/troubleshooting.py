@@ -35,6 +35,7 @@ TOPICS = {
     "guests": "Guests",
     "training": "Training",
     "kubernetes": "Kubernetes",
+    "slurm": "Slurm",
     "vmotion": "vMotion",
     "continuity": "Verdicts",
     "usage": "GPU usage",

@@ -13,10 +13,11 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils.durable.program import MemoryJournal, Program
 from ..module_utils.errors import CollectionError
+from ..module_utils.slurm.own_job import waiting_runs
 from ..module_utils.training.programs import fabric_check, stop, sweep, train, vary
 from ..module_utils.training.running import busy
 from ..module_utils.training.runs import job_search, node_setup
-from ..module_utils.training.runs.training_run import KUBERNETES
+from ..module_utils.training.runs.training_run import KUBERNETES, SLURM
 from . import restartable_jobs, training_request
 from .interruption import shown_if_interrupted
 from .training_site import TrainingSetup, describe
@@ -76,7 +77,10 @@ def _list(_p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
     del is_check
     nodes = setup.all_nodes()
     jobs = job_search.jobs_on(setup.calls, nodes)
-    return {**job_search.listed(setup.calls, setup.options, jobs, nodes), "changed": False}
+    listed = job_search.listed(setup.calls, setup.options, jobs, nodes)
+    for line in waiting_runs(setup.calls, setup.options) if setup.options["backend"] == SLURM else []:
+        setup.calls.show(line)
+    return {**listed, "changed": False}
 
 
 def _stop(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:

@@ -24,6 +24,8 @@ from .job_states import SlurmJob
 
 COMMAND = "ansible.builtin.command"
 MESSAGES = "slurm.log"
+# Of the names of jobs.
+PREFIX = "dml-"
 # Slurm waits 30 s between SIGTERM and SIGKILL, unless its site set KillWait.
 STOP_SECONDS = 180.0
 OPTIONS = ("partition", "account", "qos", "time")
@@ -51,6 +53,11 @@ class OwnSlurmJob(OwnMpirun):
     def require_usable(self) -> None:
         """Refuse nodes that Slurm does not have, and another order of nodes than that in which Slurm allocates them."""
         run, names = self._run, self._names()
+        if run.o["image"]:
+            cause = f"training_image is {run.o['image']}, and Slurm starts the daemons of mpirun outside of it"
+            raise Refused(
+                f"the training run {run.name}", "submit it to Slurm", cause, "set training_image to an empty string"
+            )
         listed = required(self._ask("scontrol", "--oneliner", "show", "nodes"))["stdout"].splitlines()
         there = [line.split()[0].partition("=")[2] for line in listed if line.startswith("NodeName=")]
         unknown = [name for name in names if name not in there]
@@ -170,9 +177,23 @@ class OwnSlurmJob(OwnMpirun):
         return self._calls.on(self._login, COMMAND, {"argv": list(words)})
 
 
+def waiting_runs(calls: NodeCalls, o: Mapping[str, Any]) -> list[str]:
+    """Return a line for each run that waits in the queue, also of other users, as far as this user may see them."""
+    columns = ("squeue", "--noheader", "--states=PENDING", "--sort=P,-p,i", "--format=%i|%u|%r|%S|%j")
+    listed = calls.on(str(o["slurm"].get("login") or o["nodes"][0]), COMMAND, {"argv": list(columns)})
+    if listed.get("failed"):
+        return [f"the queue of Slurm is unknown: {listed.get('msg')}"]
+    rows = [line.strip().split("|", 4) for line in str(listed["stdout"]).splitlines()]
+    return [
+        f"{row[4][len(PREFIX) :]} of {row[1]} waits as Slurm job {row[0]}: {row[2]}, expected start {row[3]}"
+        for row in rows
+        if len(row) == 5 and row[4].startswith(PREFIX)
+    ]
+
+
 def _title(run: TrainingRun) -> str:
     # A comma would separate two names.
-    return f"dml-{re.sub('[^A-Za-z0-9_.-]', '_', run.name)}"
+    return f"{PREFIX}{re.sub('[^A-Za-z0-9_.-]', '_', run.name)}"
 
 
 def _comment(run_id: str) -> str:

@@ -138,6 +138,9 @@ class TrainingJob:
         """Return the plan to start or to stop; a run directory never contains a second job."""
         before = str(state["state"])
         if self._params["state"] == "stopped":
+            if before == "waiting":
+                remedy = "set training_backend to that of the run, or cancel the job there"
+                raise Refused(self.target, "stop the job", "it waits in the queue of a batch system", remedy)
             is_left = before in ("died", "stopped") and _is_unswept(self._run_dir)
             if before == "running" or is_left:
                 self._must_be_own("stop the job")

@@ -191,9 +191,14 @@ def _made_no_step(run: TrainingRun, followed: Mapping[str, Any], who: str, left:
 
 def stop_command(run: TrainingRun) -> str:
     """Return the command that stops a run."""
-    return f"ansible-playbook -i INVENTORY dml.vsphere.stop -e training_name={run.name}"
+    return f"ansible-playbook -i INVENTORY dml.vsphere.stop -e training_name={run.name}{_backend(run)}"
 
 
 def follow_command(run: TrainingRun) -> str:
     """Return the command that follows a run again."""
-    return f"ansible-playbook -i INVENTORY dml.vsphere.train -e training_name={run.name}"
+    return f"ansible-playbook -i INVENTORY dml.vsphere.train -e training_name={run.name}{_backend(run)}"
+
+
+def _backend(run: TrainingRun) -> str:
+    """Return the option without which a command would not find a job in Slurm."""
+    return f" -e training_backend={SLURM}" if run.o["backend"] == SLURM else ""

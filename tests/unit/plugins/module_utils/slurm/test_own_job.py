@@ -13,7 +13,7 @@ import pytest
 
 from plugins.module_utils.durable.program import MemoryJournal, Program
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.slurm.own_job import OwnSlurmJob
+from plugins.module_utils.slurm.own_job import OwnSlurmJob, waiting_runs
 from plugins.module_utils.training.programs.follow import TrainingSite
 from plugins.module_utils.training.programs.stop import stop
 from plugins.module_utils.training.programs.train import train
@@ -32,7 +32,7 @@ class SlurmWorld(TrainingWorld):
         super().__init__(deaths, backend="slurm", **options)
         self.submitted, self.cancelled = list[list[str]](), list[str]()
         self.waits_for, self.last, self.refusal, self.is_down = 2, COMPLETED, "", False
-        self.nodes_text = NODES
+        self.nodes_text, self.queue = NODES, "7|dml\n1|dml\n"
 
     @property
     def site(self) -> TrainingSite:
@@ -80,7 +80,7 @@ class SlurmWorld(TrainingWorld):
 
     def _squeue(self, words: list[str], _options: Mapping[str, Any]) -> dict[str, Any]:
         if "--states=PENDING" in words:
-            return {"stdout": "7|dml\n1|dml\n"}
+            return {"stdout": self.queue}
         title = next(word for word in words if word.startswith("--name=")).replace("--", "--job-")
         if not any(title in each for each in self.submitted):
             return {"stdout": ""}
@@ -119,6 +119,7 @@ def test_waiting_run_shows_its_place_and_is_not_silent() -> None:
 
     line = "Slurm job 1 in partition dml: place 2 of 2, Resources, expected start 2026-11-29T03:00:00"
     assert sum(line in text for text in world.lines) == 1 and "submitted as Slurm job 1" in " ".join(world.lines)
+    assert "-e training_name=one -e training_backend=slurm" in " ".join(world.lines)
 
 
 def test_submission_has_the_options_of_the_user_before_ours() -> None:
@@ -193,6 +194,20 @@ def test_nodes_that_slurm_does_not_have_so_are_refused(nodes: str, words: str) -
         return
     with pytest.raises(Refused, match=words):
         job.require_usable()
+
+
+def test_image_is_refused() -> None:
+    world = SlurmWorld(image="train:1")
+    with pytest.raises(Refused, match="training_image is train:1"):
+        OwnSlurmJob(world, world.run()).require_usable()
+
+
+def test_waiting_runs_of_all_users_are_listed() -> None:
+    world = SlurmWorld()
+    world.queue = "7|bob|Priority|N/A|other\n9|carol|Resources|N/A|dml-a|b\n"
+    assert waiting_runs(world, world.o) == ["a|b of carol waits as Slurm job 9: Resources, expected start N/A"]
+    world.is_down = True
+    assert "the queue of Slurm is unknown: slurm_load_jobs error" in waiting_runs(world, world.o)[0]
 
 
 def test_lost_node_in_slurm_is_tried_again() -> None:

@@ -46,6 +46,7 @@ def params(folder: Path, **changes: Any) -> dict[str, Any]:
         "mpirun_arguments": [],
         "remote_shell": "false",
         "daemon_shell": None,
+        "queued": False,
         "remote_python": sys.executable,
         "start_timeout": PATIENCE,
         "stop_timeout": PATIENCE,
@@ -235,6 +236,21 @@ def test_a_missing_script_leaves_the_folder_free(tmp_path: Path) -> None:
     with pytest.raises(Refused, match=r"could not read the script train\.py: No such file or directory"):
         subject._start()
     assert subject.read() == {"state": "absent"}
+
+
+def test_queued_job_waits_until_a_batch_script_runs_it(left: Path) -> None:
+    wanted = params(left, queued=True, mpirun=program(left, 'echo "$@" > "$DML_RECORDS/words"'))
+    waiting = TrainingJob(wanted)
+
+    waiting.apply(waiting.plan(waiting.read()))
+
+    assert waiting.read()["state"] == "waiting" and not waiting.plan(waiting.read()).due
+    with pytest.raises(Refused, match="it waits in the queue of a batch system"):
+        TrainingJob({**wanted, "state": "stopped"}).plan(waiting.read())
+    subprocess.run([sys.executable, left / "run" / "supervisor.py", "run", left / "run"], check=True)
+    assert waiting.read()["state"] == "finished"
+    words = (left / "run" / "words").read_text()
+    assert "--host" not in words and "plm_rsh_agent" not in words and "-np 2 --map-by slot" in words
 
 
 def test_reports_a_job_that_outlives_its_stop_timeout(tmp_path: Path) -> None:
