@@ -50,6 +50,7 @@ ELSEWHERE: dict[str, str] = {
         f"{one}.py": USER
         for one in ("training/launch/launcher_words", "guests/stack/part_versions", "workers/worker_spec")
     },
+    "slurm/own_job.py": f"{_UNIT}/slurm/test_own_job.py",
     "training/results/outputs.py": f"{_UNIT}/training/results/test_outputs.py",
     "training/output/formats.py": f"{_UNIT}/training/test_log_any.py",
     "training/pairs/pair_result.py": f"{_UNIT}/training/pairs/test_pair_result.py",

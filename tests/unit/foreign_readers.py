@@ -34,6 +34,7 @@ from plugins.module_utils.hosts.pci_address import pci_address
 from plugins.module_utils.maintenance import availability, boot, service_note
 from plugins.module_utils.maintenance.lock import lock_rules
 from plugins.module_utils.site.recording import archive
+from plugins.module_utils.slurm import job_states
 from plugins.module_utils.training.ending import job_end, rank_errors
 from plugins.module_utils.training.guest import git_commit, job, others_job
 from plugins.module_utils.training.launch import requirements
@@ -94,6 +95,7 @@ RECORDING: dict[str, Any] = {
     "esxcli.json": [{"host": "h", "command": "c", "arguments": {}, "response": None}],
     "rest.json": [],
 }
+SQUEUE = "1|COMPLETED|None|N/A|dml|(null)\n7|PENDING|Resources|2026-01-01T00:00:00|dml|dml:a"
 LOCK = ("1of2 state=held owner=a run=b since=2026-01-01T00:00:00Z", "2of2 until=2026-01-01T00:00:00Z ttl=60")
 NOTE = {"by": "root@ctl", "since": BOOTED, "ending_boot": BOOTED}
 REF = "ref: refs/heads/main"
@@ -135,6 +137,12 @@ class Noted(dict[str, Any]):
 def attributes(name: str, value: str) -> tuple[list[Any], list[Any]]:
     """The definition and the value of a custom attribute."""
     return [SimpleNamespace(name=name, key=1)], [SimpleNamespace(key=1, value=value)]
+
+
+def queued(output: str) -> job_states.SlurmJob:
+    """The job of a run in the output of squeue; another one without it."""
+    other = job_states.SlurmJob("1", "PENDING", "None", "N/A", "dml", "dml:a")
+    return job_states.own_job(job_states.jobs_of(output), "dml:a") or other
 
 
 def pending(value: str) -> Any:
@@ -299,6 +307,7 @@ READERS = (
         text('{"step": 3}\n'),
         (int, NONE),
     ),
+    of("slurm/job_states.py", lambda one: job_states.why_waiting(queued(one), one), text(SQUEUE), str),
     of("training/ending/job_end.py", lambda one: job_end.cause_of(one, 1, ["n1", "n2"]).sentence, text(MPI), str),
     of("training/results/manifest.py", lambda one: manifest.parsed(one, "a"), json_text(MANIFEST), dict),
     of(

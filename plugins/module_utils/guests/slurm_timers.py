@@ -38,7 +38,8 @@ def rows(found: object, stun: float) -> Rows:
         yield WARN, f"it runs {name}: move it when no other worker moves, or put {name} on a machine that does not move"
     config = facts.get("config")
     if not isinstance(config, str):
-        yield WARN, "it runs Slurm, but scontrol show config fails here: the timers of Slurm are not known"
+        text = "it runs Slurm, but scontrol show config fails here: the timers of Slurm are not known"
+        yield WARN, text
         return
     yield from timers(settings(config), stun)
     yield from _changing(facts.get("changing"), settings(config), stun)

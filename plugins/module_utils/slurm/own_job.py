@@ -24,7 +24,7 @@ from .job_states import SlurmJob
 
 COMMAND = "ansible.builtin.command"
 MESSAGES = "slurm.log"
-# Of the names of jobs.
+# The start of each job's name.
 PREFIX = "dml-"
 # Slurm waits 30 s between SIGTERM and SIGKILL, unless its site set KillWait.
 STOP_SECONDS = 180.0
@@ -54,7 +54,7 @@ class OwnSlurmJob(OwnMpirun):
         """Refuse nodes that Slurm does not have, and another order of nodes than that in which Slurm allocates them."""
         run, names = self._run, self._names()
         if run.o["image"]:
-            cause = f"training_image is {run.o['image']}, and Slurm starts the daemons of mpirun outside of it"
+            cause = f"training_image is {run.o['image']}, which the daemons that Slurm starts do not use"
             raise Refused(
                 f"the training run {run.name}", "submit it to Slurm", cause, "set training_image to an empty string"
             )

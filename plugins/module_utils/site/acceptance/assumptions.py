@@ -376,6 +376,12 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         "`fabric_check` with NCCL over RDMA on workers with a ConnectX-7, which measures with and without it",
     ),
     Assumption(
+        "Slurm with GPUs and cgroup v2",
+        "With cgroup v2, Slurm confines a job to the CPUs and GPUs of its allocation, as gres.conf names them.",
+        (f"{_HERE}/guests/slurm_cluster.py", "ConstrainDevices"),
+        "`guests` with `guest_slurm` on workers with GPUs, then `train` with `training_backend: slurm`",
+    ),
+    Assumption(
         "TrainJob",
         "Trainer and JobSet give pods the labels, owners and host names of their sources, and the keys of ssh to the "
         "containers with the name `node`.",

@@ -239,14 +239,14 @@ def test_a_missing_script_leaves_the_folder_free(tmp_path: Path) -> None:
 
 
 def test_queued_job_waits_until_a_batch_script_runs_it(left: Path) -> None:
-    wanted = params(left, queued=True, mpirun=program(left, 'echo "$@" > "$DML_RECORDS/words"'))
-    waiting = TrainingJob(wanted)
+    options = params(left, queued=True, mpirun=program(left, 'echo "$@" > "$DML_RECORDS/words"'))
+    waiting = TrainingJob(options)
 
     waiting.apply(waiting.plan(waiting.read()))
 
     assert waiting.read()["state"] == "waiting" and not waiting.plan(waiting.read()).due
     with pytest.raises(Refused, match="it waits in the queue of a batch system"):
-        TrainingJob({**wanted, "state": "stopped"}).plan(waiting.read())
+        TrainingJob({**options, "state": "stopped"}).plan(waiting.read())
     subprocess.run([sys.executable, left / "run" / "supervisor.py", "run", left / "run"], check=True)
     assert waiting.read()["state"] == "finished"
     words = (left / "run" / "words").read_text()
