@@ -15,19 +15,17 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 
 from ..module_utils.errors import CollectionError, NotFound
-from ..module_utils.kubernetes.own_mpijob import OwnMpiJob
 from ..module_utils.training.programs.follow import TrainingSite
 from ..module_utils.training.programs.restart import RestartableRun
 from ..module_utils.training.programs.restart_commands import OthersJob
 from ..module_utils.training.results import saved_manifests
 from ..module_utils.training.runs import run_source
-from ..module_utils.training.runs.launching import OwnMpirun
 from ..module_utils.training.runs.restartable import NotRestartable, Restartable
-from ..module_utils.training.runs.training_run import KUBERNETES, TrainingRun
+from ..module_utils.training.runs.training_run import TrainingRun
 from .modules import Modules
 from .node_modules import NodeModules
 from .requested_options import ENVIRONMENT, ROLE
-from .training_site import LIBRARY, TrainingSetup, with_variables
+from .training_site import JOBS, LIBRARY, TrainingSetup, with_variables
 from .world import NodeWorld
 
 
@@ -69,5 +67,5 @@ def restartable(action: ActionBase, task_vars: dict[str, Any], content: Mapping[
     with contextlib.suppress(NotFound):
         known = saved_manifests.read(Path(o["results"]) / name)
         run = run_source.taken_up(replace(run, o=with_variables(o, known)), known)
-    job_of = partial(OwnMpiJob if o["backend"] == KUBERNETES else OwnMpirun, calls)
+    job_of = partial(JOBS[o["backend"]], calls)
     return RestartableRun(TrainingSite(calls, job_of, str(LIBRARY), str(o["results"])), run, by)
