@@ -11,6 +11,7 @@ import (
 	_ "github.com/vmware/govmomi/cli/host/option"
 	_ "github.com/vmware/govmomi/cli/library"
 	_ "github.com/vmware/govmomi/cli/object"
+	_ "github.com/vmware/govmomi/cli/storage/policy"
 	_ "github.com/vmware/govmomi/cli/vm"
 )
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -25,8 +26,13 @@ import (
 	_ "github.com/vmware/govmomi/vsan/simulator"
 	_ "github.com/vmware/govmomi/vslm/simulator"
 
+	"github.com/vmware/govmomi"
+	"github.com/vmware/govmomi/pbm"
+	pbmtypes "github.com/vmware/govmomi/pbm/types"
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/front"
 )
 
 // handler returns the handler of all endpoints of vcsim. Only endpoints that are clients of the vSphere API
@@ -45,6 +51,31 @@ func handler(s *simulator.Service, address string, o options) (http.Handler, *si
 	}
 	tellAddress(s.Context.Map.OptionManager().Setting, address)
 	return s.ServeMux, stock
+}
+
+// storagePolicies returns the storage policies of vcsim's SPBM, with a client of its server.
+func storagePolicies(stock *simulator.Server) (found []front.Policy, err error) {
+	ctx := context.Background()
+	c, err := govmomi.NewClient(ctx, stock.URL, true)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = c.Logout(ctx) }()
+	spbm, err := pbm.NewClient(ctx, c.Client)
+	if err != nil {
+		return nil, err
+	}
+	storage := pbmtypes.PbmProfileResourceType{ResourceType: string(pbmtypes.PbmProfileResourceTypeEnumSTORAGE)}
+	ids, err := spbm.QueryProfile(ctx, storage, string(pbmtypes.PbmProfileCategoryEnumREQUIREMENT))
+	if err != nil {
+		return nil, err
+	}
+	profiles, err := spbm.RetrieveContent(ctx, ids)
+	for _, p := range profiles {
+		one := p.GetPbmProfile()
+		found = append(found, front.Policy{ID: one.ProfileId.UniqueId, Name: one.Name, Description: one.Description})
+	}
+	return found, err
 }
 
 // tellAddress sets the address of this server in the options that name its endpoints, because the server of vcsim is

@@ -143,6 +143,7 @@ func (l *lab) serve(o options, pair tls.Certificate) error {
 	endpoints, stock := handler(l.vcenter.Service(), apiSocket.Addr().String(), o)
 	l.stock = stock
 	gate := front.New(l.vcenter, endpoints, o.delay)
+	gate.Policies = func() ([]front.Policy, error) { return storagePolicies(stock) }
 	l.front = gate
 	l.api = &http.Server{Handler: gate, TLSConfig: config, ReadHeaderTimeout: 30 * time.Second,
 		ErrorLog: log.New(quiet{}, "", 0)}

@@ -90,6 +90,12 @@ options:
           - The datastore of a new worker, or a datastore cluster, of which vCenter recommends one. By default it
             is the template's. The module refuses workers for which it has no room.
         type: str
+      storage_policy: &storage_policy
+        description:
+          - The name of the storage policy of the home and of all disks of the worker. The module refuses a datastore
+            that the policy does not allow for a new worker, sets the policy of an existing one, and warns if it does
+            not comply.
+        type: str
       host: &host
         description: The host on which the worker must run. The module moves a worker that is on another host.
         type: str
@@ -275,6 +281,7 @@ options:
       folder: *folder
       resource_pool: *resource_pool
       datastore: *datastore
+      storage_policy: *storage_policy
       host: *host
       cpus: *cpus
       cores_per_socket: *cores_per_socket
@@ -488,6 +495,10 @@ workers:
         template:
           description: "The item of a content library of which it was made: library, item, id, version."
           type: dict
+        storage_policy:
+          description: "O(workers[].storage_policy) if the home and all disks of the worker have it, otherwise V(null)."
+          type: str
+        storage_compliance: {description: Its compliance with O(workers[].storage_policy)., type: str}
         address: {description: The address that its guest reports., type: str}
         gpus: {description: "Its GPUs: profiles, groups, or PCI devices.", type: list, elements: str}
         mmio_gb: {description: Its 64-bit memory window., type: int}

@@ -26,7 +26,9 @@ TABLE = "plugins/module_utils/hosts/privileges/privilege_table.py"
 FOLDER = "DML_CALLERS"
 INVENTORY = ("ansible", "ansible-inventory", "ansible-playbook")
 # Ids and names of objects in paths of the REST API.
-VARIABLE = re.compile(r"/(domain-c\d+|[0-9a-f]{8}-[0-9a-f-]+|\d+|NVD-[^/?]+|nvd-[^/?]+|[\w-]*task-[^/?]+)(?=[/?]|$)")
+VARIABLE = re.compile(
+    r"/(domain-c\d+|vm-\d+|[0-9a-f]{8}-[0-9a-f-]+|\d+|NVD-[^/?]+|nvd-[^/?]+|[\w-]*task-[^/?]+)(?=[/?]|$)"
+)
 # A call that works for longer than some seconds renews the lock of its run.
 LOCK = {"Folder.CreateFolder", "Folder.Destroy_Task", "Folder.Rename_Task"}
 # Calls that the code makes only where no fast test leads: after a time-out, in a part of esxi_profile that the tests of

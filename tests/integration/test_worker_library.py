@@ -158,6 +158,7 @@ def test_discovered_library_template_builds_a_site_and_goes_with_it(
         "template": ITEM,
         "firmware": "bios",
         "datastore": store,
+        "storage_policy": "vSAN Default Storage Policy",
     }
     guests = ("--skip-tags", "guests")
     site.good("site", *guests, unreachable_is_idle=True)

@@ -1,17 +1,22 @@
-"""Workers on datastore clusters, against the simulated data centre."""
+"""Workers on datastore clusters and with storage policies, against the simulated data centre."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from pyVmomi import vim
 
 from lab.simulator import Simulator
 from plugins.module_utils.vsphere import properties, session, tasks
+from tests.govc import output
 from tests.integration.ansible import Ansible
-from tests.integration.workers import DEFAULTS, HOSTS, desired, machine
+from tests.integration.workers import DEFAULTS, HOSTS, desired, machine, states
 
 TWO = HOSTS.replace("datastores: [shared]", "datastores: [fast1, fast2, shared]")
+
+POLICY, OTHER = "vSAN Default Storage Policy", "VM Encryption Policy"
+LIMITED = f"storage_policies: {{{POLICY}: [fast1, fast2]}}\n{TWO}"
 
 
 def pod_of(simulator: Simulator, name: str, *stores: str) -> None:
@@ -44,3 +49,53 @@ def test_a_worker_lies_on_a_datastore_that_vcenter_recommends(
     assert (again.changed, place.writes()) == (False, []), again.out
     unknown = ansible.module("worker_vm", **{**desired(2), "defaults": {**DEFAULTS, "datastore": "slow"}})
     assert unknown.rc == 1 and "find one datastore named 'slow'" in unknown.msg and place.writes() == []
+
+
+def call(policy: str, **more: Any) -> dict[str, Any]:
+    """Return the options for two workers with a policy."""
+    return {**desired(2), "defaults": {**DEFAULTS, "storage_policy": policy, "datastore": "fast1", **more}}
+
+
+def test_home_and_disks_of_workers_have_the_named_policy(
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    place = start(text=LIMITED)
+    ansible = ansible_for(place)
+    assert POLICY in output(place, "storage.policy.ls")
+    planned = ansible.module("worker_vm", check=True, **call(POLICY, disks_gb=[16, 40]))
+    assert (planned.rc, planned.changed, place.writes()) == (0, True, []), planned.out
+    done = ansible.module("worker_vm", **call(POLICY, disks_gb=[16, 40]))
+    assert done.rc == 0, done.out
+    assert {(one["storage_policy"], one["storage_compliance"]) for one in states(done).values()} == {
+        (POLICY, "COMPLIANT")
+    }
+    place.clear()
+    again = ansible.module("worker_vm", **call(POLICY, disks_gb=[16, 40]))
+    assert (again.rc, again.changed, place.writes()) == (0, False, []), again.out
+    changed = ansible.module("worker_vm", **call(OTHER))
+    assert [write["method"].partition(" ")[0] for write in place.writes()] == ["PATCH", "PATCH"], changed.out
+    assert {one["storage_policy"] for one in states(changed).values()} == {OTHER}
+    gone = {"cluster": "gpu", "state": "absent", "power_cycle": True}
+    assert ansible.module("worker_vm", **gone, workers=[{"name": "worker01"}, {"name": "worker02"}]).rc == 0
+
+
+def test_a_datastore_that_the_policy_does_not_allow_is_refused(
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    place = start(text=LIMITED)
+    ansible = ansible_for(place)
+    for options, words in (
+        (call(POLICY, datastore="shared"), "does not allow it; it allows 2 datastores of the cluster"),
+        (call("gold"), f"could not use the storage policy 'gold': {place.facts['hostname']}"),
+    ):
+        for check in (True, False):
+            refused = ansible.module("worker_vm", check=check, **options)
+            assert refused.rc == 1 and words in refused.msg, refused.out
+    assert place.writes() == []
+    assert ansible.module("worker_vm", **call(OTHER, datastore="shared")).rc == 0
+    drifted = ansible.module("worker_vm", **call(POLICY, datastore="shared"))
+    assert (
+        drifted.rc == 0
+        and "does not comply with the storage policy"
+        in ansible.module("worker_vm", check=True, **call(POLICY, datastore="shared")).out
+    )

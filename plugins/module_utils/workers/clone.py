@@ -28,7 +28,8 @@ POD = ("name", "childEntity")
 class CloneLocation:
     """The folder, pool and datastore of a clone, and the snapshot of a linked clone.
 
-    Without a datastore, vCenter recommends one of the datastore cluster ``pod``.
+    Without a datastore, vCenter recommends one of the datastore cluster ``pod``. ``profile`` is the identifier of the
+    storage policy.
     """
 
     folder: Any
@@ -36,6 +37,7 @@ class CloneLocation:
     datastore: Any
     snapshot: Any = None
     pod: Any = None
+    profile: str = ""
 
 
 def base_of(cluster: WorkerCluster, desired: WorkerSpec) -> Machine:
@@ -140,6 +142,8 @@ def begin(
     spec = _spec(cluster, desired, template, location, host, item)
     if location.pod:
         spec.location.datastore = _recommended(cluster, desired, template, location, spec)
+    if location.profile:
+        _set_profile(spec.location, template, location.profile)
     tried = f"clone it from {template.name}"
     with translating_faults(desired.name, tried):
         task = template.ref.CloneVM_Task(folder=location.folder, name=desired.name, spec=spec)
@@ -172,6 +176,15 @@ def _spec(
         template=False,
         config=vim.vm.ConfigSpec(extraConfig=[vim.option.OptionValue(key=key, value=options[key]) for key in options]),
     )
+
+
+def _set_profile(where: Any, template: Machine, profile: str) -> None:
+    """Create the clone with its storage policy, so that nothing is to be moved when it is assigned."""
+    where.profile = [vim.vm.DefinedProfileSpec(profileId=profile)]
+    where.disk = [
+        vim.vm.RelocateSpec.DiskLocator(diskId=disk.key, datastore=where.datastore, profile=where.profile)
+        for disk in template.devices(vim.vm.device.VirtualDisk)
+    ]
 
 
 def _recommended(

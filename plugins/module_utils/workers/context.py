@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from ..vsphere.libraries import LibraryItem
 from . import clone, networks
 from .machine import Machine
+from .storage import UsedPolicies
 from .worker_cluster import WorkerCluster
 from .worker_spec import WorkerSetOptions, WorkerSpec
 
@@ -24,7 +25,7 @@ def _discard_progress(_about: str, _what: str) -> None:
 class Context:
     """The cluster of a call, the options for all of its workers, and the function that reports progress.
 
-    ``items`` are the items of content libraries that the workers name, by path.
+    ``items`` are the items of content libraries that the workers name, by path; ``policies`` are storage policies.
     """
 
     cluster: WorkerCluster
@@ -33,6 +34,7 @@ class Context:
     report: ReportProgress = _discard_progress
     specs: Sequence[WorkerSpec] = ()
     items: dict[str, LibraryItem] = field(default_factory=dict)
+    policies: UsedPolicies = field(default_factory=UsedPolicies)
 
     @property
     def networks(self) -> networks.Networks:

@@ -143,6 +143,8 @@ class DeployedTemplate:
             "default_datastore_id": self.templates.context.locations.datastore_of_item(self.desired)._moId,
             "additional_parameters": libraries.properties_of(required, library.properties),
         }
+        policy = self.templates.context.policies.ids.get(self.desired["storage_policy"] or "")
+        spec.update({"storage_profile_id": policy} if policy else {})
         return {**spec, **({"storage_provisioning": library.disk_format} if library.disk_format else {})}
 
     def _network(self, name: str) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..errors import NotFound, Refused, StillDiffers
@@ -22,6 +23,7 @@ from . import (
     library_items,
     nics,
     sizing,
+    storage,
     unified_memory,
     vm_folder,
     worker_demand,
@@ -49,7 +51,7 @@ COLD = (
     "guest",
 )
 # A reconfiguration does not change these.
-ELSEWHERE = ("exists", "folder", "host", "power", "mark", "address", "template")
+ELSEWHERE = ("exists", "folder", "host", "power", "mark", "address", "template", storage.OPTION, storage.STATE)
 CHANGED_MEANWHILE = "another client changed the VM meanwhile, or the host lacks the requested resources; run again"
 LARGE_BAR_GB = 64
 
@@ -80,7 +82,7 @@ class Worker:
 
     def read(self) -> dict[str, Any]:
         """Return the state of the worker, with the same keys if the VM does not exist."""
-        there = facts(self.cluster, self.machine)
+        there = {**facts(self.cluster, self.machine), **self.context.policies.state(self.desired, self.machine)}
         if self.machine and self.desired["folder"]:
             there["folder"] = self.context.locations.folder_name(self.machine["parent"])
         return there
@@ -100,7 +102,7 @@ class Worker:
         if not current["exists"]:
             self.cluster.identities.refuse_doubtful(self.cluster.name, self.target)
             sizing.refuse_firmware(self.desired, base["firmware"])
-            self._clone_location()
+            self.context.policies.refuse_misfit(self.desired, self._clone_location().datastore)
         sizing.refuse_firmware(self.desired, current["firmware"])
         cards = self._cards(current)
         nics.refuse_removed(self.desired, cards, self.cluster.properties_of(host))
@@ -113,6 +115,7 @@ class Worker:
             after["template"] = library_items.recorded({library_items.RECORD: library_items.record_of(self._item)})
         after.update(vm_folder.name_and_folder(self.context, self.desired, current))
         after["power"] = self.desired["power"]
+        after[storage.OPTION] = self.desired[storage.OPTION] or current[storage.OPTION]
         guest_data = customise.desired_data(self.desired, cards)
         after["guest"] = guest_data or current["guest"]
         return self._plan(current, after)
@@ -152,6 +155,8 @@ class Worker:
         if self.cluster.host_name(machine.host) != plan.after["host"]:
             self._move(machine, plan.after["host"])
         self._reconfigure(machine, plan.after)
+        if plan.before[storage.OPTION] != plan.after[storage.OPTION]:
+            self.context.policies.assign(self.cluster.session, self.desired, machine)
         if plan.after["power"] == "on" and not machine.on:
             self._report("is started")
             worker_power.start(machine, self.options.power_timeout)
@@ -247,6 +252,8 @@ class Worker:
         if current["guest"] and "guest" in changed:
             yield "cloud-init treats it as a new machine at the next boot and creates new SSH host keys"
         yield from vm_folder.warnings(self.context, self.desired, after)
+        if misfit := storage.warning(current):
+            yield misfit
         if self.machine and (drift := library_items.drift(self.target, self.machine.extra, self._item)):
             yield drift
         if after[unified_memory.OPTION]:
@@ -257,6 +264,7 @@ class Worker:
 
     def _clone(self, host: str) -> Machine:
         template, location = clone.base_of(self.cluster, self.desired), self._clone_location()
+        location = replace(location, profile=self.context.policies.ids.get(self.desired[storage.OPTION] or "", ""))
         self._report(f"is cloned from {template.name} to {host}")
         shown = tasks.by_quarters(lambda percent: self._report(f"is cloned to {percent} %"))
         started = clone.begin(self.cluster, self.desired, template, location, host, self._item)

@@ -54,6 +54,8 @@ class WorkerSet:
         cluster.refresh([*names, *templates], self.templates.refs)
         if options.state == "present":
             self.templates.show_missing()
+            stores = cluster.values.get("datastore")
+            self.context.policies.read(cluster.session, self.worker_specs, cluster.machines, stores)
             self._expect_disks()
             self._check_hosts()
             self._assign_hosts(names)

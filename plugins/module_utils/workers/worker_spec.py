@@ -22,6 +22,7 @@ _WORKER: dict[str, Any] = {
     "folder": {"type": "str"},
     "resource_pool": {"type": "str"},
     "datastore": {"type": "str"},
+    "storage_policy": {"type": "str"},
     "host": {"type": "str"},
     "cpus": {"type": "int"},
     "cores_per_socket": {"type": "int"},

@@ -7,12 +7,12 @@ from __future__ import annotations
 from typing import Any
 
 from ..core import names
-from . import customise, foreign_disks, library_items, nics, sizing, unified_memory, worker_gpus, worker_mark
+from . import customise, foreign_disks, library_items, nics, sizing, storage, unified_memory, worker_gpus, worker_mark
 from .machine import Machine
 from .worker_cluster import WorkerCluster
 
 KEYS = (
-    *("exists", "name", "folder", "host", "power", "template"),
+    *("exists", "name", "folder", "host", "power", "template", storage.OPTION, storage.STATE),
     *("cpus", "cores_per_socket", "memory_mb", "memory_reserved", "cpu_reserved_mhz"),
     *("latency_sensitivity", "firmware", "numa", "disks_gb", "disks_recorded", "gpus", "mmio_gb"),
     *("vgpu_unified_memory", "management_nic", "rdma_nics", "guest", "annotation", "mark", "confirmed", "address"),
@@ -34,6 +34,8 @@ def facts(cluster: WorkerCluster, machine: Machine | None) -> dict[str, Any]:
         "host": cluster.host_name(machine.host),
         "power": "on" if machine.on else "off",
         "template": library_items.recorded(machine.extra),
+        storage.OPTION: None,
+        storage.STATE: None,
         **sizing.facts(machine),
         **nics.facts(machine, cluster.networks),
         "disks_recorded": foreign_disks.is_recorded(machine),

@@ -3,20 +3,22 @@ package datacentre
 
 // Datacentre is a description file.
 type Datacentre struct {
-	Release        string              `yaml:"release"` // instead of the next three
-	Version        string              `yaml:"version"`
-	APIVersion     string              `yaml:"api_version"`
-	Build          string              `yaml:"build"`
-	Name           string              `yaml:"datacenter"`
-	VcenterOptions map[string]any      `yaml:"vcenter_options"`
-	Datastores     []string            `yaml:"datastores"`
-	Hardware       map[string]Hardware `yaml:"hardware"`
-	GPUModels      map[string]GPUModel `yaml:"gpu_models"`
-	Depots         []Depot             `yaml:"depots"`
-	Switches       []Switch            `yaml:"switches"`
-	HostDefaults   Host                `yaml:"host_defaults"`
-	Clusters       []Cluster           `yaml:"clusters"`
-	VMs            []VM                `yaml:"vms"`
+	Release        string         `yaml:"release"` // instead of the next three
+	Version        string         `yaml:"version"`
+	APIVersion     string         `yaml:"api_version"`
+	Build          string         `yaml:"build"`
+	Name           string         `yaml:"datacenter"`
+	VcenterOptions map[string]any `yaml:"vcenter_options"`
+	Datastores     []string       `yaml:"datastores"`
+	// The datastores that fit a storage policy; all fit one that is not named.
+	StoragePolicies map[string][]string `yaml:"storage_policies"`
+	Hardware        map[string]Hardware `yaml:"hardware"`
+	GPUModels       map[string]GPUModel `yaml:"gpu_models"`
+	Depots          []Depot             `yaml:"depots"`
+	Switches        []Switch            `yaml:"switches"`
+	HostDefaults    Host                `yaml:"host_defaults"`
+	Clusters        []Cluster           `yaml:"clusters"`
+	VMs             []VM                `yaml:"vms"`
 	// EncryptedVMotion is whether moves are encrypted, as they are by default if both hosts support it.
 	EncryptedVMotion bool `yaml:"encrypted_vmotion"`
 	// StatisticsLevel is the level of the historical intervals, 1 to 4.

@@ -38,7 +38,7 @@ type DataCentre interface {
 	JudgeCall(method string, on types.ManagedObjectReference, body []byte)
 	// Vanish removes a virtual machine as another client might at any time.
 	Vanish(machine string) error
-	// MachineSize returns the memory in MB, the processors and the object of a virtual machine; 0 and "" if there is none.
+	// MachineSize returns the memory in MB, the processors and the object of a virtual machine, "" if there is none.
 	MachineSize(machine string) (int32, int32, string)
 	// ServiceVersions returns the document with the versions of the API.
 	ServiceVersions() string
@@ -49,8 +49,11 @@ type DataCentre interface {
 
 // Front is the HTTP handler in front of vcsim.
 type Front struct {
-	Log        *Log
-	Faults     Faults
+	Log    *Log
+	Faults Faults
+	// Policies returns the storage policies.
+	Policies   func() ([]Policy, error)
+	storage    Storage
 	dataCentre DataCentre
 	next       http.Handler
 	delay      time.Duration
@@ -63,8 +66,12 @@ type Front struct {
 }
 
 // New returns a front before vcsim's handler.
-func New(dataCentre DataCentre, next http.Handler, delay time.Duration) *Front {
-	return &Front{Log: NewLog(dataCentre.Clock()), dataCentre: dataCentre, next: next, delay: delay,
+func New(dataCentre interface {
+	DataCentre
+	Storage
+}, next http.Handler, delay time.Duration) *Front {
+	return &Front{Log: NewLog(dataCentre.Clock()), dataCentre: dataCentre, storage: dataCentre, next: next,
+		delay:    delay,
 		sessions: sessions{users: map[string]string{}}, templates: map[string]string{}, updates: map[string]string{},
 		versions: map[string]int{}}
 }

@@ -87,7 +87,8 @@ func (f *Front) apiLibrary(old *http.Request, body []byte) *recorder {
 	var wrapped struct{ Value json.RawMessage }
 	if rec.result() == "ok" && json.Unmarshal(rec.body.Bytes(), &wrapped) == nil {
 		rec.body = *bytes.NewBuffer(withoutState(wrapped.Value))
-		if string(wrapped.Value) == "null" && (old.Method == http.MethodGet || old.URL.Query().Get("~action") == "find") {
+		isList := old.Method == http.MethodGet || old.URL.Query().Get("~action") == "find"
+		if isList && string(wrapped.Value) == "null" {
 			rec.body = *bytes.NewBufferString("[]")
 		}
 	}
@@ -103,8 +104,8 @@ func (f *Front) apiLibrary(old *http.Request, body []byte) *recorder {
 	return rec
 }
 
-// withoutState returns an answer without the state of vcsim that it has too, and with maps, which the older path has as
-// lists.
+// withoutState returns an answer without the state of vcsim that it has too, and with maps, which the older path has
+// as lists.
 func withoutState(value json.RawMessage) []byte {
 	var answer map[string]any
 	if json.Unmarshal(value, &answer) != nil || answer == nil {
@@ -157,7 +158,7 @@ func (f *Front) learnTemplate(body []byte, rec *recorder) {
 }
 
 // templateInfo returns the description of a template in a library.
-// VMware: its description of the REST API, 8.0.2, VcenterVmTemplateLibraryItemsInfo: vm_template is the managed object.
+// VMware: its description of the REST API, 7.0.3, VcenterVmTemplateLibraryItemsInfo: vm_template is the object.
 func (f *Front) templateInfo(item string) any {
 	size, cores, id := f.dataCentre.MachineSize(f.templates[item])
 	return map[string]any{"guest_OS": "OTHER_LINUX_64", "vm_template": id, "disks": []any{}, "nics": []any{},
@@ -241,8 +242,9 @@ func summaryOf(descriptor []byte) any {
 	for _, product := range envelope.VirtualSystem.Product {
 		for _, one := range product.Property {
 			if one.UserConfigurable != nil && *one.UserConfigurable {
-				properties = append(properties, vcenter.Property{ID: one.Key, Type: one.Type, Value: given(one.Default),
-					Label: given(one.Label), ClassID: given(product.Class), InstanceID: given(product.Instance)})
+				properties = append(properties, vcenter.Property{ID: one.Key, Type: one.Type,
+					Value: given(one.Default), Label: given(one.Label), ClassID: given(product.Class),
+					InstanceID: given(product.Instance)})
 			}
 		}
 	}

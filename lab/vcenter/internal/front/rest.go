@@ -67,6 +67,9 @@ func (f *Front) rest(r *http.Request, body []byte) *recorder {
 		strings.HasPrefix(r.URL.Path, oldOVF) {
 		return f.library(r, body)
 	}
+	if isPolicies(r.URL.Path) {
+		return f.apiPolicies(r, body)
+	}
 	if !f.dataCentre.OwnsREST(r.URL.Path) {
 		f.restTurn.Lock()
 		defer f.restTurn.Unlock()

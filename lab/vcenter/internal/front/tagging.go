@@ -86,5 +86,6 @@ func olderTagging(r *http.Request, body []byte) *http.Request {
 func onlyReads(name string) bool {
 	return strings.HasSuffix(name, "action=validate") || strings.Contains(name, "action=list") ||
 		strings.HasSuffix(name, "action=check") || strings.HasSuffix(name, "action=scan") ||
-		strings.HasSuffix(name, "action=find") || strings.HasSuffix(name, "action=filter")
+		strings.HasSuffix(name, "action=check-compatibility") || strings.HasSuffix(name, "action=find") ||
+		strings.HasSuffix(name, "action=filter")
 }

@@ -46,6 +46,7 @@ func (m *Methods) clone(j *vcsim.Job, req types.CloneVM_Task) (any, vcsim.Fault)
 	if fault != nil {
 		return nil, fault
 	}
+	m.keepProfiles(result.(vcsim.Ref), req.Spec.Location)
 	clone := m.inherit(j, result.(vcsim.Ref), manual(req.Spec.Location.DeviceChange))
 	if clone != nil && config != nil {
 		_, fault = clone.reconfigure(j, &types.ReconfigVM_Task{This: clone.Self, Spec: *config})

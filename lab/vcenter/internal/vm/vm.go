@@ -26,13 +26,15 @@ type Machines struct {
 	mu   sync.Mutex
 	busy map[vcsim.Ref]*turn // virtual machines with a running task
 
+	profiles map[vcsim.Ref]Profiles // with mu
+
 	space sync.Mutex // held while vcsim allocates or frees datastore space; taken before all locks of vcsim
 }
 
 // New returns the set of virtual machines, without a listener.
 func New(sim *vcsim.Sim, hosts *esxi.Hosts) *Machines {
 	return &Machines{sim: sim, hosts: hosts, External: External{waiting: map[string]*order{}},
-		busy: map[vcsim.Ref]*turn{}}
+		busy: map[vcsim.Ref]*turn{}, profiles: map[vcsim.Ref]Profiles{}}
 }
 
 // turn is the running task of a virtual machine.

@@ -58,6 +58,7 @@ FREE = (
 _MODULE_OPTIONS = (Need("Host.Config.Settings", HOST),)
 _NETWORK = (Need("Host.Config.Network", HOST, REFERENCE),)
 _FOLDER_DELETE = (Need("Folder.Delete", FOLDER, SECURITY),)
+_POLICY_READ = (Need("StorageProfile.View", ROOT, UNSURE),)
 _IMAGE_READ = Need("VcIntegrity.lifecycleSoftwareSpecification.Read", ROOT, LIFECYCLE)
 _SETTINGS_READ = Need("VcIntegrity.lifecycleSettings.Read", ROOT, LIFECYCLE)
 _IMAGE_WRITE = (
@@ -127,6 +128,14 @@ CALLS: dict[str, tuple[Need, ...]] = {
     "HostSystem.UpdateVirtualNic": _NETWORK,
     "OptionManager.UpdateOptions": (Need("Global.Settings", ROOT, SECURITY),),
     "Task.CancelTask": (Need("Global.CancelTask", "object of the task", SECURITY),),
+    "GET /api/vcenter/storage/policies": _POLICY_READ,
+    "GET /api/vcenter/storage/policies/compliance/vm": _POLICY_READ,
+    "GET /api/vcenter/storage/policies/{id}/vm": _POLICY_READ,
+    "POST /api/vcenter/storage/policies/{id}?action=check-compatibility": _POLICY_READ,
+    "PATCH /api/vcenter/vm/{id}/storage/policy": (
+        *_POLICY_READ,
+        Need("VirtualMachine.Config.Settings", VM, UNSURE),
+    ),
     "POST /api/content/library/subscribed-item/{id}?action=sync": (
         Need("ContentLibrary.SyncLibraryItem", "content library", UNSURE),
     ),
@@ -311,8 +320,13 @@ MODULES: dict[str, tuple[str, ...]] = {
         *LOCK,
         *NOTE,
         "Folder.MoveIntoFolder_Task",
+        "GET /api/vcenter/storage/policies",
+        "GET /api/vcenter/storage/policies/compliance/vm",
+        "GET /api/vcenter/storage/policies/{id}/vm",
+        "PATCH /api/vcenter/vm/{id}/storage/policy",
         "POST /api/content/library/subscribed-item/{id}?action=sync",
         "POST /api/vcenter/ovf/library-item/{id}?action=deploy",
+        "POST /api/vcenter/storage/policies/{id}?action=check-compatibility",
         "VirtualMachine.CloneVM_Task",
         "VirtualMachine.Destroy_Task",
         "VirtualMachine.MarkAsTemplate",

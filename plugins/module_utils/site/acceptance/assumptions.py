@@ -82,17 +82,25 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         "`workers --check` warns after a new version of the item was uploaded",
     ),
     Assumption(
-        "privileges for content libraries",
-        "The deployment of an OVF item needs VApp.Import and the privileges on pool, datastore and network, and the "
-        "synchronization of an item ContentLibrary.SyncLibraryItem.",
+        "privileges for libraries and policies",
+        "The REST API needs VApp.Import and the privileges on pool, datastore and network to deploy an OVF item, "
+        "ContentLibrary.SyncLibraryItem to synchronize it, StorageProfile.View to read storage policies, and "
+        "VirtualMachine.Config.Settings to set one.",
         (f"{_HERE}/hosts/privileges/privilege_table.py", "ovf/library-item"),
-        "`workers` with an item of a subscribed library, and the account that `account` created",
+        "`workers` with an item of a subscribed library and `storage_policy`, and the account that `account` created",
     ),
     Assumption(
         "datastore of a datastore cluster",
         "A clone may go to the datastore that RecommendDatastores names first, without applying the recommendation.",
         (f"{_HERE}/workers/clone.py", "RecommendDatastores"),
         "`workers` with a datastore cluster: the worker lies on one of its datastores, without a fault",
+    ),
+    Assumption(
+        "storage policy of a clone",
+        "A clone with a policy in its location and in the locator of each disk complies from the start, and a PATCH of "
+        "the REST API sets the policy of a running virtual machine.",
+        (f"{_HERE}/workers/clone.py", "def _set_profile"),
+        "`workers` with `storage_policy`, then with another policy: `workers --check` shows no warning",
     ),
     Assumption(
         "space of a clone",
