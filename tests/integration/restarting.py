@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.integration.training import Playbook
+from tests.integration.ansible import Ansible
 
 # Waits for the next complete checkpoint, or asks for one with a signal; stops the run, and starts it again.
 ACTION = """
+import json
 import time
+from pathlib import Path
 from ansible.plugins.action import ActionBase
 from ansible_collections.dml.vsphere.plugins.module_utils.errors import CollectionError
 from ansible_collections.dml.vsphere.plugins.plugin_utils.restartable_jobs import restartable
@@ -26,7 +29,9 @@ def until(condition, seconds):
 class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         try:
-            return {"changed": True, **self.restarted(task_vars, self._task.args)}
+            found = self.restarted(task_vars, self._task.args)
+            Path(self._task.args["result"]).write_text(json.dumps(found))
+            return {"changed": True, **found}
         except CollectionError as error:
             return {"failed": True, "msg": str(error)}
 
@@ -58,25 +63,19 @@ class ActionModule(ActionBase):
 """
 
 
-def restart(playbook: Playbook, more: Mapping[str, Any], **options: Any) -> dict[str, Any]:
+def restart(ansible: Ansible, inventory: Path, variables: Mapping[str, Any], **options: Any) -> dict[str, Any]:
     """Restart the only run on the nodes with one playbook, and return the result of the action."""
-    folder, result = playbook.folder, playbook.folder / "restarted.json"
+    folder, result = ansible.folder, ansible.folder / "restarted.json"
     (folder / "action_plugins").mkdir(exist_ok=True)
     (folder / "action_plugins" / "restart_run.py").write_text(ACTION)
-    kept = {"kept": "{{ training_started.restart }}", "seconds": 60, **options}
+    given = {"kept": "{{ training_started.restart }}", "seconds": 60, "result": str(result), **options}
     tasks = [
         {"ansible.builtin.include_role": {"name": "dml.vsphere.training", "tasks_from": "find"}},
-        {"restart_run": kept, "register": "restarted", "run_once": True},
-        {
-            "ansible.builtin.copy": {"content": "{{ restarted }}", "dest": str(folder / "restarted.json")},
-            "run_once": True,
-        },
+        {"restart_run": given, "run_once": True, "become": False},
     ]
-    play = {"hosts": "workers", "gather_facts": True, "tasks": tasks}
+    play = {"hosts": "workers", "gather_facts": True, "become": True, "tasks": tasks}
     (folder / "restart.yml").write_text(yaml.safe_dump([play]))
-    command = playbook.command(**more)
-    given = {key: value for key, value in json.loads(command[-1]).items() if key != "training_command"}
-    words = [*command[:3], str(folder / "restart.yml"), "-e", json.dumps(given)]
-    ran = playbook.ansible.run(words, timeout=600)
-    assert ran.returncode == 0, ran.stdout
+    words = [str(folder / "restart.yml"), "-i", str(inventory), "-e", json.dumps(variables)]
+    ran = ansible.playbook(*words, timeout=600)
+    assert ran.rc == 0, ran.out
     return dict(json.loads(result.read_text()))

@@ -70,6 +70,12 @@ def started_run(playbook: Playbook, answer: str, steps: int = 1000) -> subproces
 OPTIONS: dict[str, Any] = {"training_python": sys.executable, "training_name": "one", "training_share_nodes": True}
 
 
+def restarted(playbook: Playbook, **options: Any) -> dict[str, Any]:
+    variables = json.loads(playbook.command(**OPTIONS)[-1])
+    del variables["training_command"]
+    return restart(playbook.ansible, playbook.inventory, {**variables, "ansible_become": False}, **options)
+
+
 def followed(playbook: Playbook) -> str:
     """Follow the attempt that was started last to its end, as its owner does, and return what is shown."""
     command = playbook.command(**OPTIONS)
@@ -88,7 +94,7 @@ def test_run_saves_at_a_signal_and_resumes_exactly_there(tmp_path: Path) -> None
     playbook = Playbook(tmp_path)
     controller = started_run(playbook, "saves")
 
-    done = restart(playbook, OPTIONS, signal="USR1")
+    done = restarted(playbook, signal="USR1")
 
     assert controller.wait(BEGIN_SECONDS) != 0
     assert (done["saved"], done["stopped"]["state"], done["stopped"]["exit_code"]) == (True, "stopped", 1), done
@@ -106,7 +112,7 @@ def test_run_is_stopped_after_its_next_regular_checkpoint(tmp_path: Path) -> Non
     playbook = Playbook(tmp_path)
     controller = started_run(playbook, "saves")
 
-    done = restart(playbook, OPTIONS)
+    done = restarted(playbook)
 
     assert controller.wait(BEGIN_SECONDS) != 0
     assert (done["saved"], done["stopped"]["why"]) == (True, "stopped by the maintenance window of me@here")
@@ -117,9 +123,9 @@ def test_run_is_stopped_after_its_next_regular_checkpoint(tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_run_that_ignores_the_signal_continues_as_before(tmp_path: Path) -> None:
     playbook = Playbook(tmp_path)
-    controller = started_run(playbook, "ignores", steps=60)
+    controller = started_run(playbook, "ignores", steps=300)
 
-    done = restart(playbook, OPTIONS, signal="USR1", seconds=1)
+    done = restarted(playbook, signal="USR1", seconds=1)
 
     assert "stopped" not in done and done["state"]["state"] == "running", done
     assert controller.wait(BEGIN_SECONDS) == 0, "it finishes as if it had received no signal"
@@ -131,7 +137,7 @@ def test_run_that_exits_with_0_without_saving_is_noticed(tmp_path: Path) -> None
     playbook = Playbook(tmp_path)
     controller = started_run(playbook, "leaves")
 
-    done = restart(playbook, OPTIONS, signal="USR1")
+    done = restarted(playbook, signal="USR1")
 
     assert controller.wait(BEGIN_SECONDS) != 0
     assert (done["saved"], done["stopped"]["exit_code"]) == (False, 0), "the exit code shows nothing"

@@ -17,7 +17,7 @@ from typing import Any
 from ..durable.calls import NodeCalls, Result, required
 from ..errors import Refused
 from ..training.output.printed_figures import figures
-from ..training.runs import node_setup, rank_words
+from ..training.runs import node_setup, rank_words, run_files
 from ..training.runs.launching import Launched, watched_nodes
 from ..training.runs.training_run import PLACE, Prepared, TrainingFailed, TrainingRun
 from ..training.transport import job_settings
@@ -45,6 +45,13 @@ class OwnMpiJob(MpiJob):
     def __init__(self, calls: NodeCalls, run: TrainingRun) -> None:
         self._calls, self._run = calls, run
         super().__init__(calls.here, partial(calls.on, run.launcher), seen(run), run.dir)
+
+    def look(self) -> Result:
+        """Return the state of the job; one that ended after a window had asked for that was stopped by the window."""
+        looked = super().look()
+        state = (looked.get("job") or {}).get("state")
+        by = run_files.stop_request(self._calls, self._run) if state in ("absent", "died", "finished") else ""
+        return {**looked, "job": {**looked["job"], "state": "stopped", "why": f"stopped by {by}"}} if by else looked
 
     def begin(self, prepared: Prepared) -> Launched:
         """Start the job, or find the one with the same objects."""
@@ -127,7 +134,7 @@ class OwnMpiJob(MpiJob):
     def _refuse_old_records(self) -> None:
         """Refuse to append to records of a job that Kubernetes no longer has."""
         run = self._run
-        if required(self.look())["job"]["state"] != "absent":
+        if required(super().look())["job"]["state"] != "absent":
             return
         options = {"paths": run.dir, "patterns": "rank*.jsonl"}
         for node, found in self._calls.on_each("ansible.builtin.find", dict.fromkeys(run.nodes, options)).items():

@@ -18,7 +18,7 @@ from ..running import busy
 from ..runs import any_job, job_search, node_setup, run_data, run_files
 from ..runs.restartable import Checkpoints, Ranks, SeenCheckpoint, StoppedJob, checkpoints_of
 from ..runs.run_watch import RunWatch
-from ..runs.training_run import TrainingRun
+from ..runs.training_run import KUBERNETES, TrainingRun
 from .follow import ALIVE, TrainingSite, is_reachable
 from .train import require_same_environment, start
 
@@ -48,6 +48,10 @@ class RestartableRun:
             raise self._refused("this controller has no manifest of it", remedy)
         if not o["folder"]:
             raise self._refused("only a run with training_folder resumes", "stop it, and start it again afterwards")
+        queue = (o["kubernetes"].get("job") or {}).get("queue")
+        if queue:
+            cause = f"when it stops, Kueue gives its nodes to other jobs of the queue {queue}"
+            raise self._refused(cause, "hold that queue (stopPolicy), and restart the run by hand")
         by_owner = self._by_others()
         if by_owner:
             raise self._refused(f"{by_owner} continues it already", "open the window around that run")
@@ -86,6 +90,8 @@ class RestartableRun:
 
     def ask_for_checkpoint(self, signal: str) -> None:
         """Send a signal to the processes of all ranks, which their records identify, and never to the launcher."""
+        if self._run.o["backend"] == KUBERNETES:
+            raise self._refused("its ranks run in pods, which get no signal", "wait for its next regular checkpoint")
         Ranks(self._calls, self._nodes, self._run.dir, self.name).ask(signal, self._size, self._write_request)
 
     def _write_request(self) -> None:
@@ -109,7 +115,9 @@ class RestartableRun:
             job = self.state()
         why = str(job.get("why") or "")
         if job["state"] == "stopped":
-            run_files.write_stop(self._calls, run, job.get("ended"), why, None)
+            # Kubernetes has no end of a job that was deleted.
+            known = (run.known.get("end") or {}).get("ended")
+            run_files.write_stop(self._calls, run, job.get("ended") or known or self._calls.now(), why, None)
             run_files.bring_outputs(self._calls, run, self._rank_0)
         return {
             "run": run.name,

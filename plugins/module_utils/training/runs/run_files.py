@@ -11,9 +11,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ...durable.calls import Result, required
+from ...durable.calls import NodeCalls, Result, required
 from ...durable.node_results import on_all
 from ...errors import CollectionError, Refused
+from ..ending.job_state import STOP_REQUEST
 from ..results import manifest, result
 from . import node_setup, rank_words, run_data
 from .controller_site import TrainingCalls
@@ -28,7 +29,7 @@ RENAMED = (("hosts", "esxi_hosts"), ("repeats", "repeat"))
 NUMBERS = ("ranks_per_node", "steps", "warmup", "gradient_bytes", "attempts")
 
 
-def text_on(calls: TrainingCalls, node: str, path: str) -> str:
+def text_on(calls: NodeCalls, node: str, path: str) -> str:
     """Return the text of a file on a node; empty if it cannot be read, or if it is too large to be one of a run.
 
     Its user may have replaced it: a link is refused, a FIFO is not waited for, and the file may have any size.
@@ -38,6 +39,12 @@ def text_on(calls: TrainingCalls, node: str, path: str) -> str:
     answer = calls.on(node, COMMAND, {"argv": words, "strip_empty_ends": False})
     text = "" if answer.get("failed") else str(answer.get("stdout") or "")
     return "" if len(text) >= MOST_OF_A_FILE else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def stop_request(calls: NodeCalls, run: TrainingRun) -> str:
+    """Return who asked for the end of a run, from the file in its folder on the launcher; empty without one."""
+    text = text_on(calls, run.launcher, f"{run.dir}/{STOP_REQUEST}")
+    return str(node_setup.parsed(run.launcher, "read who asked for its end", text, dict).get("by")) if text else ""
 
 
 def new_manifest(run: TrainingRun, prepared: Prepared, started: Launched, now: float) -> dict[str, Any]:

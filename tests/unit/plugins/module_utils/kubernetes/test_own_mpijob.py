@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
 
+import pytest
+
+from plugins.module_utils.durable.program import MemoryJournal, Program
+from plugins.module_utils.errors import Refused
 from plugins.module_utils.kubernetes.own_mpijob import OwnMpiJob, job_name
+from plugins.module_utils.training.programs.follow import TrainingSite
+from plugins.module_utils.training.programs.restart import RestartableRun
+from plugins.module_utils.training.programs.train import train
+from plugins.module_utils.training.runs import run_source
+from plugins.module_utils.training.runs.restartable import SeenCheckpoint
 from plugins.module_utils.training.runs.training_run import Prepared
-from tests.fakes.training_world import TrainingWorld
+from tests.fakes.training_world import SAVED, TrainingWorld
 
 
 def test_a_users_variable_overrides_that_of_the_role() -> None:
@@ -35,3 +48,71 @@ def test_two_runs_never_share_a_job() -> None:
 
     assert len(set(jobs)) == len(names) and jobs[0] == "dml-one" and jobs[4] == "dml-a-b"
     assert all(re.fullmatch(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", job) and len(job) <= 48 for job in jobs)
+
+
+class PodsWorld(TrainingWorld):
+    """A run whose pods Kubernetes has; its jobs by the name of their object."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(backend="kubernetes", kubernetes={"image": "train:1"}, **options)
+        self.objects = dict[str, dict[str, Any]]()
+
+    @property
+    def site(self) -> TrainingSite:
+        return TrainingSite(self, partial(OwnMpiJob, self), "/role/files")
+
+    def _mpijob_info(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"job": self.objects.get(options["name"], {"state": "absent"}), "log": ""}
+
+    def _k8s(self, _host: str, options: Mapping[str, Any]) -> None:
+        if options.get("state") == "absent":
+            for each in options["resource_definition"]:
+                self.objects.pop(each["metadata"]["name"], None)
+        elif options["definition"]["kind"] == "MPIJob":
+            self.objects[options["definition"]["metadata"]["name"]] = {"state": "running", "started": self.clock}
+
+
+def restartable(world: PodsWorld) -> RestartableRun:
+    known = world.kept("one")
+    run = replace(world.run(), o=run_source.with_followed(world.o, known))
+    return RestartableRun(world.site, run_source.taken_up(run, known), "the window of me")
+
+
+def trains(**options: Any) -> PodsWorld:
+    world = PodsWorld(follow=False, **options)
+    train(Program(MemoryJournal(), world), world.site, world.run())
+    return world
+
+
+def test_window_restarts_an_mpijob_as_another_one() -> None:
+    world = trains()
+    assert restartable(world).refusal() == "" and list(world.objects) == ["dml-one"]
+
+    stopped = restartable(world).stop()
+    ended = world.kept("one")["end"]["ended"]
+    again = restartable(world).stop()
+    started = restartable(world).start_again(cast("SeenCheckpoint", {**SAVED, "since": 0.0}))
+
+    assert stopped["state"] == again["state"] == "stopped" and stopped["why"] == "stopped by the window of me"
+    assert world.kept("one")["end"]["ended"] == ended, "the end of a deleted job stays as it was"
+    assert (started["run"], started["kubernetes"]["name"], list(world.objects)) == ("one-2", "dml-one-2", ["dml-one-2"])
+
+
+@pytest.mark.parametrize("job", [{"state": "died", "machine": True, "why": "the pods are gone"}, None])
+def test_pods_that_the_window_ends_are_no_failure(job: dict[str, Any] | None) -> None:
+    """Whoever follows the run must not try it again because its pods are gone."""
+    world = trains(attempts=3)
+    restartable(world).stop()
+    world.objects.update({"dml-one": job} if job else {})
+
+    looked = OwnMpiJob(world, world.run()).look()["job"]
+
+    assert (looked["state"], looked["why"]) == ("stopped", "stopped by the window of me")
+
+
+def test_job_in_a_queue_and_signals_to_pods_are_refused() -> None:
+    world = trains()
+    with pytest.raises(Refused, match="its ranks run in pods, which get no signal; wait for its next regular"):
+        restartable(world).ask_for_checkpoint("TERM")
+    world.o["kubernetes"] = {"image": "train:1", "job": {"queue": "research"}}
+    assert "Kueue gives its nodes to other jobs of the queue research" in restartable(world).refusal()

@@ -321,6 +321,7 @@ def test_daemons_may_start_with_their_own_shell(tmp_path: Path) -> None:
         # torchrun ends with 1 although all ranks have saved and ended.
         ({**END, "exit_code": 1}, True, "stopped", "stopped by the window of me; it ended with exit code 1"),
         (END, True, "stopped", "stopped by the window of me"),
+        ({**END, "exit_code": 1, "stopped": True}, True, "stopped", "stopped by the window of me"),
         (None, True, "stopped", "stopped by the window of me"),
         ({**END, "exit_code": 1}, False, "died", "mpirun ended with exit code 1"),
         (END, False, "finished", None),
