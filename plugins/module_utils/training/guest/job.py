@@ -66,7 +66,7 @@ def _job_state(run_dir: str) -> dict[str, Any]:
     if state in ("died", "stopped", "finished"):
         job.update(_end_facts(run_dir, desired, end or {}, state))
     if state == "stopped" and request is not None:
-        # mpirun has an exit code of its own if the job was ended from outside.
+        # The supervisor ended it, so that its exit code shows nothing about the program.
         job["why"] = _why_stopped(request, None if (end or {}).get("stopped") else job["exit_code"])
     return {"state": state, "run_id": desired["id"], "steps_by": desired.get("environment", {}).get(STEPS_BY), **job}
 

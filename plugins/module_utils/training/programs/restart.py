@@ -18,7 +18,7 @@ from ..running import busy
 from ..runs import any_job, job_search, node_setup, run_data, run_files
 from ..runs.restartable import Checkpoints, Ranks, SeenCheckpoint, StoppedJob, checkpoints_of
 from ..runs.run_watch import RunWatch
-from ..runs.training_run import KUBERNETES, TrainingRun
+from ..runs.training_run import KUBERNETES, SLURM, TrainingRun
 from .follow import ALIVE, TrainingSite, is_reachable
 from .train import require_same_environment, start
 
@@ -48,6 +48,8 @@ class RestartableRun:
             raise self._refused("this controller has no manifest of it", remedy)
         if not o["folder"]:
             raise self._refused("only a run with training_folder resumes", "stop it, and start it again afterwards")
+        if o["backend"] == SLURM:
+            raise self._refused("Slurm runs it", "stop it with dml.vsphere.stop, and resume it after the window")
         queue = (o["kubernetes"].get("job") or {}).get("queue")
         if queue:
             cause = f"when it stops, Kueue gives its nodes to other jobs of the queue {queue}"

@@ -99,8 +99,8 @@ def test_window_restarts_an_mpijob_as_another_one() -> None:
 
 
 @pytest.mark.parametrize("job", [{"state": "died", "machine": True, "why": "the pods are gone"}, None])
-def test_pods_that_the_window_ends_are_no_failure(job: dict[str, Any] | None) -> None:
-    """Whoever follows the run must not try it again because its pods are gone."""
+def test_job_whose_pods_the_window_ended_was_stopped(job: dict[str, Any] | None) -> None:
+    """A command that follows the run must not try it again because its pods are gone."""
     world = trains(attempts=3)
     restartable(world).stop()
     world.objects.update({"dml-one": job} if job else {})

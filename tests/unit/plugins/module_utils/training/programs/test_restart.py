@@ -174,6 +174,9 @@ def test_refusal_names_what_prevents_a_restart_before_any_stop() -> None:
     assert "the training run one: could not restart it: two continues it already" in restartable(world).refusal()
     world.here_files["/results/one/manifest.json"]["reported"] = True
     assert "this controller has no manifest of it" in restartable(world).refusal()
+    world = running()
+    world.here_files["/results/one/manifest.json"]["backend"] = world.o["backend"] = "slurm"
+    assert "Slurm runs it; stop it with dml.vsphere.stop" in restartable(world).refusal()
     world = running(folder="", requirements="", command=[])
     assert "only a run with training_folder resumes" in restartable(world).refusal()
 
