@@ -38,7 +38,7 @@ for step in range(done + 1, last + 1):
     # All ranks get the signal within a step or two; a real program agrees on the step by a collective.
     if asked and answer == "leaves":
         sys.exit(0)
-    if records.rank == 0 and (asked or step == 10 or (step % 10 == 0 and answer != "leaves")):
+    if records.rank == 0 and (asked or step == 10 or (step % 10 == 0 and answer == "saves")):
         with zipfile.ZipFile("outputs/.written", "w") as archive:
             archive.writestr("step", str(step))
         os.replace("outputs/.written", f"outputs/step{step}.pt")
