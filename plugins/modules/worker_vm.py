@@ -69,6 +69,8 @@ options:
             port groups by the names of its networks (by default the port group of the management NIC), C(properties),
             values by the identifiers of its properties, which the guests can read, and C(disk_format), one of V(thin),
             V(thick) and V(eagerZeroedThick).
+          - A clone of an encrypted template is encrypted, and a clone of a template with a virtual TPM gets a new TPM.
+            The module refuses both if vCenter has no key provider.
           - Workers record the version of the item. The module warns if the item has another version than an existing
             worker, and does not change the worker.
         type: raw
@@ -495,6 +497,8 @@ workers:
         template:
           description: "The item of a content library of which it was made: library, item, id, version."
           type: dict
+        encrypted: {description: Whether a disk of the worker is encrypted., type: bool}
+        vtpm: {description: "Whether it has a virtual TPM, for which its home is encrypted.", type: bool}
         storage_policy:
           description: "O(workers[].storage_policy) if the home and all disks of the worker have it, otherwise V(null)."
           type: str

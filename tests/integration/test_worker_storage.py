@@ -1,4 +1,4 @@
-"""Workers on datastore clusters and with storage policies, against the simulated data centre."""
+"""Workers on datastore clusters, with storage policies, and with a virtual TPM, against the simulated data centre."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lab.simulator import Simulator
 from plugins.module_utils.vsphere import properties, session, tasks
 from tests.govc import output
 from tests.integration.ansible import Ansible
-from tests.integration.workers import DEFAULTS, HOSTS, desired, machine, states
+from tests.integration.workers import DEFAULTS, HOSTS, TEMPLATE, desired, do, host_of, machine, states
 
 TWO = HOSTS.replace("datastores: [shared]", "datastores: [fast1, fast2, shared]")
 
@@ -99,3 +99,28 @@ def test_a_datastore_that_the_policy_does_not_allow_is_refused(
         and "does not comply with the storage policy"
         in ansible.module("worker_vm", check=True, **call(POLICY, datastore="shared")).out
     )
+
+
+def test_a_worker_with_a_virtual_tpm_needs_a_key_provider(
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    place = start(text=HOSTS)
+    ansible = ansible_for(place)
+    with machine(place, TEMPLATE) as vm:
+        on = host_of(vm, "esx01.lab")
+        vm.ref.MarkAsVirtualMachine(on.parent.resourcePool, on)
+        tpm = vim.vm.device.VirtualDeviceSpec(operation="add", device=vim.vm.device.VirtualTPM(key=-1))
+        do(vm, vm.ref.ReconfigVM_Task(vim.vm.ConfigSpec(deviceChange=[tpm])))
+    place.clear()
+    for check in (True, False):
+        refused = ansible.module("worker_vm", check=check, **desired(1))
+        assert refused.rc == 1 and "has a virtual TPM" in refused.msg and "no key provider" in refused.msg, refused.out
+    assert place.writes() == []
+    with machine(place, TEMPLATE) as vm:
+        keys = vm.session.content.cryptoManager
+        keys.RegisterKmsCluster(vim.encryption.KeyProviderId(id="native"), "nativeProvider")
+    done = ansible.module("worker_vm", **desired(1))
+    assert done.rc == 0 and states(done)["worker01"]["vtpm"] is True, done.out
+    assert not ansible.module("worker_vm", **desired(1)).changed
+    gone = {"cluster": "gpu", "state": "absent", "power_cycle": True, "workers": [{"name": "worker01"}]}
+    assert ansible.module("worker_vm", **gone).rc == 0

@@ -14,7 +14,7 @@ from ..vsphere.escaped_names import plain
 from ..vsphere.faults import translating_faults
 from ..vsphere.libraries import LibraryItem
 from ..vsphere.sdk import vim
-from . import foreign_disks, library_items, worker_mark
+from . import encryption, foreign_disks, library_items, worker_mark
 from .machine import Machine
 from .worker_cluster import WorkerCluster
 from .worker_spec import WorkerSpec
@@ -174,6 +174,7 @@ def _spec(
         snapshot=location.snapshot,
         powerOn=False,
         template=False,
+        **encryption.tpm_policy(template),
         config=vim.vm.ConfigSpec(extraConfig=[vim.option.OptionValue(key=key, value=options[key]) for key in options]),
     )
 

@@ -18,6 +18,7 @@ from . import (
     candidate_hosts,
     clone,
     customise,
+    encryption,
     foreign_disks,
     hardware_limits,
     library_items,
@@ -51,7 +52,18 @@ COLD = (
     "guest",
 )
 # A reconfiguration does not change these.
-ELSEWHERE = ("exists", "folder", "host", "power", "mark", "address", "template", storage.OPTION, storage.STATE)
+ELSEWHERE = (
+    "exists",
+    "folder",
+    "host",
+    "power",
+    "mark",
+    "address",
+    "template",
+    storage.OPTION,
+    storage.STATE,
+    *encryption.KEYS,
+)
 CHANGED_MEANWHILE = "another client changed the VM meanwhile, or the host lacks the requested resources; run again"
 LARGE_BAR_GB = 64
 
@@ -102,6 +114,8 @@ class Worker:
         if not current["exists"]:
             self.cluster.identities.refuse_doubtful(self.cluster.name, self.target)
             sizing.refuse_firmware(self.desired, base["firmware"])
+            template = clone.base_of(self.cluster, self.desired)
+            encryption.refuse_unable(self.cluster, self.target, template, host)
             self.context.policies.refuse_misfit(self.desired, self._clone_location().datastore)
         sizing.refuse_firmware(self.desired, current["firmware"])
         cards = self._cards(current)

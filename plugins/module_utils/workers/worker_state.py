@@ -7,12 +7,24 @@ from __future__ import annotations
 from typing import Any
 
 from ..core import names
-from . import customise, foreign_disks, library_items, nics, sizing, storage, unified_memory, worker_gpus, worker_mark
+from . import (
+    customise,
+    encryption,
+    foreign_disks,
+    library_items,
+    nics,
+    sizing,
+    storage,
+    unified_memory,
+    worker_gpus,
+    worker_mark,
+)
 from .machine import Machine
 from .worker_cluster import WorkerCluster
 
 KEYS = (
     *("exists", "name", "folder", "host", "power", "template", storage.OPTION, storage.STATE),
+    *encryption.KEYS,
     *("cpus", "cores_per_socket", "memory_mb", "memory_reserved", "cpu_reserved_mhz"),
     *("latency_sensitivity", "firmware", "numa", "disks_gb", "disks_recorded", "gpus", "mmio_gb"),
     *("vgpu_unified_memory", "management_nic", "rdma_nics", "guest", "annotation", "mark", "confirmed", "address"),
@@ -36,6 +48,7 @@ def facts(cluster: WorkerCluster, machine: Machine | None) -> dict[str, Any]:
         "template": library_items.recorded(machine.extra),
         storage.OPTION: None,
         storage.STATE: None,
+        **encryption.facts(machine),
         **sizing.facts(machine),
         **nics.facts(machine, cluster.networks),
         "disks_recorded": foreign_disks.is_recorded(machine),

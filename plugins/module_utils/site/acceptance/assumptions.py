@@ -62,11 +62,11 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         "`teardown` of a worker to which the vSphere Client added a disk",
     ),
     Assumption(
-        "template of a library item",
-        "A clone of the virtual machine that a VM template of a content library names in `vm_template` is like a clone "
-        "of another template.",
+        "items of a library",
+        "A clone of the `vm_template` of a library item is like one of another template, and each change of its files "
+        "gives an item another `content_version`, also in a subscribed library.",
         (f"{_HERE}/vsphere/libraries.py", "def template_of"),
-        "`workers` with a VM template of a content library, then `workers` again without a change",
+        "`workers` with a VM template of a library, again without a change, and with a warning after a new version",
     ),
     Assumption(
         "deployment of an OVF item",
@@ -74,12 +74,6 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         "client has gone; a machine that is still being deployed refuses to be reconfigured.",
         (f"{_HERE}/workers/library_templates.py", "_left_by_killed_run"),
         "`workers` with an OVF item, killed during the deployment and run again: one template, and workers that start",
-    ),
-    Assumption(
-        "version of a library item",
-        "Each change of the files of an item gives it another `content_version`, also in a subscribed library.",
-        (f"{_HERE}/vsphere/libraries.py", "content_version"),
-        "`workers --check` warns after a new version of the item was uploaded",
     ),
     Assumption(
         "privileges for libraries and policies",
@@ -90,10 +84,11 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         "`workers` with an item of a subscribed library and `storage_policy`, and the account that `account` created",
     ),
     Assumption(
-        "datastore of a datastore cluster",
-        "A clone may go to the datastore that RecommendDatastores names first, without applying the recommendation.",
+        "datastore of a clone",
+        "A full clone takes `summary.storage.committed` of its template, and may go to the datastore that "
+        "RecommendDatastores names first, without applying the recommendation.",
         (f"{_HERE}/workers/clone.py", "RecommendDatastores"),
-        "`workers` with a datastore cluster: the worker lies on one of its datastores, without a fault",
+        "the datastore of a worker that `workers` built on a datastore cluster, and its free space before and after",
     ),
     Assumption(
         "storage policy of a clone",
@@ -103,10 +98,10 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         "`workers` with `storage_policy`, then with another policy: `workers --check` shows no warning",
     ),
     Assumption(
-        "space of a clone",
-        "A full clone needs as much space as `summary.storage.committed` of its template.",
-        (f"{_HERE}/workers/clone_space.py", "_COMMITTED"),
-        "the free space of the datastore before and after `workers` builds one worker",
+        "clone of an encrypted template",
+        "A clone of an encrypted template starts if vCenter has a key provider, and gets a new virtual TPM on request.",
+        (f"{_HERE}/workers/encryption.py", "def refuse_unable"),
+        "`workers` with a template that has a virtual TPM: the certificates of two workers differ",
     ),
     Assumption(
         "counters of RDMA devices",
