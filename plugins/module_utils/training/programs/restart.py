@@ -60,10 +60,19 @@ class RestartableRun:
         require_same_environment(run)
         # Changed data would be another training.
         run_data.known(self._calls, run)
-        size, limit = self._read_checkpoints()["bytes"], int(o["outputs_limit"])
+        found = self._read_checkpoints()
+        self._require_optimizer(found)
+        size, limit = found["bytes"], int(o["outputs_limit"])
         if size > limit * MEGABYTE:
             cause = f"its outputs have {size / MEGABYTE:.0f} MB, more than {limit} MB, so they would stay on the node"
             raise self._refused(cause, "set training_outputs_limit")
+
+    def _require_optimizer(self, read: Mapping[str, Any]) -> None:
+        """Refuse a program whose checkpoints lack the optimizer, with which a run resumes as another training."""
+        newest = checkpoints_of(read, "", 0.0)["newest"]
+        if newest and newest["optimizer"] is False:
+            cause = f"its checkpoint {newest['path']} has no state of the optimizer"
+            raise self._refused(cause, "let the program save it, as with save_only_model=False in Trainer")
 
     def _by_others(self) -> str:
         """Return the runs with which others continue this one; empty if only this window does."""

@@ -169,7 +169,9 @@ def test_refusal_names_what_prevents_a_restart_before_any_stop() -> None:
     world.o["environment"] = {"TOKEN": "secret"}
     world.checkpoints["bytes"] = 3_000_000_000
     assert "its outputs have 3000 MB, more than 2000 MB" in restartable(world).refusal()
-    world.checkpoints["bytes"] = 9
+    world.checkpoints.update({"bytes": 9, "seen": [{**SAVED, "optimizer": False}]})
+    assert "its checkpoint epoch1.pt has no state of the optimizer" in restartable(world).refusal()
+    world.checkpoints["seen"] = [SAVED]
     world.here_files["/results/two/manifest.json"] = {**world.kept("one"), "name": "two", "resumed_from": "one"}
     assert "the training run one: could not restart it: two continues it already" in restartable(world).refusal()
     world.here_files["/results/one/manifest.json"]["reported"] = True
