@@ -11,7 +11,7 @@ from typing import Any
 
 from ...durable.calls import Result, required
 from ...durable.program import MemoryJournal, Program
-from ...errors import CollectionError, Refused
+from ...errors import CollectionError, Refused, TimedOut
 from ..ending.job_state import STOP_REQUEST, JobState
 from ..results.manifest import REPORTED
 from ..running import busy
@@ -24,6 +24,8 @@ from .train import require_same_environment, start
 
 FILE = "ansible.builtin.file"
 MEGABYTE = 1_000_000
+# Kubernetes gives pods 30 s to end.
+POD_SECONDS = 120.0
 
 
 class RestartableRun:
@@ -123,6 +125,7 @@ class RestartableRun:
         if job["state"] in (*ALIVE, "stopped"):
             # Also makes sure that no process is left if the ranks ended themselves.
             self._site.job_of(run).stop()
+            self._require_no_process()
             job = self.state()
         why = str(job.get("why") or "")
         if job["state"] == "stopped":
@@ -137,6 +140,26 @@ class RestartableRun:
             "exit_code": job.get("exit_code"),
             "why": why,
         }
+
+    def _require_no_process(self) -> None:
+        """Wait until no node has a process of the job: a deleted pod may end later than its job."""
+        if self._run.o["backend"] != KUBERNETES:
+            return
+        left: dict[str, str] = {}
+
+        def are_gone() -> bool:
+            answers = job_search.jobs_on(self._calls.as_user("root"), self._run.nodes)
+            left.clear()
+            for node, answer in answers.items():
+                if "jobs" not in answer:
+                    left[node] = f"it did not answer: {busy.short_error(answer)}"
+                elif any(job["run_dir"] == self._run.dir for job in answer["jobs"]):
+                    left[node] = "processes of the job run there"
+            return not left
+
+        if not Program(MemoryJournal(), self._calls).wait(are_gone, POD_SECONDS):
+            cause = "; ".join(f"{node}: {why}" for node, why in left.items())
+            raise TimedOut(self.name, "make sure that no pod is left", cause, "check these nodes, and stop it again")
 
     def start_again(self, checkpoint: SeenCheckpoint, down: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Start the next attempt from this checkpoint; the job of an attempt that was started before is found.

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...durable.calls import NodeCalls
 from ...errors import Refused
 from ..results import manifest
 from ..running import busy
@@ -15,7 +16,7 @@ from .node_setup import INFO
 from .training_run import KUBERNETES, TrainingRun
 
 
-def jobs_on(calls: TrainingCalls, nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def jobs_on(calls: NodeCalls, nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the jobs on each node; a node that did not answer has no ``jobs``."""
     return calls.on_each(INFO, {name: {"node": node["kubernetes"]} for name, node in nodes.items()})
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from plugins.module_utils.durable.program import MemoryJournal, Program
-from plugins.module_utils.errors import Refused
+from plugins.module_utils.errors import CollectionError, Refused
 from plugins.module_utils.kubernetes.own_mpijob import OwnMpiJob, job_name
 from plugins.module_utils.training.programs.follow import TrainingSite
 from plugins.module_utils.training.programs.restart import RestartableRun
@@ -20,7 +20,7 @@ from plugins.module_utils.training.programs.train import train
 from plugins.module_utils.training.runs import run_source
 from plugins.module_utils.training.runs.restartable import SeenCheckpoint
 from plugins.module_utils.training.runs.training_run import Prepared
-from tests.fakes.training_world import SAVED, TrainingWorld
+from tests.fakes.training_world import SAVED, Job, TrainingWorld
 
 
 def test_a_users_variable_overrides_that_of_the_role() -> None:
@@ -53,8 +53,9 @@ def test_two_runs_never_share_a_job() -> None:
 class PodsWorld(TrainingWorld):
     """A run whose pods Kubernetes has; its jobs by the name of their object."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(backend="kubernetes", kubernetes={"image": "train:1"}, **options)
+    def __init__(self, api: str = "v2beta1", **options: Any) -> None:
+        kubernetes = {"image": "train:1", "job": {"api": api}}
+        super().__init__(backend="kubernetes", kubernetes=kubernetes, **options)
         self.objects = dict[str, dict[str, Any]]()
 
     @property
@@ -68,7 +69,7 @@ class PodsWorld(TrainingWorld):
         if options.get("state") == "absent":
             for each in options["resource_definition"]:
                 self.objects.pop(each["metadata"]["name"], None)
-        elif options["definition"]["kind"] == "MPIJob":
+        elif options["definition"]["kind"] in ("MPIJob", "TrainJob"):
             self.objects[options["definition"]["metadata"]["name"]] = {"state": "running", "started": self.clock}
 
 
@@ -84,8 +85,9 @@ def trains(**options: Any) -> PodsWorld:
     return world
 
 
-def test_window_restarts_an_mpijob_as_another_one() -> None:
-    world = trains()
+@pytest.mark.parametrize("api", ["v2beta1", "trainjob"])
+def test_window_restarts_a_job_of_pods_as_another_one(api: str) -> None:
+    world = trains(api=api)
     assert restartable(world).refusal() == "" and list(world.objects) == ["dml-one"]
 
     stopped = restartable(world).stop()
@@ -108,6 +110,16 @@ def test_job_whose_pods_the_window_ended_was_stopped(job: dict[str, Any] | None)
     looked = OwnMpiJob(world, world.run()).look()["job"]
 
     assert (looked["state"], looked["why"]) == ("stopped", "stopped by the window of me")
+
+
+def test_stop_waits_until_no_pod_is_left_on_a_node() -> None:
+    world = trains()
+    world.jobs["/runs/one"] = Job({"environment": {}}, {"state": "running"}, 0.0)
+    with pytest.raises(CollectionError, match="w1: processes of the job run there; w2: processes of the job run there"):
+        restartable(world).stop()
+    assert world.objects == {} and "end" not in world.kept("one")
+    del world.jobs["/runs/one"]
+    assert restartable(world).stop()["state"] == "stopped"
 
 
 def test_job_in_a_queue_and_signals_to_pods_are_refused() -> None:
