@@ -502,7 +502,7 @@ workers:
         storage_policy:
           description: "O(workers[].storage_policy) if the home and all disks of the worker have it, otherwise V(null)."
           type: str
-        storage_compliance: {description: Its compliance with O(workers[].storage_policy)., type: str}
+        storage_compliance: {description: "Its compliance with O(workers[].storage_policy).", type: str}
         address: {description: The address that its guest reports., type: str}
         gpus: {description: "Its GPUs: profiles, groups, or PCI devices.", type: list, elements: str}
         mmio_gb: {description: Its 64-bit memory window., type: int}
