@@ -34,6 +34,10 @@ options:
       - Without it, the lookup checks the variables of the host.
     type: str
     default: ""
+  first:
+    description: Whether to return only the first of the hosts, for a program that asks the others itself.
+    type: bool
+    default: false
   optional:
     description: Whether the inventory may have no such hosts.
     type: bool
@@ -140,7 +144,9 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         unwanted = not request.needs_workers and (
             not run_request.evaluate([pattern], request.groups) or self._is_left_out(given, request, playbook)
         )
-        return [pattern] if run_request.is_selected(known(), request, playbook) and not unwanted else []
+        if unwanted or not run_request.is_selected(known(), request, playbook):
+            return []
+        return run_request.in_order(pattern, request)[:1] if self.get_option("first") else [pattern]
 
     def _request(self, given: dict[str, Any], playbook: str, extra: dict[str, Any]) -> RunRequest:
         """Return the request from the command line and the variables of the play."""

@@ -36,6 +36,8 @@ options:
       - V(training_describe) returns how a node is reached, and runs on each node before the other programs of training.
       - V(training_train) runs a job and follows it to its end; V(training_start) only starts a job, and
         V(training_find) finds the only one. V(training_stop) stops a named run, and V(training_list) lists the runs.
+      - V(training_logs), V(training_fetch) and V(training_exec) read the output and the files of a named run, or run a
+        command in its folder. They ask only its nodes, V(training_logs) only its launcher.
       - V(training_request) checks the request of C(train) on the controller before a node is asked.
       - V(training_sweep) measures training with each number of nodes, and V(training_fabric_check) the bandwidth
         between all nodes.
@@ -51,9 +53,12 @@ options:
       - running_jobs
       - teardown
       - training_describe
+      - training_exec
       - training_fabric_check
+      - training_fetch
       - training_find
       - training_list
+      - training_logs
       - training_request
       - training_start
       - training_stop

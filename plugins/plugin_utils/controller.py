@@ -95,6 +95,7 @@ class Outputs:
 
     def __init__(self, run: OnController) -> None:
         self.copy, self.copy_growing = run(outputs.copy_outputs), run(outputs.copy_growing_outputs)
+        self.copy_path = run(outputs.copy_growing_path)
 
 
 class Files:

@@ -54,6 +54,7 @@ class RequestedOptions:
         file = self._file.options
         # The type of the role would split the text of a command at its commas.
         options["command"] = file["command"] if self._is_of_file("command") else self._raw("training_command")
+        options["exec"] = self._raw("training_exec")
         own = file.get(ENVIRONMENT) or {}
         is_last = f"{ROLE}_{ENVIRONMENT}" in self.extra
         options[ENVIRONMENT] = {**own, **options[ENVIRONMENT]} if is_last else {**options[ENVIRONMENT], **own}

@@ -14,13 +14,15 @@ from ansible.plugins.action import ActionBase
 from ..module_utils.durable.program import MemoryJournal, Program
 from ..module_utils.errors import CollectionError
 from ..module_utils.slurm.own_job import waiting_runs
-from ..module_utils.training.programs import fabric_check, stop, sweep, train, vary
+from ..module_utils.training.programs import ask, fabric_check, stop, sweep, train, vary
 from ..module_utils.training.running import busy
-from ..module_utils.training.runs import job_search, node_setup
+from ..module_utils.training.runs import job_search, node_setup, rank_words
 from ..module_utils.training.runs.training_run import KUBERNETES, SLURM
 from . import restartable_jobs, training_request
+from .asking_setup import AskingSetup
 from .interruption import shown_if_interrupted
 from .training_site import TrainingSetup, describe
+from .world import show
 
 Result = dict[str, Any]
 
@@ -73,19 +75,43 @@ def _find(_p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
     return {**found, "asked": jobs, "others": others, "changed": False}
 
 
-def _list(_p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
+def _list(_p: Program, setup: AskingSetup, *, is_check: bool) -> Result:
     del is_check
     nodes = setup.all_nodes()
-    jobs = job_search.jobs_on(setup.calls, nodes)
-    listed = job_search.listed(setup.calls, setup.options, jobs, nodes)
-    for line in waiting_runs(setup.calls, setup.options) if setup.options["backend"] == SLURM else []:
+    o = setup.options
+    # A comparison needs only files of this controller.
+    jobs = {} if o["compare"] else job_search.asked_jobs(setup.calls, nodes)
+    listed = job_search.listed(setup.calls, o, jobs, nodes)
+    for line in waiting_runs(setup.calls, o) if o["backend"] == SLURM and not o["compare"] else []:
         setup.calls.show(line)
     return {**listed, "changed": False}
 
 
-def _stop(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
+def _stop(p: Program, setup: AskingSetup, *, is_check: bool) -> Result:
+    run = setup.named()
+    if is_check and stop.find(setup.site, run)["runs"]:
+        return _shown({"lines": [f"would stop {run.name}"], "changed": True})
+    return stop.stop(p, setup.site, run)
+
+
+def _logs(_p: Program, setup: AskingSetup, *, is_check: bool) -> Result:
     del is_check
-    return stop.stop(p, setup.site, setup.named())
+    return _shown(ask.logs(setup.site, setup.asked(), int(setup.options["lines"])))
+
+
+def _fetch(_p: Program, setup: AskingSetup, *, is_check: bool) -> Result:
+    return _shown(ask.fetch(setup.site, setup.asked(), str(setup.options["fetch"]), is_check=is_check))
+
+
+def _execute(_p: Program, setup: AskingSetup, *, is_check: bool) -> Result:
+    command = rank_words.split_command(setup.options["exec"])
+    return _shown(ask.execute(setup.site, setup.asked(), command, is_check=is_check))
+
+
+def _shown(result: Result) -> Result:
+    for line in result.pop("lines"):
+        show(line)
+    return result
 
 
 def _sweep(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
@@ -107,9 +133,12 @@ def _fabric_check(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result
 
 
 PROGRAMS: dict[str, Callable[..., Result]] = {
+    "training_exec": _execute,
     "training_fabric_check": _fabric_check,
+    "training_fetch": _fetch,
     "training_find": _find,
     "training_list": _list,
+    "training_logs": _logs,
     "training_start": _start,
     "training_stop": _stop,
     "training_sweep": _sweep,
@@ -117,6 +146,8 @@ PROGRAMS: dict[str, Callable[..., Result]] = {
 }
 
 
+# The programs whose playbooks have one host, and that ask nodes themselves.
+ASKING = ("training_exec", "training_fetch", "training_list", "training_logs", "training_stop")
 DESCRIBE, REQUEST = "training_describe", "training_request"
 NAMES = (DESCRIBE, REQUEST, *PROGRAMS)
 
@@ -128,7 +159,7 @@ def run(action: ActionBase, task_vars: dict[str, Any], name: str, *, is_check: b
             return describe(action, task_vars)
         if name == REQUEST:
             return training_request.run(action, task_vars)
-        setup = TrainingSetup(action, task_vars)
+        setup = (AskingSetup if name in ASKING else TrainingSetup)(action, task_vars)
         # The state of a run lies in files, so that another controller does not need the journal of this one.
         program = Program(MemoryJournal(), setup.calls)
         return PROGRAMS[name](program, setup, is_check=is_check)

@@ -136,11 +136,11 @@ class TrainingSetup:
         return self._made({**o, **own, "name": f"fabric-{moment}-{o['transport']}-{len(o['nodes'])}{end}"})
 
     def named(self, name: str = "") -> TrainingRun:
-        """Return the run with the given name, such as one to stop, on all nodes of the play."""
+        """Return the run with the given name on all nodes of the play."""
         o = {**self.options, "nodes": list(self.all_nodes()), "name": name or self.options["name"]}
         return self._made(o, known=self._own(o["name"]), any_user=True)
 
-    def all_nodes(self) -> dict[str, dict[str, Any]]:
+    def all_nodes(self) -> Mapping[str, dict[str, Any]]:
         """Return every node of the play that was described."""
         described = {name: self._described(name) for name in self._vars["ansible_play_hosts_all"]}
         return {name: node for name, node in described.items() if node is not None}

@@ -115,6 +115,9 @@ def test_copies_the_outputs_of_a_stopped_run(tmp_path: Path, folder: Path) -> No
     assert started.returncode == 0, started.stdout
     playbook.nodes.run_dir = tmp_path / "runs" / "three"
     playbook.nodes.training()
+    fetched = playbook.run(playbook="fetch", ansible_become=False, training_name="three", training_fetch="mylib")
+    assert fetched.returncode == 0, fetched.stdout
+    assert (tmp_path / "results" / "three" / "fetched" / "mylib" / "__init__.py").is_file()
     stopped = playbook.run(playbook="stop", ansible_become=False, training_name="three")
     assert stopped.returncode == 0, stopped.stdout
     copied = (tmp_path / "results" / "three" / "outputs").iterdir()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.integration.training import Playbook
 
@@ -20,6 +21,13 @@ def words(playbook: Playbook, name: str, **options: Any) -> tuple[int, str]:
     """Run a playbook that needs root, and return its exit code and output."""
     ran = playbook.run(playbook=name, ansible_become=False, **options)
     return ran.returncode, " ".join(ran.stdout.split())
+
+
+def with_lost_workers(playbook: Playbook) -> str:
+    """Return the inventory with sixty workers that do not exist, the first of them too: they must not be asked."""
+    hosts = yaml.safe_load(playbook.inventory.read_text())["workers"]["hosts"]
+    lost = {f"a{number}.gone.invalid": {} for number in range(60)}
+    return yaml.safe_dump({"workers": {"hosts": {**lost, **hosts}}}, sort_keys=False)
 
 
 def kept(folder: Path, name: str) -> dict[str, Any]:
@@ -62,11 +70,23 @@ def test_stops_a_run_by_its_name(playbook: Playbook) -> None:
     assert code != 0 and "Name the run to stop" in result
     code, result = words(playbook, "stop", training_name="two-8")
     assert code != 0 and "No worker runs a training job with the name two-8" in result
+    playbook.inventory.write_text(with_lost_workers(playbook))
+    code, result = words(playbook, "logs", training_name="two-7")
+    assert code == 0 and "The training run two-7 is running." in result, result
+    code, result = words(playbook, "exec", training_name="two-7", training_exec=["sh", "-c", "echo $0 {{ }}; pwd"])
+    assert code == 0 and f"n4: {playbook.folder}/runs/two-7" in result and "n2: sh {{ }}" in result, result
+    here = playbook.folder / "results" / "two-7" / "manifest.json"
+    here.write_text(
+        here.read_text().replace(
+            f'"asked_by": "{kept(here.parents[1], "two-7")["asked_by"]}"', '"asked_by": "anna@there"'
+        )
+    )
     code, result = words(playbook, "stop", training_name="two-7")
-    assert code == 0, result
+    assert code == 0 and "gone.invalid" not in result, result
     assert playbook.nodes.look()["state"] == "stopped"
     assert playbook.nodes.processes(job) == []
     end = kept(playbook.folder / "results", "two-7")["end"]
     assert end["state"] == "stopped" and end["steps"] > 0 and end["cause"].startswith("stopped by ")
+    assert "anna" not in end["cause"], "somebody else stopped it"
     code, result = words(playbook, "runs")
     assert code == 0 and " stopped " in result, result

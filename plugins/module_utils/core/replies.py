@@ -204,7 +204,7 @@ OF_GPUS = {
     **dict.fromkeys(("pools?", "gpudirect?", "dma_buf?"), Many(Maybe(int), 1000)),
 }
 FILE = {"path": str, "size": int}
-STAT = {"exists": bool, "isreg?": bool, "size?": int, "mtime?": float, "checksum?": str}
+STAT = {"exists": bool, "isreg?": bool, "size?": int, "mtime?": float, "checksum?": str, "pw_name?": str}
 NOTHING: Mapping[str, Any] = {}
 # Packages and data may take hours to arrive; a large folder takes minutes to remove.
 REPLIES: dict[str, Reply] = {

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -242,6 +243,13 @@ def evaluate(parts: Sequence[str], groups: Mapping[str, Sequence[str]]) -> set[s
         elif part.startswith("!"):
             selected -= _matches(part[1:], groups)
     return selected
+
+
+def in_order(pattern: str, request: RunRequest) -> list[str]:
+    """Return the hosts of a pattern within the limit of a run, in the order of the inventory."""
+    selected = evaluate([pattern], request.groups)
+    selected &= evaluate(request.limit, request.groups) if request.limit else selected
+    return [host for host in dict.fromkeys(itertools.chain(*request.groups.values())) if host in selected]
 
 
 def split(part: str) -> list[str]:

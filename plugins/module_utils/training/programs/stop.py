@@ -23,9 +23,8 @@ def stop(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
         if run.known:
             _keep_end(p, site, run, str(run.known["rank_0_on"]), {"ended": p.now(), "step": None, "by": by})
         return {"changed": bool(deleted.get("changed"))}
-    jobs = p.ensure(lambda: job_search.jobs_on(site.calls, run.nodes))
-    found = job_search.only_job(run.o, jobs, run.nodes, run.known)
-    if "run_dir" in found:
+    found = p.ensure(lambda: find(site, run))
+    if found["runs"]:
         return _stop_found(p, site, run, found, by)
     left = p.ensure(lambda: _stopped_before(site, run))
     if not left:
@@ -35,6 +34,19 @@ def stop(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
         )
     _keep_end(p, site, run, str(run.known["launcher"]), {"ended": left.get("ended"), "step": None, "by": by})
     return {"changed": True}
+
+
+def find(site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
+    """Return the run; only if its launcher does not have it, the other nodes are asked."""
+    launcher = str(run.known.get("launcher") or "")
+    jobs: dict[str, Any] = {}
+    if launcher in run.nodes:
+        jobs = job_search.asked_jobs(site.calls, [launcher])
+        found = job_search.only_run(run.o, jobs, run.nodes, run.known)
+        if found["runs"]:
+            return found
+    jobs.update(job_search.asked_jobs(site.calls, [name for name in run.nodes if name not in jobs]))
+    return job_search.only_run(run.o, jobs, run.nodes, run.known)
 
 
 def _stopped_before(site: TrainingSite, run: TrainingRun) -> dict[str, Any]:

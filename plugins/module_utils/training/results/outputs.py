@@ -30,6 +30,8 @@ MOST_LISTED_BYTES, MOST_FILES = 16 << 20, 50_000
 # A run need not have outputs, but its folder must be readable.
 LOOK = "cd {0} || exit; cd {1} 2>/dev/null || exit 0; exec find . -type f -printf '%s %Ts %P\\0'"
 ENTRY = re.compile(r"([0-9]{1,18} [0-9]{1,18}) (.+)", re.DOTALL)
+# A path that may be a file; the names begin with it.
+LOOK_AT = "cd {0} || exit; exec find ./{1} -type f -printf '%s %Ts %p\\0'"
 SEND = "cd {0} && exec tar -cf - --null -T -"
 # A program that trains writes its outputs meanwhile, which tar reports with exit code 1.
 SEND_GROWING = "cd {0} && { tar -cf - --null -T - 2>/dev/null; [ $? -le 1 ]; }"
@@ -137,7 +139,7 @@ class Outputs:
 
     def _listed(self) -> dict[str, str]:
         """Return the size and the time of each file on the node."""
-        command = self._on_node(LOOK.format(*map(shlex.quote, os.path.split(self._folder))))
+        command = self._on_node(self._looking())
         output, count = bytearray(), 0
         try:
             with NodeStream(command) as stream:
@@ -154,6 +156,9 @@ class Outputs:
         if code:
             raise self._failed("list the outputs", errors or f"exit code {code}")
         return dict(self._entry(text) for text in os.fsdecode(bytes(output)).split("\0") if text)
+
+    def _looking(self) -> str:
+        return LOOK.format(*map(shlex.quote, os.path.split(self._folder)))
 
     def _on_node(self, script: str) -> list[str]:
         """Return the command that runs a shell script on the node: if it ends in sudo, it runs only programs."""
@@ -191,11 +196,37 @@ class GrowingOutputs(Outputs):
 
 def copy_growing_outputs(**options: Any) -> dict[str, Any]:
     """Copy the outputs of a job that runs, with the options of ``copy_outputs``."""
-    outputs = GrowingOutputs(options)
+    return _copied(GrowingOutputs(options))
+
+
+def _copied(outputs: Outputs) -> dict[str, Any]:
     plan = outputs.plan(outputs.read())
     if plan.due:
         outputs.apply(plan)
-    return {"changed": bool(plan.due)}
+    return {"changed": bool(plan.due), "names": outputs.names}
+
+
+class GrowingPath(GrowingOutputs):
+    """One file or folder, ``path``, of a folder in which a job runs."""
+
+    name = "files"
+
+    def __init__(self, params: Mapping[str, Any]) -> None:
+        super().__init__(params)
+        self._path = str(params["path"])
+        self.target = f"{self.target}/{self._path}"
+
+    def _looking(self) -> str:
+        return LOOK_AT.format(shlex.quote(self._folder), shlex.quote(self._path))
+
+    def _entry(self, text: str) -> tuple[str, str]:
+        size, time, name = [*text.split(" ", 2), "", ""][:3]
+        return super()._entry(f"{size} {time} {name[2:] if name.startswith('./') else name}")
+
+
+def copy_growing_path(**options: Any) -> dict[str, Any]:
+    """Copy one file or folder of a job that runs, with the options of ``copy_outputs`` and its ``path``."""
+    return _copied(GrowingPath(options))
 
 
 def _write(path: Path, time: int, parts: Iterable[bytes]) -> None:

@@ -161,7 +161,7 @@ def short_error(answer: Mapping[str, Any]) -> str:
 def _run(parts: Sequence[tuple[str, Mapping[str, Any]]], nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     launchers = list(dict.fromkeys(node for node, job in parts if job.get("launched_here")))
     name = name_of(str(parts[0][1]["run_dir"]))
-    if len({tuple(nodes.get(node, {}).get("reach") or [node]) for node in launchers}) > 1:
+    if len(launchers) > 1 and len({tuple(nodes.get(node, {}).get("reach") or [node]) for node in launchers}) > 1:
         cause = f"{' and '.join(launchers)} both report that they launched it"
         remedy = "find out which of them lies, and leave that one out with --limit"
         raise Refused(f"the training run {name}", "find its launcher", cause, remedy)

@@ -75,6 +75,9 @@ class Outputs(Protocol):
 
     def copy(self, *, node: str, reach: Sequence[str], folder: str, dest: str, limit: int) -> Result: ...
     def copy_growing(self, *, node: str, reach: Sequence[str], folder: str, dest: str, limit: int) -> Result: ...
+    def copy_path(
+        self, *, node: str, reach: Sequence[str], folder: str, path: str, dest: str, limit: int
+    ) -> Result: ...
 
 
 class Files(Protocol):

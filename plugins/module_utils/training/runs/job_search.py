@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...durable.calls import NodeCalls
@@ -21,12 +21,20 @@ def jobs_on(calls: NodeCalls, nodes: Mapping[str, Mapping[str, Any]]) -> dict[st
     return calls.on_each(INFO, {name: {"node": node["kubernetes"]} for name, node in nodes.items()})
 
 
-def only_job(
-    o: Mapping[str, Any], found: Mapping[str, Any], nodes: Mapping[str, Any], own: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    """Return where the only job runs; without one, ``why`` says why. Only Kubernetes knows the pods of a job there.
+def asked_jobs(calls: TrainingCalls, names: Iterable[str]) -> dict[str, Any]:
+    """Return the jobs on nodes that were not described."""
+    return calls.on_each(INFO, {name: {} for name in names})
 
-    ``own`` is the manifest of the named run that this controller keeps.
+
+def only_run(
+    o: Mapping[str, Any],
+    found: Mapping[str, Any],
+    nodes: Mapping[str, Mapping[str, Any]],
+    own: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """Return the only run and its launcher; without a run, ``why`` says why.
+
+    Only Kubernetes knows the pods of a job there. ``own`` is the manifest of the named run that this controller keeps.
     """
     runs = [run for run in busy.running(found, nodes) if o["name"] in ("", run["name"])]
     if len(runs) > 1:
@@ -42,16 +50,30 @@ def only_job(
     if launcher and known not in ("", launcher):
         cause = f"{launcher} reports that it launched it, and the manifest of this controller names {known}"
         raise Refused(f"the training run {runs[0]['name']}", "find its launcher", cause, f"check {launcher}")
+    return {"launcher": launcher, "run_dir": runs[0]["run_dir"], "runs": runs}
+
+
+def only_job(
+    o: Mapping[str, Any],
+    found: Mapping[str, Any],
+    nodes: Mapping[str, Mapping[str, Any]],
+    own: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return where the only job runs, and the connections to its nodes; without one, ``why`` says why."""
+    only = only_run(o, found, nodes, own)
+    if not only["runs"]:
+        return only
     watched = [{"name": name, "reach": nodes[name]["reach"]} for name in o["watched"] or found if name in nodes]
-    where = {"launcher": launcher, "run_dir": runs[0]["run_dir"], "user": (nodes.get(launcher) or o)["user"]}
-    return {**where, "runs": runs, "nodes": watched, "kubernetes": {}, "found": True}
+    user = (nodes.get(only["launcher"]) or o)["user"]
+    return {**only, "user": user, "nodes": watched, "kubernetes": {}, "found": True}
 
 
 def listed(
     calls: TrainingCalls, o: Mapping[str, Any], found: Mapping[str, Any], nodes: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the runs on the nodes and on the controller, and show them; or the differences of two of them."""
-    places = {name: {"reach": list(node["reach"])} for name, node in nodes.items()}
+    launchers = [name for name, each in found.items() if any(job.get("launched_here") for job in each.get("jobs", []))]
+    places = {name: {"reach": list(nodes[name]["reach"])} for name in launchers}
     runs = calls.runs.listed(nodes=found, results=o["results"], compare=o["compare"], places=places)
     for line in runs["lines"]:
         calls.show(str(line))

@@ -10,7 +10,12 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.errors import CollectionError, Failed, Refused
-from plugins.module_utils.training.results.outputs import Outputs, copy_growing_outputs, copy_outputs
+from plugins.module_utils.training.results.outputs import (
+    Outputs,
+    copy_growing_outputs,
+    copy_growing_path,
+    copy_outputs,
+)
 from tests.fakes.calling import here
 
 
@@ -104,6 +109,21 @@ def test_refuses_files_that_the_node_did_not_list(tmp_path: Path) -> None:
     assert not (tmp_path / "here").exists()
 
 
+@pytest.mark.parametrize(
+    ("path", "names"), [("deep", ["deep/two words\n"]), ("model.pt", ["model.pt"]), ("deep/two words\n", None)]
+)
+def test_copies_one_file_or_folder(tmp_path: Path, there: Path, path: str, names: list[str] | None) -> None:
+    folder, name = (there, path) if names else (there / "deep", "two words\n")
+    options = {"node": "w1", "reach": ["sh", "-c", 'eval "$0"'], "limit": 1, "dest": str(tmp_path / "here")}
+
+    copied = here(copy_growing_path, **options, folder=str(folder), path=name)
+
+    assert copied["names"] == (names or [name])
+    assert [each for each in copied["names"] if not (tmp_path / "here" / each).is_file()] == []
+    missing = here(copy_growing_path, **options, folder=str(there), path="none")
+    assert missing["failed"] and "No such file" in missing["msg"]
+
+
 @pytest.mark.usefixtures("there")
 def test_a_connection_that_ends_is_named(tmp_path: Path) -> None:
     sent = 'case $0 in *find*) exec sh -c "$0";; esac; echo gone >&2; exit 255'
@@ -120,10 +140,10 @@ def test_copies_outputs_while_the_running_job_writes_them(tmp_path: Path, there:
     options = {"node": "w1", "reach": ["sh", "-c", f'PATH={tools}:$PATH; eval "$0"'], "limit": 1}
     paths = {"folder": str(there), "dest": str(tmp_path / "here")}
 
-    assert here(copy_growing_outputs, **options, **paths) == {"changed": True}
+    assert here(copy_growing_outputs, **options, **paths)["changed"]
 
     assert (tmp_path / "here" / "model.pt").read_bytes() == b"weights"
-    assert here(copy_growing_outputs, **options, **paths) == {"changed": True}
+    assert here(copy_growing_outputs, **options, **paths)["changed"]
     assert (tmp_path / "here" / "model.pt").read_bytes() == b"weightsmore\n"
     failed = here(copy_outputs, **options, **paths)
     assert failed["failed"] and "could not copy the outputs" in failed["msg"]

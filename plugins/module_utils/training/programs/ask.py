@@ -1,0 +1,121 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Programs that read one named run: its output, files of its folder, or what a command prints in its folder."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...durable.calls import required
+from ...errors import Refused
+from ...watch.mpi_output import lines_of
+from ...watch.shown_lines import line_of
+from ..runs import job_search
+from ..runs.run_files import COMMAND
+from ..runs.training_run import KUBERNETES, TrainingFailed, TrainingRun
+from .follow import ALIVE, TrainingSite, follow_command
+
+# The interpreter of the run comes first, so that "python" has its packages. A failed module would lose the output.
+SHELL = ("sh", "-c", 'PATH="$0:$PATH"; export PATH; "$@" 2>&1; code=$?; echo; echo "$code"')
+
+
+def require_known(run: TrainingRun) -> None:
+    """Refuse a name that neither this controller nor a launcher knows."""
+    if not run.known:
+        raise TrainingFailed(
+            f"Neither {run.results} nor a worker has the manifest of the training run {run.name}. The playbook "
+            "dml.vsphere.runs lists the runs."
+        )
+
+
+def logs(site: TrainingSite, run: TrainingRun, most: int) -> dict[str, Any]:
+    """Return the last lines of the output of a run, by rank, and a line about its state."""
+    require_known(run)
+    job = site.job_of(run)
+    looked = job.look() if run.o["backend"] == KUBERNETES else {}
+    report = required(job.report(required(looked)))
+    lines = lines_of(str(report.get("output") or ""))[-most:]
+    state = report["job"]["state"]
+    why = f": {report['job']['why']}" if report["job"].get("why") else ""
+    follow = f" To follow it, use {follow_command(run)} -e training_show=log" if state in ALIVE else ""
+    texts = [line_of(line) for line in lines]
+    return {"lines": [*texts, f"The training run {run.name} is {state}{why}.{follow}"], "changed": False}
+
+
+def fetch(site: TrainingSite, run: TrainingRun, path: str, *, is_check: bool) -> dict[str, Any]:
+    """Copy the outputs of a run, or a file or folder of its working folder, also while it trains."""
+    require_known(run)
+    if not run.o["folder"]:
+        raise Refused(
+            f"the training run {run.name}", "fetch its files", "it has no training_folder", "copy them by hand"
+        )
+    plain = posixpath.normpath(path or run.o["outputs"])
+    if posixpath.isabs(plain) or plain.split("/")[0] == "..":
+        raise Refused("training_fetch", "fetch it", f"{path} is not in the folder of the run", "name a path in it")
+    node = str(run.known.get("rank_0_on") or "")
+    node = node if node in run.nodes else run.launcher
+    there = posixpath.join(run.work, plain)
+    if is_check:
+        return {"lines": [f"would copy {there} of {node} to {run.results}"], "changed": True}
+    given = {"node": node, "reach": run.nodes[node]["reach"], "limit": int(run.o["outputs_limit"])}
+    if there == run.outputs:
+        dest = f"{run.results}/outputs"
+        copied = site.calls.outputs.copy_growing(**given, folder=there, dest=dest)
+    else:
+        dest, (folder, name) = posixpath.dirname(_place(run, plain)), posixpath.split(there)
+        copied = site.calls.outputs.copy_path(**given, folder=folder, path=name, dest=dest)
+    count = len(copied["names"])
+    return {"lines": [f"{count} file{'s' * (count != 1)} of {node}:{there}: in {dest}"], **copied}
+
+
+def _place(run: TrainingRun, path: str) -> str:
+    """Return where a path of the working folder comes to on the controller: outputs to those of the run."""
+    inner = posixpath.relpath(path, run.o["outputs"])
+    is_output = inner.split("/")[0] != ".."
+    return posixpath.normpath(f"{run.results}/outputs/{inner}" if is_output else f"{run.results}/fetched/{path}")
+
+
+def execute(site: TrainingSite, run: TrainingRun, command: Sequence[str], *, is_check: bool) -> dict[str, Any]:
+    """Run a command in the folder of a run on each of its nodes, as its user and with its packages."""
+    require_known(run)
+    if run.o["backend"] == KUBERNETES or run.known.get("image"):
+        remedy = "use kubectl exec, or podman exec on the node"
+        raise Refused(f"the training run {run.name}", "run a command", "its ranks run in containers", remedy)
+    if not command:
+        raise Refused("training_exec", "run a command", "it is empty", "name a command, such as -- nvidia-smi")
+    nodes = [name for name in run.known["nodes"] if name in run.nodes]
+    if is_check:
+        return {"lines": [f"would run {' '.join(command)} on {', '.join(nodes)}"], "changed": True}
+    words = [*SHELL, posixpath.dirname(_python(run)) or "/usr/bin", *command]
+    user = str(run.nodes[nodes[0]]["user"])
+    calls = site.calls.as_user(user) if user else site.calls
+    answers = calls.on_each(COMMAND, {node: {"argv": words, "chdir": run.work or run.dir} for node in nodes})
+    printed = {node: _printed(answer) for node, answer in answers.items()}
+    lines = [f"{node}: {line}" for node, (text, _end) in printed.items() for line in text.splitlines()]
+    failed = [f"{node} ({end})" for node, (_text, end) in printed.items() if end != "0"]
+    failure = {"failed": True, "msg": f"{' '.join(command)} failed on {', '.join(failed)}."} if failed else {}
+    return {"lines": lines, "changed": True, **failure}
+
+
+def _printed(answer: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the output of a command, and its exit code or why there is none."""
+    if answer.get("failed"):
+        return "", str(answer.get("msg"))
+    text, _line, code = str(answer.get("stdout") or "").rstrip("\n").rpartition("\n")
+    return text.rstrip("\n"), code
+
+
+def _python(run: TrainingRun) -> str:
+    """Return the interpreter of the ranks; empty if their command is another program."""
+    words = [str(word) for word in run.known.get("words") or []]
+    return words[0] if words and posixpath.basename(words[0]).startswith("python") else ""
+
+
+def known_manifest(site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
+    """Return the manifest of a run of this controller, or else the one on its launcher, for which all are asked."""
+    if run.known:
+        return dict(run.known)
+    reported = job_search.reported_manifest(site.calls, run.o, run.nodes)
+    return job_search.known_manifest(site.calls, run.o, {}, reported)
