@@ -79,7 +79,7 @@ class AskingSetup(TrainingSetup):
         self._place = (str(known.get("launcher") or ""), run.dir)
         return run
 
-    def asked(self) -> TrainingRun:
+    def requested(self) -> TrainingRun:
         """Return the named run with its program; if this controller does not know it, all workers are asked."""
         run = self.named()
         known = ask.known_manifest(self.site, run)

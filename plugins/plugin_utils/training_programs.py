@@ -17,7 +17,7 @@ from ..module_utils.slurm.own_job import waiting_runs
 from ..module_utils.training.programs import ask, fabric_check, stop, sweep, train, vary
 from ..module_utils.training.running import busy
 from ..module_utils.training.runs import job_search, node_setup, rank_words
-from ..module_utils.training.runs.training_run import KUBERNETES, SLURM
+from ..module_utils.training.runs.training_run import KUBERNETES, MPI, SLURM
 from . import restartable_jobs, training_request
 from .asking_setup import AskingSetup
 from .interruption import shown_if_interrupted
@@ -77,10 +77,9 @@ def _find(_p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
 
 def _list(_p: Program, setup: AskingSetup, *, is_check: bool) -> Result:
     del is_check
-    nodes = setup.all_nodes()
-    o = setup.options
+    o, nodes = setup.options, setup.all_nodes()
     # A comparison needs only files of this controller.
-    jobs = {} if o["compare"] else job_search.asked_jobs(setup.calls, nodes)
+    jobs = {} if o["compare"] else job_search.undescribed_jobs(setup.calls, nodes)
     listed = job_search.listed(setup.calls, o, jobs, nodes)
     for line in waiting_runs(setup.calls, o) if o["backend"] == SLURM and not o["compare"] else []:
         setup.calls.show(line)
@@ -89,23 +88,23 @@ def _list(_p: Program, setup: AskingSetup, *, is_check: bool) -> Result:
 
 def _stop(p: Program, setup: AskingSetup, *, is_check: bool) -> Result:
     run = setup.named()
-    if is_check and stop.find(setup.site, run)["runs"]:
+    if is_check and run.o["backend"] == MPI and stop.find(setup.site, run)["runs"]:
         return _shown({"lines": [f"would stop {run.name}"], "changed": True})
     return stop.stop(p, setup.site, run)
 
 
 def _logs(_p: Program, setup: AskingSetup, *, is_check: bool) -> Result:
     del is_check
-    return _shown(ask.logs(setup.site, setup.asked(), int(setup.options["lines"])))
+    return _shown(ask.logs(setup.site, setup.requested(), int(setup.options["lines"])))
 
 
 def _fetch(_p: Program, setup: AskingSetup, *, is_check: bool) -> Result:
-    return _shown(ask.fetch(setup.site, setup.asked(), str(setup.options["fetch"]), is_check=is_check))
+    return _shown(ask.fetch(setup.site, setup.requested(), str(setup.options["fetch"]), is_check=is_check))
 
 
 def _execute(_p: Program, setup: AskingSetup, *, is_check: bool) -> Result:
     command = rank_words.split_command(setup.options["exec"])
-    return _shown(ask.execute(setup.site, setup.asked(), command, is_check=is_check))
+    return _shown(ask.execute(setup.site, setup.requested(), command, is_check=is_check))
 
 
 def _shown(result: Result) -> Result:

@@ -24,9 +24,12 @@ def words(playbook: Playbook, name: str, **options: Any) -> tuple[int, str]:
 
 
 def with_lost_workers(playbook: Playbook) -> str:
-    """Return the inventory with sixty workers that do not exist, the first of them too: they must not be asked."""
+    """Return the inventory with sixty more workers, the first of them too; the file ``contacted`` shows a contact."""
+    ssh = playbook.folder / "ssh"
+    ssh.write_text(f"#!/bin/sh\ntouch {playbook.folder}/contacted\nexit 255\n")
+    ssh.chmod(0o755)
     hosts = yaml.safe_load(playbook.inventory.read_text())["workers"]["hosts"]
-    lost = {f"a{number}.gone.invalid": {} for number in range(60)}
+    lost = {f"a{number}": {"ansible_ssh_executable": str(ssh)} for number in range(60)}
     return yaml.safe_dump({"workers": {"hosts": {**lost, **hosts}}}, sort_keys=False)
 
 
@@ -60,33 +63,37 @@ def test_another_controller_lists_and_follows_a_run(playbook: Playbook) -> None:
     assert code == 0 and "all other settings equal equal" in compared, compared
 
 
+def reads_ask_no_other_worker(playbook: Playbook) -> None:
+    playbook.inventory.write_text(with_lost_workers(playbook))
+    code, result = words(playbook, "logs", training_name="two-7")
+    assert code == 0 and "The training run two-7 is running." in result, result
+    code, result = words(playbook, "exec", training_name="two-7", training_exec=["sh", "-c", "echo $0 '{ }'; pwd"])
+    assert code == 0 and f"n4: {playbook.folder}/runs/two-7" in result and "n2: sh { }" in result, result
+
+
 @pytest.mark.slow
 def test_stops_a_run_by_its_name(playbook: Playbook) -> None:
     started = playbook.run(100000, 0.1, training_follow=False, training_name="two-7")
     assert started.returncode == 0, started.stdout
     playbook.nodes.run_dir = playbook.folder / "runs" / "two-7"
     job = playbook.nodes.training()
-    code, result = words(playbook, "stop")
-    assert code != 0 and "Name the run to stop" in result
-    code, result = words(playbook, "stop", training_name="two-8")
-    assert code != 0 and "No worker runs a training job with the name two-8" in result
-    playbook.inventory.write_text(with_lost_workers(playbook))
-    code, result = words(playbook, "logs", training_name="two-7")
-    assert code == 0 and "The training run two-7 is running." in result, result
-    code, result = words(playbook, "exec", training_name="two-7", training_exec=["sh", "-c", "echo $0 {{ }}; pwd"])
-    assert code == 0 and f"n4: {playbook.folder}/runs/two-7" in result and "n2: sh {{ }}" in result, result
-    here = playbook.folder / "results" / "two-7" / "manifest.json"
-    here.write_text(
-        here.read_text().replace(
-            f'"asked_by": "{kept(here.parents[1], "two-7")["asked_by"]}"', '"asked_by": "anna@there"'
-        )
+    for name, sentence in (("", "name a run that"), ("two-8", "No worker runs a training job with the name two-8")):
+        code, result = words(playbook, "stop", training_name=name)
+        assert code != 0 and sentence in result
+    reads_ask_no_other_worker(playbook)
+    path, by = (
+        playbook.folder / "results" / "two-7" / "manifest.json",
+        kept(playbook.folder / "results", "two-7")["asked_by"],
     )
+    path.write_text(path.read_text().replace(f'"{by}"', '"anna@there"'))
     code, result = words(playbook, "stop", training_name="two-7")
-    assert code == 0 and "gone.invalid" not in result, result
+    assert code == 0, result
     assert playbook.nodes.look()["state"] == "stopped"
     assert playbook.nodes.processes(job) == []
     end = kept(playbook.folder / "results", "two-7")["end"]
-    assert end["state"] == "stopped" and end["steps"] > 0 and end["cause"].startswith("stopped by ")
-    assert "anna" not in end["cause"], "somebody else stopped it"
-    code, result = words(playbook, "runs")
+    assert end["state"] == "stopped" and end["steps"] > 0 and end["cause"] == f"stopped by {by}", "not by its starter"
+    code, result = words(playbook, "runs", training_compare="two-7,two-7")
     assert code == 0 and " stopped " in result, result
+    assert not (playbook.folder / "contacted").exists(), "no other worker was asked"
+    code, result = words(playbook, "logs", training_name="two-8")
+    assert code != 0 and (playbook.folder / "contacted").exists(), "all are asked for an unknown run"

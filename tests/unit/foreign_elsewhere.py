@@ -67,6 +67,7 @@ ELSEWHERE: dict[str, str] = {
     "watch/gpu_program.py": f"{_UNIT}/watch/test_read_gpus.py",
     **dict.fromkeys(("training/runs/rank_words.py", "training/runs/variations.py", "training/guest/remedies.py"), USER),
     "training/launch/data.py": USER,
+    "training/programs/ask.py": f"{_UNIT}/training/programs/test_ask.py",
     "training/launch/folder_settings.py": f"{_UNIT}/training/launch/test_folder_settings.py",
     "watch/runs_program.py": f"{_UNIT}/watch/test_read_runs.py",
     "training/guest/job_secrets.py": f"{_UNIT}/watch/test_node_view.py",

@@ -14,7 +14,7 @@ from ...watch.mpi_output import lines_of
 from ...watch.shown_lines import line_of
 from ..runs import job_search
 from ..runs.run_files import COMMAND
-from ..runs.training_run import KUBERNETES, TrainingFailed, TrainingRun
+from ..runs.training_run import KUBERNETES, MPI, TrainingFailed, TrainingRun
 from .follow import ALIVE, TrainingSite, follow_command
 
 # The interpreter of the run comes first, so that "python" has its packages. A failed module would lose the output.
@@ -34,7 +34,8 @@ def logs(site: TrainingSite, run: TrainingRun, most: int) -> dict[str, Any]:
     """Return the last lines of the output of a run, by rank, and a line about its state."""
     require_known(run)
     job = site.job_of(run)
-    looked = job.look() if run.o["backend"] == KUBERNETES else {}
+    # The launcher reports the state with the output; Kubernetes and Slurm do not.
+    looked = {} if run.o["backend"] == MPI else job.look()
     report = required(job.report(required(looked)))
     lines = lines_of(str(report.get("output") or ""))[-most:]
     state = report["job"]["state"]

@@ -41,11 +41,11 @@ def find(site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
     launcher = str(run.known.get("launcher") or "")
     jobs: dict[str, Any] = {}
     if launcher in run.nodes:
-        jobs = job_search.asked_jobs(site.calls, [launcher])
+        jobs = job_search.undescribed_jobs(site.calls, [launcher])
         found = job_search.only_run(run.o, jobs, run.nodes, run.known)
         if found["runs"]:
             return found
-    jobs.update(job_search.asked_jobs(site.calls, [name for name in run.nodes if name not in jobs]))
+    jobs.update(job_search.undescribed_jobs(site.calls, [name for name in run.nodes if name not in jobs]))
     return job_search.only_run(run.o, jobs, run.nodes, run.known)
 
 

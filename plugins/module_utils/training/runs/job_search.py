@@ -21,7 +21,7 @@ def jobs_on(calls: NodeCalls, nodes: Mapping[str, Mapping[str, Any]]) -> dict[st
     return calls.on_each(INFO, {name: {"node": node["kubernetes"]} for name, node in nodes.items()})
 
 
-def asked_jobs(calls: TrainingCalls, names: Iterable[str]) -> dict[str, Any]:
+def undescribed_jobs(calls: TrainingCalls, names: Iterable[str]) -> dict[str, Any]:
     """Return the jobs on nodes that were not described."""
     return calls.on_each(INFO, {name: {} for name in names})
 

@@ -1,4 +1,4 @@
-"""What a named run printed, files of its folder, and commands on its nodes."""
+"""The output of a named run, files of its folder, and commands on its nodes."""
 
 from __future__ import annotations
 
@@ -107,10 +107,10 @@ def test_unknown_run_and_containers_are_refused() -> None:
 def test_stop_asks_other_nodes_only_without_the_launcher() -> None:
     world, run = started()
     stop(Program(MemoryJournal(), world), world.site, run)
-    asked = [line for line in world.log if line.startswith("dml.vsphere.training_info")]
+    first = [line for line in world.log if line.startswith("dml.vsphere.training_info")]
     world.log.clear()
-    with pytest.raises(CollectionError, match="No worker runs a training job with the name two"):
+    with pytest.raises(CollectionError, match="No worker runs a training job with the name"):
         stop(Program(MemoryJournal(), world), world.site, replace(run, o={**run.o, "name": "two"}, known={}))
 
-    assert asked == ["dml.vsphere.training_info on w1"]
+    assert first == ["dml.vsphere.training_info on w1"]
     assert "dml.vsphere.training_info on w2" in world.log
