@@ -31,6 +31,7 @@ TRAVELS = {
     "README.md",
     "REUSE.toml",
     "SECURITY.md",
+    "bin",
     "changelogs",
     "docs",
     "extensions",
