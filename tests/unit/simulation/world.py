@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from plugins.action.vmotion_test import OPTIONS
 from plugins.module_utils.durable.program import Program
@@ -86,8 +86,9 @@ class Arranged(SimulatedCalls):
         if name in self.fails or state in self.fails:
             return failed(self.fails.get(name) or self.fails[state])
         answer: Any = super()._called(module, options, is_planned=is_planned)
-        given = self.answers.get(name)
-        return given if isinstance(given, list) else {**answer, **given} if given else answer
+        given: Any = self.answers.get(name)
+        merged: Any = given if isinstance(given, list) else {**answer, **given} if given else answer
+        return cast(Result, merged)
 
     def effect(self, name: str, act: Callable[[], Any]) -> Any:
         def done() -> Any:
