@@ -102,7 +102,7 @@ lint-python: environment
 
 lint-types: environment
 	mypy -p plugins
-	mypy tools lab bin/dml.py
+	mypy tools lab front/dml.py
 	@# Most of these run only in test-full, so that only this check finds a mistake early.
 	mypy --follow-imports=silent --exclude 'tests/lab/(tensorflow1|horovod_train).py' tests/lab tests/kubernetes tests/attack
 

@@ -18,7 +18,7 @@ DOC_BLOCKS = ("DOCUMENTATION", "EXAMPLES", "RETURN")
 SEVERITIES = ("STOP", "WARN", "NOTE")
 MODULE_ENDS = {"exit_json", "fail_json"}
 LONGEST_FUNCTION, LONGEST_BODY, LONGEST_FILE = 30, 15, 400
-OUR_PYTHON = ("bin", "plugins", "tests", "lab", "tools", "bench", "molecule", "roles")
+OUR_PYTHON = ("front", "plugins", "tests", "lab", "tools", "bench", "molecule", "roles")
 COPYRIGHT = "# Copyright: (c) 2026, dml.vsphere contributors"
 BECOMES = "plugins/plugin_utils/node_modules.py"
 # The names of what the inventory says about nodes, and of the options of a function that gets it.

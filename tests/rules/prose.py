@@ -13,7 +13,7 @@ import yaml
 ROOT = Path(__file__).parents[2]
 KINDS = ("docstring", "comment", "task", "message", "docs", "markdown", "name")
 FOLDERS = (
-    "bin",
+    "front",
     "plugins",
     "roles",
     "playbooks",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from ansible.parsing.dataloader import DataLoader
 
-from bin import dml
+from front import dml
 
 ROOT = Path(__file__).parents[2]
 
@@ -109,7 +109,7 @@ def test_bash_completes_commands_and_names(tmp_path: Path) -> None:
     for name in ("nightly-1", "nightly-2", "other"):
         (tmp_path / "reports" / "runs" / name).mkdir(parents=True)
         (tmp_path / "reports" / "runs" / name / "manifest.json").touch()
-    (tmp_path / "dml").symlink_to(ROOT / "bin" / "dml")
+    (tmp_path / "dml").symlink_to(ROOT / "front" / "dml")
     script = f"""PATH={shlex.quote(str(tmp_path))}:$PATH; eval "$(dml completion bash)"
     complete -p dml; dml __complete dml re dml; dml __complete dml nig logs; dml __complete dml '' --name"""
 
@@ -119,4 +119,4 @@ def test_bash_completes_commands_and_names(tmp_path: Path) -> None:
 
 
 def test_front_is_small() -> None:
-    assert len((ROOT / "bin" / "dml.py").read_text().splitlines()) <= 250
+    assert len((ROOT / "front" / "dml.py").read_text().splitlines()) <= 250
