@@ -12,6 +12,7 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils.errors import CollectionError
 from ..module_utils.trials.evidence.verdict_input import check_limits
+from ..module_utils.trials.evidence.window_settings import require_known
 from ..plugin_utils import facts
 from ..plugin_utils.declared_options import of_vmotion_test, specification
 from ..plugin_utils.modules import CONNECTION, Modules
@@ -46,6 +47,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
             if self._task.become:
                 require_user(str(self._task.become_user))
             check_limits(given["limits"])
+            require_known(given["window"])
             return {**result, **run(Modules(self, task_vars or {}), given)}
         except CollectionError as error:
             return {**result, "failed": True, "msg": str(error)}

@@ -41,6 +41,7 @@ PURE = (
         "maintenance/rolling_change",
         "maintenance/service_options",
         "maintenance/stop_rules",
+        "maintenance/window_limits",
         "maintenance/lock/lock_rules",
     ),
     *(
@@ -58,7 +59,7 @@ PURE = (
     *("training/guest/job_secrets", "moves/checks/*", "moves/plan/*", "trials/checks/*"),
     *(f"watch/{one}" for one in ("curve", "hangs", "live_pace", "mpi_output", "not_finite", "rank_stacks")),
     *("trials/evidence/*", "watch/received_record", "watch/recorders", "watch/shown_lines"),
-    *("jobs/*", "trials/programs/observe", "trials/programs/test", "trials/steps/*"),
+    *("jobs/*", "trials/programs/observe", "trials/programs/around_job", "trials/programs/test", "trials/steps/*"),
     *("vsphere/escaped_names", "vsphere/forms", "workers/worker_spec", "workers/capacity/host_capacity"),
     *("workers/capacity/pci_ids", "workers/capacity/running_vm", "workers/placement/*", "workers/rules/rule_options"),
 )

@@ -12,13 +12,14 @@ from ..core.findings import listed
 from ..durable.calls import Calls, Result, required
 from ..errors import Refused, WholeError
 from ..maintenance import rolling_change
+from ..maintenance.window_limits import LIMITS
 from . import image_plan
 from .change_hosts import HostChangeOptions
 from .preflight import host_preflight
 
 # The options of a maintenance window, and their names in the playbook.
 OPTIONS_OF_WINDOW = {
-    **{name: f"window_{name}" for name in ("settings", "not_after", "max_minutes", "max_stall_s", "requires_ack")},
+    **{name: f"window_{name}" for name in ("settings", *LIMITS, "requires_ack")},
     "notify": "window_notify",
     "accept_other_jobs": "accept_other_jobs",
 }
@@ -158,4 +159,5 @@ def window_of(plan: Mapping[str, Any], how: RolloutOptions) -> dict[str, Any]:
         del options[name]
     # A window is not continued with other hosts than those from which it began to choose.
     chosen = {"only_hosts": sorted(how.hosts), "canary": "" if how.continue_after_canary else how.canary}
-    return {"hosts": plan["leaving"], **options, **chosen, "accepted": list(accepted), **how.window}
+    reboots = {host: plan["reboots"][host] for host in plan["leaving"]}
+    return {"hosts": plan["leaving"], "reboots": reboots, **options, **chosen, "accepted": list(accepted), **how.window}

@@ -22,8 +22,7 @@ from plugins.module_utils.maintenance.lock.lock_rules import LockDecision, LockR
 from plugins.module_utils.trials.evidence import facts, prediction
 from plugins.module_utils.trials.evidence.facts import ranks_by_worker
 from plugins.module_utils.trials.folder import continued_settings
-from plugins.module_utils.trials.programs import maintenance_window
-from plugins.module_utils.trials.programs import test as vmotion_test
+from plugins.module_utils.trials.programs import around_job, maintenance_window
 from plugins.module_utils.trials.steps import permission, window_end
 
 from . import modules, trial_calls
@@ -163,8 +162,8 @@ MENDS: dict[str, list[tuple[Any, str, Any]]] = {
         (change_hosts.HostChange, "has_no_remediation", lambda _change: True)
     ],
     "no run without the lock": [(rollout, "take_lock", nothing)],
-    "DRS gets its settings back": [(vmotion_test, "drs_override", override_that_stays)],
-    "DRS moves no worker of a test": [(vmotion_test, "drs_override", no_override)],
+    "DRS gets its settings back": [(around_job, "drs_override", override_that_stays)],
+    "DRS moves no worker of a test": [(around_job, "drs_override", no_override)],
     "each move has all ranks of its worker": [(facts, "ranks_by_worker", first_rank_only)],
     "a rollback restores the hosts of its evidence only": [(rollback, "must_be_of", nothing)],
     "a rollback restores the state before the change": [(restoring, "_all_options", as_requested)],

@@ -7,11 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import Any, Dict
+from typing import Any, Dict, cast
 
 from ...continuity.limits import read_limits
 from ...core.names import short_name
 from . import move_lines
+from .window_settings import WindowSettings
 
 Value = Mapping[str, Any]
 Move = Dict[str, Any]
@@ -105,10 +106,15 @@ class Facts:
         return str(self.settings["cluster"])
 
     @property
+    def window(self) -> WindowSettings:
+        """Return the settings of a maintenance window; empty without one."""
+        return cast("WindowSettings", self.settings.get("window") or {})
+
+    @property
     def waiting_hosts(self) -> list[str]:
         """Return the hosts that the maintenance window has not changed yet; empty without a window."""
         changed = {*self.settled, *(change["host"] for change in self.finished_changes)}
-        return [host for host in (self.settings.get("window") or {}).get("hosts") or [] if host not in changed]
+        return [host for host in self.window.get("hosts") or [] if host not in changed]
 
     @property
     def finished_changes(self) -> list[dict[str, Any]]:
@@ -128,7 +134,7 @@ class Facts:
     @property
     def outlives_job(self) -> bool:
         """Return whether a maintenance window continues although its job has finished."""
-        return bool(self.settings.get("window")) and (self.job_now or {}).get("state") == "finished"
+        return bool(self.window) and (self.job_now or {}).get("state") == "finished"
 
     @property
     def is_running(self) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import Refused
+from ...maintenance.window_limits import LIMITS
 
 Settings = Mapping[str, Any]
 TEST, WINDOW, OBSERVATION = "vMotion test", "maintenance window", "observation"
@@ -23,9 +24,9 @@ PLAYBOOKS = {
 # The cluster is that of the start, perhaps under another name: the folder is found by its id.
 PRESENT = ("cluster", "warm_timeout", "move_timeout", "look_timeout")
 PRESENT_IN_WINDOW = (
-    *("accepted", "max_out_of_service", "other_jobs", "accept_other_jobs", "not_after", "max_minutes", "max_stall_s"),
+    *LIMITS,
+    *("accepted", "max_out_of_service", "other_jobs", "accept_other_jobs", "ignored_jobs", "unread_is_idle"),
     *("notify", "requires_ack", "maintenance_timeout", "reboot_timeout", "take_over"),
-    *("ignored_jobs", "unread_is_idle"),
 )
 # The settings that may differ and stay as they were, with the reason. All others must be equal.
 KEPT = {
@@ -40,6 +41,7 @@ KEPT = {
 KEPT_IN_WINDOW = {
     "settings": "it is the decision about the others",
     "hosts": "they are those that still differ, and the run names each that differs at its end",
+    "reboots": "they belong to the hosts",
 }
 # The values of window_settings, with which a user decides about a window that began with other settings.
 OLD, NEW = "old", "new"

@@ -27,7 +27,7 @@ from ..steps.trial import Trial
 from ..steps.wave_of_moves import start_round, wave
 from ..steps.window_end import attend, ended, no_time, reason_to_end
 from ..steps.window_notices import notify
-from .test import around_job
+from .around_job import around_job
 
 # The options of a window that are those of a change; the hosts are not.
 NAMES = {field.name for field in fields(HostChangeOptions)}

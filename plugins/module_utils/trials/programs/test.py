@@ -4,44 +4,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 from ...durable.program import Program
-from ..evidence.outcome import outcome
 from ..steps.canary import move_idle_worker_first
-from ..steps.ending import close, finish, judge_the_end, leave
-from ..steps.holding import drs_override, lock_of_cluster, watch_of_records
-from ..steps.opening import measure, planned, prepare, require_same_vcenter
+from ..steps.opening import planned
 from ..steps.trial import Trial
 from ..steps.wave_of_moves import start_round, wave
+from .around_job import around_job
 
 
 def test(p: Program, trial: Trial) -> str:
     """Return why the test failed; empty if the job is continuous and every worker moved."""
     return around_job(p, trial, moves)
-
-
-def around_job(p: Program, trial: Trial, part: Callable[[Program, Trial], None]) -> str:
-    """Make moves around a running job, and return why that failed; empty if the job is continuous and all moved.
-
-    An error ends the moves, for each later controller too. In any case, the job is judged, DRS and the lock are
-    released, and the evidence is written.
-    """
-    p.ensure(partial(require_same_vcenter, trial, p.written("cluster")))
-    with lock_of_cluster(p, trial):
-        with p.attempt("the test") as whole:
-            prepare(p, trial)
-            with watch_of_records(p, trial):
-                with p.attempt("the moves") as made, drs_override(p, trial):
-                    measure(p, trial)
-                    part(p, trial)
-                close(trial, made)
-                finish(p, trial)
-        close(trial, whole)
-    judge_the_end(p, trial)
-    leave(p, trial)
-    return outcome(trial.facts, trial.site.folder, p.left)
 
 
 def moves(p: Program, trial: Trial) -> None:

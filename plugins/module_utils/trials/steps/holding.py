@@ -29,7 +29,7 @@ def lock_of_cluster(p: Program, trial: Trial) -> AbstractContextManager[None]:
         trial.of_cluster("cluster_lock", state="free")
 
     def take() -> None:
-        hosts = (trial.settings["window"] or {}).get("hosts") or []
+        hosts = trial.facts.window.get("hosts") or []
         # A window accepts requests as soon as it has the lock.
         note = lock_note(sum(p.written(("returned", host)) is not None for host in hosts), hosts) if hosts else {}
         renew_lock(p, trial, **note)

@@ -54,7 +54,7 @@ def permission(p: Program, trial: Trial, stage: Value) -> Permission:
     """Return whether the site and the owner of the job let a host be emptied; stop rules and limits are others."""
     jobs = jobs_beside(p, trial, stage)
     why = changed_machines(p, trial) or unacknowledged(p, trial)
-    why = why or other_jobs.refusal_of_present(trial.settings["window"], jobs)
+    why = why or other_jobs.refusal_of_present(trial.facts.window, jobs)
     known = {job["run_dir"] for job in trial.facts.other_jobs}
     new = [job for job in jobs if job["run_dir"] not in known]
     return {"ends": ended(trial.facts, why) if why else "", "jobs": new}
@@ -103,7 +103,7 @@ def unacknowledged(p: Program, trial: Trial) -> str:
 
     An acknowledgement is at most a day older than the start of this run, or than the end of its last pause.
     """
-    if not trial.settings["window"].get("requires_ack") or trial.facts.outlives_job:
+    if not trial.facts.window.get("requires_ack") or trial.facts.outlives_job:
         return ""
     p.say("looks for the acknowledgement of the owner of the job")
     at = trial.job.acknowledged()

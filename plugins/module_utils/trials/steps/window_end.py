@@ -10,6 +10,7 @@ from typing import Any
 
 from ...durable.program import Program
 from ...errors import Refused
+from ...maintenance.window_limits import limits_of
 from ..evidence import prediction
 from ..evidence.facts import Facts
 from .holding import lock_note
@@ -31,11 +32,11 @@ class WindowPaused(BaseException):
 
 def deadline(window: Value, started: float) -> tuple[float | None, str]:
     """Return the time at which a started run must end, and the option that sets it; None without one."""
-    ends = []
-    if window.get("not_after"):
-        ends.append((_time_of(str(window["not_after"]), started), "window_not_after"))
-    if window.get("max_minutes"):
-        ends.append((started + 60.0 * float(window["max_minutes"]), "window_max_minutes"))
+    limits, ends = limits_of(window), []
+    if limits.not_after:
+        ends.append((_time_of(limits.not_after, started), "window_not_after"))
+    if limits.max_minutes:
+        ends.append((started + 60.0 * limits.max_minutes, "window_max_minutes"))
     return min(ends) if ends else (None, "")
 
 
@@ -67,12 +68,8 @@ def _next_time(hour: int, minute: int, started: float) -> float:
 
 def reason_to_end(p: Program, trial: Trial, stage: Value) -> str:
     """Return why the next host is not started, and which hosts remain for the next window; empty if it may start."""
-    most = float(trial.settings["window"].get("max_stall_s") or 0.0)
-    why = no_time(p, trial, stage)
-    if why:
-        return why
-    why = _no_stall(trial.facts, stage, most)
-    return ended(trial.facts, why) if why else ""
+    late, why = no_time(p, trial, stage), _no_stall(trial, stage)
+    return late or (ended(trial.facts, why) if why else "")
 
 
 def no_time(p: Program, trial: Trial, stage: Value) -> str:
@@ -101,8 +98,9 @@ def _no_time(trial: Trial, stage: Value, now: float) -> str:
     return f"{needs}, and the window ends at {prediction.clock(until)} ({option})"
 
 
-def _no_stall(facts: Facts, stage: Value, most: float) -> str:
-    spent = float(((facts.judged or {}).get("cost") or {}).get("stalled_s") or 0.0)
+def _no_stall(trial: Trial, stage: Value) -> str:
+    most = limits_of(trial.settings["window"]).max_stall_s
+    spent = float(((trial.facts.judged or {}).get("cost") or {}).get("stalled_s") or 0.0)
     stuns = sum(float(move.get("stun_s") or 0.0) for move in stage["moves"])
     if not most or spent + stuns <= most:
         return ""
@@ -115,8 +113,8 @@ def limits_in_words(window: Value, started: float) -> list[str]:
     until, option = deadline(window, started)
     left = "no host is started that would exceed it; the others remain for the next window"
     found = [f"end: {prediction.clock(until)} ({option}); {left}"] if until is not None else []
-    if window.get("max_stall_s"):
-        found.append(f"stall: {float(window['max_stall_s']):.0f} s in all (window_max_stall_s); {left}")
+    most = limits_of(window).max_stall_s
+    found += [f"stall: {most:.0f} s in all (window_max_stall_s); {left}"] if most else []
     return [*found, "breach: the host in progress is finished and returned, and no other host is changed"]
 
 

@@ -18,7 +18,7 @@ SEVERITIES = {"breach": "critical", "pause": "warning"}
 
 def notify(p: Program, trial: Trial, event: str, about: str) -> None:
     """Tell the hooks of the user about an event. A hook that fails or hangs does not stop the window."""
-    for number, hook in enumerate(trial.settings["window"].get("notify") or [], start=1):
+    for number, hook in enumerate(trial.facts.window.get("notify") or [], start=1):
         if event not in (hook.get("events") or EVENTS):
             continue
         key = "notice", event, trial.facts.round, number
@@ -28,7 +28,7 @@ def notify(p: Program, trial: Trial, event: str, about: str) -> None:
 
 def notify_of_pause(trial: Trial) -> None:
     """Tell the hooks that the window stops and stays open; each pause is a new event, so nothing is written."""
-    for hook in trial.settings["window"].get("notify") or []:
+    for hook in trial.facts.window.get("notify") or []:
         if "pause" in (hook.get("events") or EVENTS):
             trial.site.notify(hook, _text(trial, hook, "pause", ", ".join(trial.facts.waiting_hosts)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from plugins.module_utils.core import observer_clock
 from plugins.module_utils.durable.program import Program
 from plugins.module_utils.errors import CollectionError
 from plugins.module_utils.hosts.rollout_plan import after_canary, plan_hosts, require_positive, require_possible
+from plugins.module_utils.maintenance.window_limits import WindowLimits
 from tests.unit.simulation.host import Profile
 from tests.unit.simulation.world import Cluster
 
@@ -55,6 +57,7 @@ def test_result_groups_hosts_and_plans_a_window() -> None:
     )
     assert planned["window"] == {
         "hosts": ["esx1"],
+        "reboots": {"esx1": 2},
         "profile": DESIRED,
         "host_profiles": {},
         "maintenance_timeout": 3600,
@@ -69,9 +72,7 @@ def test_result_groups_hosts_and_plans_a_window() -> None:
         "only_hosts": [],
         "canary": "",
         "settings": "",
-        "not_after": "",
-        "max_minutes": 0,
-        "max_stall_s": 0.0,
+        **asdict(WindowLimits()),
         "notify": [],
         "requires_ack": False,
         "accept_other_jobs": False,

@@ -18,7 +18,7 @@ from tests.unit.simulation.world import SETTINGS
 ONE = Path("/tests/gpu-1")
 LIMITS = dict.fromkeys(OPTIONS_OF_WINDOW)
 HOW = RolloutOptions(HostChangeOptions("gpu", {"level": 1}), window=LIMITS)
-WINDOW = {**window_of({"leaving": ["esx1"]}, HOW), "other_jobs": []}
+WINDOW = {**window_of({"leaving": ["esx1"], "reboots": {"esx1": 1}}, HOW), "other_jobs": []}
 KINDS = {"window": {**SETTINGS, "window": WINDOW}, "observe": {**SETTINGS, "observe": {"seconds": 60}}}
 ALLOWED = {
     "test": {*continuing.PRESENT, *continuing.KEPT},
