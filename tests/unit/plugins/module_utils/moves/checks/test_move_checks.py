@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.moves.checks.move_checks import findings
+from plugins.module_utils.moves.checks.move_checks import MoveFacts, findings
 from plugins.module_utils.moves.checks.stun_estimate import Estimate
 
-GOOD: dict[str, Any] = {
+GOOD: MoveFacts = {
     "worker": "w1",
     "target": "esx05",
     "profiles": ["grid_t4-16c"],
@@ -38,7 +38,6 @@ GOOD: dict[str, Any] = {
     "pvrdma": True,
     "snapshot": False,
     "tasks": [],
-    "remediations": [],
     "check_errors": [],
     "check_warnings": [],
     "stun": Estimate(22.0, "the server's estimate at 10000 Mb/s"),
@@ -52,6 +51,7 @@ def findings_of(**changed: Any) -> list[tuple[str, str]]:
 
 
 def test_good_move_violates_no_rule() -> None:
+    assert GOOD.keys() == MoveFacts.__annotations__.keys(), "rules read other facts"
     found = findings(GOOD)
     assert [(one.severity, one.rule) for one in found] == [("note", "stun"), ("note", "ecc")]
     assert "about 22 s" in found[0].text
