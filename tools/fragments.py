@@ -23,7 +23,7 @@ def main() -> None:
     command = ["git", "diff", "--name-only", "--diff-filter=d", sys.argv[1], "HEAD"]
     found = unexplained(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines())
     if found:
-        remedy = "Write one; its section is trivial if nobody notices the change"
+        remedy = "Write one; its section is trivial if users do not notice the change"
         sys.exit(f"These changed without a fragment in changelogs/fragments: {', '.join(found)}. {remedy}.")
 
 
