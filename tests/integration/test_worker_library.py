@@ -102,6 +102,19 @@ def test_the_last_worker_takes_all_versions_of_its_template(place: Simulator, an
     assert not ansible.module("worker_vm", **gone, workers=names).changed
 
 
+def test_a_copy_of_the_template_outlives_the_workers(place: Simulator, ansible: Ansible) -> None:
+    """It has the record of the item, as the original has: a person made it from that."""
+    assert ansible.module("worker_vm", **call(ITEM, 1)).rc == 0
+    (template,) = [name for name in machines(place) if "/dml-gpu-dlvm-" in name]
+    output(place, "vm.clone", "-vm", template, "-on=false", "-pool", "gpu/Resources", "-ds", "shared", "dml-gpu-mine")
+    output(place, "vm.markastemplate", "dml-gpu-mine")
+
+    gone = ansible.module("worker_vm", cluster="gpu", state="absent", power_cycle=True, workers=[{"name": "worker01"}])
+
+    assert gone.rc == 0, gone.out
+    assert [name.rpartition("/")[2] for name in machines(place) if "/dml-gpu-" in name] == ["dml-gpu-mine"]
+
+
 def test_an_item_of_a_subscribed_library_is_fetched_first(place: Simulator, ansible: Ansible) -> None:
     url = output(place, "library.info", "-U", "images").strip()
     output(place, "library.create", "-ds", "shared", "-sub", url, "-sub-ondemand=true", "mirror")

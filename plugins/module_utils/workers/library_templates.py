@@ -26,6 +26,7 @@ from .worker_spec import LibraryTemplate, WorkerSpec
 
 _LIGHT = ("name", "config.template")
 PREFIX = "dml-"
+_MADE = re.compile(rf"{PREFIX}.+-.+-[^-]{{1,8}}-v[^-]+")
 _OTHER, _LONGEST = re.compile(r"[^A-Za-z0-9._-]+"), 32
 
 
@@ -85,14 +86,25 @@ class LibraryTemplates:
 
 
 def template_name(cluster: str, item: LibraryItem) -> str:
-    """Return the name of the template that is made of an item; vCenter allows 80 characters."""
-    parts = [_OTHER.sub("-", part)[:_LONGEST] for part in (cluster, item.name)]
-    return f"{PREFIX}{parts[0][:16]}-{parts[1]}-{item.id[:8]}-v{item.version}"
+    """Return the name of the template that is made of an item."""
+    return _name(cluster, item.name, item.id, item.version)
+
+
+def _name(cluster: str, item: str, identifier: str, version: str) -> str:
+    """Return the name of a template; vCenter allows 80 characters."""
+    parts = [_OTHER.sub("-", part)[:_LONGEST] for part in (cluster, item)]
+    return f"{PREFIX}{parts[0][:16]}-{parts[1]}-{identifier[:8]}-v{version}"
 
 
 def is_made_of_item(name: str) -> bool:
-    """Return whether a template has the name of one that is made of an item."""
-    return name.startswith(PREFIX)
+    """Return whether a template has a name as ``template_name`` makes it."""
+    return bool(_MADE.fullmatch(name))
+
+
+def _is_ours(one: Machine, cluster: str) -> bool:
+    """Return whether this collection made a template for a cluster; a copy that a person made has another name."""
+    made = library_items.recorded(one.extra)
+    return made is not None and one.shown == _name(cluster, made["item"], made["id"], made["version"])
 
 
 class DeployedTemplate:
@@ -224,9 +236,8 @@ def unused(context: Context) -> list[UnusedTemplate]:
         one.mark.get("cluster") == cluster.name and one.mark["name"] not in gone for one in cluster.identities.all()
     ):
         return []
-    prefix = f"{PREFIX}{_OTHER.sub('-', cluster.name)[:16]}-"
     found = properties.find_all(session, vim.VirtualMachine, _LIGHT)
-    refs = [ref for ref, values in found if values["name"].startswith(prefix) and values.get("config.template")]
-    made = machine.read(session, refs).values()
+    refs = [ref for ref, values in found if is_made_of_item(values["name"]) and values.get("config.template")]
     hosts = set(cluster.hosts)
-    return [UnusedTemplate(context, one) for one in made if library_items.recorded(one.extra) and one.host in hosts]
+    made = [one for one in machine.read(session, refs).values() if one.host in hosts and _is_ours(one, cluster.name)]
+    return [UnusedTemplate(context, one) for one in made]
