@@ -65,6 +65,7 @@ ELSEWHERE: dict[str, str] = {
     **{f"watch/{one}.py": _RECORDS for one in ("records_program", "transport_program", "watcher")},
     **{f"watch/{one}.py": OURS for one in ("beside_records", "watch_process")},
     "watch/gpu_program.py": f"{_UNIT}/watch/test_read_gpus.py",
+    "workers/library_templates.py": f"{_UNIT}/workers/test_library_templates.py",
     **dict.fromkeys(("training/runs/rank_words.py", "training/runs/variations.py", "training/guest/remedies.py"), USER),
     "training/launch/data.py": USER,
     "training/programs/ask.py": f"{_UNIT}/training/programs/test_ask.py",

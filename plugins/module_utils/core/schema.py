@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 Schema = Mapping[str, Any]
-ROOT = "The stack"
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (Mapping,),
     "array": (list, tuple),
@@ -39,23 +38,22 @@ _ANNOTATIONS = {"$schema", "$defs", "title", "type", "properties", "items"}
 
 def faults(document: object, schema: Schema, name: str = "The stack") -> list[str]:
     """Return a sentence for each fault of a document with this name."""
-    found = _faults(document, schema, schema, "")
-    return [name + fault[len(ROOT) :] if fault.startswith(ROOT) else fault for fault in found]
+    return [f"{where or name} {fault}" for where, fault in _faults(document, schema, schema, "")]
 
 
-def _faults(value: object, schema: Schema, root: Schema, where: str) -> Iterator[str]:
-    """Yield the faults in a value, nested values included."""
+def _faults(value: object, schema: Schema, root: Schema, where: str) -> Iterator[tuple[str, str]]:
+    """Yield the faults in a value, nested values included, each with its position; empty for the whole document."""
     if "$ref" in schema:
         yield from _faults(value, _resolved(schema["$ref"], root), root, where)
         return
     types = schema.get("type", list(_TYPES))
     names = [types] if isinstance(types, str) else types
     if not any(_is(value, name) for name in names):
-        yield f"{_spot(where)} must be {' or '.join(_WORDS[name] for name in names)}, and is {value!r}."
+        yield where, f"must be {' or '.join(_WORDS[name] for name in names)}, and is {value!r}."
         return
     for keyword in schema:
         if keyword not in _ANNOTATIONS:
-            yield from _CHECKS[keyword](value, schema, where)
+            yield from ((where, fault) for fault in _CHECKS[keyword](value, schema))
     for child, child_schema, child_where in _children(value, schema, where):
         yield from _faults(child, child_schema, root, child_where)
 
@@ -71,11 +69,6 @@ def _is(value: object, name: str) -> bool:
     return isinstance(value, _TYPES[name]) and not (isinstance(value, bool) and name in ("integer", "number"))
 
 
-def _spot(where: str) -> str:
-    """Return a position in the document, as text."""
-    return where or ROOT
-
-
 def _children(value: object, schema: Schema, where: str) -> Iterator[tuple[object, Schema, str]]:
     """Yield the nested values of a value, with their schemas."""
     if isinstance(value, Mapping):
@@ -89,24 +82,24 @@ def _children(value: object, schema: Schema, where: str) -> Iterator[tuple[objec
             yield child, schema["items"], f"{where}[{position}]"
 
 
-def _choices(value: object, schema: Schema, where: str) -> Iterator[str]:
+def _choices(value: object, schema: Schema) -> Iterator[str]:
     if value not in schema["enum"]:
         offered = ", ".join(str(choice) for choice in schema["enum"] if choice is not None)
-        yield f"{_spot(where)} must be one of {offered}, and is {value!r}."
+        yield f"must be one of {offered}, and is {value!r}."
 
 
-def _pattern(value: object, schema: Schema, where: str) -> Iterator[str]:
+def _pattern(value: object, schema: Schema) -> Iterator[str]:
     if isinstance(value, str) and not re.search(schema["pattern"], value):
-        yield f"{_spot(where)} is {value!r}, which is not {schema['title']}."
+        yield f"is {value!r}, which is not {schema['title']}."
 
 
-def _required(value: object, schema: Schema, where: str) -> Iterator[str]:
+def _required(value: object, schema: Schema) -> Iterator[str]:
     for key in schema["required"] if isinstance(value, Mapping) else ():
         if key not in cast(Mapping[str, Any], value):
-            yield f"{_spot(where)} lacks {key!r}."
+            yield f"lacks {key!r}."
 
 
-def _unknown(value: object, schema: Schema, where: str) -> Iterator[str]:
+def _unknown(value: object, schema: Schema) -> Iterator[str]:
     if schema["additionalProperties"] is not False or not isinstance(value, Mapping):
         return
     known = schema.get("properties", {})
@@ -114,21 +107,21 @@ def _unknown(value: object, schema: Schema, where: str) -> Iterator[str]:
         if key not in known:
             near = difflib.get_close_matches(str(key), known, 1, 0.5)
             hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}."
-            yield f"{_spot(where)} has the unknown key {key!r}: {hint}"
+            yield f"has the unknown key {key!r}: {hint}"
 
 
-def _minimum(value: object, schema: Schema, where: str) -> Iterator[str]:
+def _minimum(value: object, schema: Schema) -> Iterator[str]:
     if isinstance(value, (int, float)) and value < schema["minimum"]:
-        yield f"{_spot(where)} must be {schema['minimum']} or more, and is {value!r}."
+        yield f"must be {schema['minimum']} or more, and is {value!r}."
 
 
-def _fewest(value: object, schema: Schema, where: str) -> Iterator[str]:
+def _fewest(value: object, schema: Schema) -> Iterator[str]:
     fewest = schema.get("minItems", schema.get("minProperties"))
     if isinstance(value, (list, tuple, Mapping)) and len(value) < fewest:
-        yield f"{_spot(where)} must have {fewest} or more entries, and has {len(value)}."
+        yield f"must have {fewest} or more entries, and has {len(value)}."
 
 
-_CHECKS: dict[str, Callable[[object, Schema, str], Iterator[str]]] = {
+_CHECKS: dict[str, Callable[[object, Schema], Iterator[str]]] = {
     "enum": _choices,
     "pattern": _pattern,
     "required": _required,

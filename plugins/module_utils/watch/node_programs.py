@@ -7,7 +7,6 @@ from __future__ import annotations
 # pylint: disable=ansible-bad-function  # one program on each of many nodes
 import contextlib
 import inspect
-import json
 import os
 import selectors
 import shlex
@@ -140,7 +139,9 @@ def _answer(process: subprocess.Popen[bytes], seconds: float) -> dict[str, Any]:
     output, errors = (replies.lines(text.decode("utf-8", "replace")) for text in texts.values())
     if process.wait():
         return {"error": (errors.strip().splitlines() or [f"it ended with {process.returncode}"])[-1]}
-    return _last_object(output) or {"error": f"the answer is not a JSON object: {output.strip()[-200:] or 'nothing'}"}
+    # A shell may print a greeting before it.
+    found = signal_program.last_object(output.splitlines())
+    return found or {"error": f"the answer is not a JSON object: {output.strip()[-200:] or 'nothing'}"}
 
 
 def _fault(texts: dict[Any, bytearray], deadline: float) -> str:
@@ -170,15 +171,3 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     for stream in (process.stdout, process.stderr):
         if stream:
             stream.close()
-
-
-def _last_object(output: str) -> dict[str, Any] | None:
-    """Return the last line that is a JSON object: a shell may print a greeting before it."""
-    for line in reversed(output.splitlines()):
-        try:
-            content = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(content, dict):
-            return content
-    return None

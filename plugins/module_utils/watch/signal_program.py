@@ -10,6 +10,8 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 TAIL_BYTES = 1 << 16
 NAME = re.compile(r"rank(\d{1,7})\.jsonl\Z")
@@ -23,14 +25,19 @@ def last_record(path: str) -> dict[str, object]:
             lines = records.read(TAIL_BYTES).split(b"\n")[:-1]
     except OSError:
         return {}
+    return last_object(lines) or {}
+
+
+def last_object(lines: Sequence[str | bytes]) -> dict[str, Any] | None:
+    """Return the last line that is a JSON object; others may be damaged, or come from another program."""
     for line in reversed(lines):
         try:
-            record = json.loads(line)
+            content = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if isinstance(record, dict):
-            return record
-    return {}
+        if isinstance(content, dict):
+            return content
+    return None
 
 
 def starts() -> dict[tuple[int, int], int]:

@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 from collections.abc import Iterator
 from typing import Any
 
 from ...guests import supervisor
+from ...watch.signal_program import last_object
 from ..ending.job_state import JobState, LauncherIdentity
 from . import node_jobs
 
@@ -40,7 +40,7 @@ def _running_ranks(records: str) -> Iterator[tuple[int, int, str]]:
     except OSError:
         return
     for name in names[: node_jobs.MOST_RANKS]:
-        last = _last_record(node_jobs.end_of(os.path.join(records, name)))
+        last = last_object(node_jobs.end_of(os.path.join(records, name)).split(b"\n")[:-1]) or {}
         if _runs_here(last):
             yield int(name[4:-6]), int(last["pid"]), str(last.get("job") or "")
 
@@ -50,17 +50,6 @@ def _runs_here(record: dict[str, Any]) -> bool:
     # A container has the boot id of its node, but not always its host name.
     is_here = record.get("boot_id") in (None, supervisor.boot_id())
     return is_here and isinstance(pid, int) and isinstance(start, int) and supervisor.start_ticks(pid) == start
-
-
-def _last_record(end_of_file: bytes) -> dict[str, Any]:
-    for line in reversed(end_of_file.split(b"\n")[:-1]):
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(record, dict):
-            return record
-    return {}
 
 
 def _launcher_of(rank: int) -> int:
