@@ -181,7 +181,7 @@ func (r *running) finish(task *object.Task, err error) {
 	r.must(task.Wait(r.ctx))
 }
 
-// faultOf returns the vSphere fault of an error, or nil if there is none.
+// faultOf returns the vSphere fault of an error, or nil without one.
 func faultOf(err error) any {
 	if err == nil {
 		return nil

@@ -126,7 +126,7 @@ def test_an_item_of_a_subscribed_library_is_fetched_first(place: Simulator, ansi
     assert states(done)["worker01"]["template"]["library"] == "mirror"
 
 
-def test_a_vm_template_of_a_library_is_cloned_as_it_is(place: Simulator, ansible: Ansible) -> None:
+def test_a_library_vm_template_is_cloned_unchanged(place: Simulator, ansible: Ansible) -> None:
     output(
         place, "library.clone", "-vm", TEMPLATE, "-ds", "shared", "-folder", "vm", "-pool", "Resources", "images", "deb"
     )
@@ -155,7 +155,7 @@ def test_a_killed_deployment_is_continued(place: Simulator, ansible: Ansible) ->
 
 
 @pytest.mark.release(NEWEST)
-def test_discovered_library_template_builds_a_site_and_goes_with_it(
+def test_a_site_builds_and_removes_its_library_template(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], tmp_path: Path
 ) -> None:
     vcenter = start(text=datacentre(prepared=True))

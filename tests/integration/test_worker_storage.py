@@ -79,7 +79,7 @@ def test_home_and_disks_of_workers_have_the_named_policy(
     assert ansible.module("worker_vm", **gone, workers=[{"name": "worker01"}, {"name": "worker02"}]).rc == 0
 
 
-def test_a_datastore_that_the_policy_does_not_allow_is_refused(
+def test_refuses_a_datastore_that_the_policy_excludes(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     place = start(text=LIMITED)
@@ -101,7 +101,7 @@ def test_a_datastore_that_the_policy_does_not_allow_is_refused(
     )
 
 
-def test_a_worker_with_a_virtual_tpm_needs_a_key_provider(
+def test_a_virtual_tpm_needs_a_key_provider(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     place = start(text=HOSTS)

@@ -77,7 +77,7 @@ JOBS = [
 
 
 @pytest.mark.parametrize(("name", "script", "command", "code"), JOBS, ids=lambda value: str(value).split()[0][:12])
-def test_job_saves_at_a_signal_and_resumes_on_real_nodes(
+def test_job_saves_at_a_signal_and_resumes(
     cluster: Cluster, tmp_path: Path, name: str, script: str, command: str, code: int
 ) -> None:
     (tmp_path / "train.py").write_text(script)

@@ -55,7 +55,7 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
         yield made
 
 
-def test_cluster_is_as_requested_and_a_second_run_changes_nothing(slurm: SlurmCluster) -> None:
+def test_cluster_is_as_requested_and_stays_so(slurm: SlurmCluster) -> None:
     rows = slurm.ask("sinfo --Node --noheader --format='%N %T %P %c'").split("\n")[:-1]
     assert [row.split()[:3] for row in rows] == [["n1", "idle", "dml*"], ["n2", "idle", "dml*"]]
     proof = json.loads(slurm.ask("cat /etc/ansible/facts.d/dml_slurm.fact"))
@@ -67,7 +67,7 @@ def test_cluster_is_as_requested_and_a_second_run_changes_nothing(slurm: SlurmCl
     assert set(re.findall(r"changed=(\d+)", again.out)) == {"0"}, again.out
 
 
-def test_slurm_of_others_is_refused_before_a_write(slurm: SlurmCluster) -> None:
+def test_refuses_a_foreign_slurm_before_any_write(slurm: SlurmCluster) -> None:
     slurm.nodes.inside("n2", "sudo mv /etc/dml/slurm /etc/dml/hidden")
     try:
         refused = slurm.guests()

@@ -16,7 +16,7 @@ WITHOUT = "leave out under_training to change the hosts without a job"
 
 
 def first_found(found: Sequence[Job]) -> Job:
-    """Return the job that was found or started; empty if there is none."""
+    """Return the job that was found or started; empty without one."""
     return next((each for each in found if each.get("run_dir")), {})
 
 

@@ -42,7 +42,7 @@ def holders(api: Rest, policy: str) -> dict[str, Holder]:
 
 
 def compliance(api: Rest, machines: Sequence[str]) -> dict[str, str]:
-    """Return the worst compliance of the home and the disks of virtual machines; without a policy there is none."""
+    """Return the worst compliance of home and disks of virtual machines; those without a policy are left out."""
     found: dict[str, str] = {}
     tried, form = "read how virtual machines comply with their policies", {"vm_home?": str, "disks": {str: str}}
     for begin in range(0, len(machines), _MOST):

@@ -86,7 +86,7 @@ func (s *Hosts) Remove(gone vcsim.Ref) {
 	delete(s.byRef, gone)
 }
 
-// ByRef returns a host by its reference, or nil if there is none.
+// ByRef returns a host by its reference, or nil without one.
 func (s *Hosts) ByRef(host vcsim.Ref) *Host {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -108,7 +108,7 @@ func (f *Faults) Remove(id int) bool {
 	return false
 }
 
-// firstMatch returns the first fault that a call matches and counts the match, or returns nil if there is none.
+// firstMatch returns the first fault that a call matches and counts the match, or returns nil without one.
 func (f *Faults) firstMatch(c Call, owner types.ManagedObjectReference, name string) *Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -38,7 +38,7 @@ type DataCentre interface {
 	JudgeCall(method string, on types.ManagedObjectReference, body []byte)
 	// Vanish removes a virtual machine as another client might at any time.
 	Vanish(machine string) error
-	// MachineSize returns the memory in MB, the processors and the object of a virtual machine, "" if there is none.
+	// MachineSize returns the memory in MB, the processors and the object of a virtual machine, "" without one.
 	MachineSize(machine string) (int32, int32, string)
 	// ServiceVersions returns the document with the versions of the API.
 	ServiceVersions() string

@@ -105,7 +105,7 @@ func (w *Server) Vanish(machine string) error {
 	return m.Vanish()
 }
 
-// MachineSize returns the memory in MB, the processors and the object of a virtual machine; 0 and "" if there is none.
+// MachineSize returns the memory in MB, the processors and the object of a virtual machine; 0 and "" without one.
 func (w *Server) MachineSize(machine string) (int32, int32, string) {
 	m, ok := w.machines.Named(machine)
 	if !ok {

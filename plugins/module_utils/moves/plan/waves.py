@@ -29,7 +29,7 @@ def plan_waves(
     """Return the waves of a plan, with at most this number of moves; targets may change unless that gives more waves.
 
     A wave ends before the next one starts. The plan is another one if a move of it breaks a rule, or finds no memory:
-    raise ``Infeasible`` if there is none.
+    raise ``Infeasible`` without one.
     """
     plan = keep_rules(fleet, plan, at, return_home)
     grouped = list(_grouped(fleet, plan, dict(at), most))

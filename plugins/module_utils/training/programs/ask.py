@@ -101,7 +101,7 @@ def execute(site: TrainingSite, run: TrainingRun, command: Sequence[str], *, is_
 
 
 def _printed(answer: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the output of a command, and its exit code or why there is none."""
+    """Return the output of a command, and its exit code, or the reason if it was not run."""
     if answer.get("failed"):
         return "", str(answer.get("msg"))
     text, _line, code = str(answer.get("stdout") or "").rstrip("\n").rpartition("\n")

@@ -99,7 +99,7 @@ func (s *System) Boot() {
 	s.passthru = next
 }
 
-// GPUInPassthrough returns a GPU that is in DirectPath now or after the next boot, or "" if there is none.
+// GPUInPassthrough returns a GPU that is in DirectPath now or after the next boot, or "" without one.
 func (s *System) GPUInPassthrough() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

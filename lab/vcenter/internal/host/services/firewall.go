@@ -40,7 +40,7 @@ func (s *System) showFirewall(ctx *simulator.Context) {
 	s.host.Push(ctx, vcsim.Change("config.firewall", info))
 }
 
-// changeRuleset changes one ruleset in a copy of the list, and returns false if there is none with this name.
+// changeRuleset changes one ruleset in a copy of the list, and returns false without one of this name.
 func (s *System) changeRuleset(ctx *simulator.Context, key string, f func(*types.HostFirewallRuleset)) bool {
 	s.mu.Lock()
 	list := slices.Clone(s.rulesets)

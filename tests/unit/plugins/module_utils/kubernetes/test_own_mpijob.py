@@ -112,7 +112,7 @@ def test_job_whose_pods_the_window_ended_was_stopped(job: dict[str, Any] | None)
     assert (looked["state"], looked["why"]) == ("stopped", "stopped by the window of me")
 
 
-def test_stop_waits_until_no_pod_is_left_on_a_node() -> None:
+def test_stop_waits_until_no_pod_is_left() -> None:
     world = trains()
     world.jobs["/runs/one"] = Job({"environment": {}}, {"state": "running"}, 0.0)
     with pytest.raises(CollectionError, match="w1: processes of the job run there; w2: processes of the job run there"):
@@ -122,7 +122,7 @@ def test_stop_waits_until_no_pod_is_left_on_a_node() -> None:
     assert restartable(world).stop()["state"] == "stopped"
 
 
-def test_job_in_a_queue_and_signals_to_pods_are_refused() -> None:
+def test_refuses_queued_jobs_and_signals_to_pods() -> None:
     world = trains()
     with pytest.raises(Refused, match="its ranks run in pods, which get no signal; wait for its next regular"):
         restartable(world).ask_for_checkpoint("TERM")

@@ -167,7 +167,7 @@ def test_script_runs_only_on_the_nodes_of_the_run(tmp_path: Path, allocated: str
     assert (f"Slurm allocated the nodes {allocated} , and the run is prepared for w1 w2" in done.stderr) == bool(code)
 
 
-def test_refusal_of_slurm_is_shown_and_the_next_command_submits() -> None:
+def test_shows_a_refusal_of_slurm_then_submits_again() -> None:
     world = SlurmWorld()
     world.refusal = "sbatch: error: invalid partition specified: gpux"
     with pytest.raises(TrainingFailed, match=r"did not accept the training run one .sbatch: error: invalid partition"):
