@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import yaml
 from ansible.parsing.dataloader import DataLoader
 
 from front import dml
@@ -71,6 +72,16 @@ def test_words_after_two_dashes_stay_as_they_are() -> None:
     command = ["python", "-c", "print('{{ a }} {% b %} {# c #} $HOME \\n \"é\"')", "--check", "--", "a  b", ""]
 
     assert run("train", "-i", "x", "--", *command)[1]["training_command"] == command
+
+
+def test_ansible_takes_no_word_for_a_template() -> None:
+    words = ["print('{{ 1 + 1 }}')", "{% b", "{# c"]
+    given = dml.extra({"training_command": words})
+    command = ["ansible", "localhost", "-i", "localhost,", "-c", "local", "-m", "debug", "-a", "var=training_command"]
+
+    shown = subprocess.run([*command, "-e", given], check=False, capture_output=True, text=True)
+
+    assert shown.returncode == 0 and yaml.safe_load(shown.stdout.partition("=>")[2]) == {"training_command": words}
 
 
 def test_options_of_ansible_follow_the_variables() -> None:
