@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from ansible.plugins.action import ActionBase
@@ -66,21 +67,10 @@ def _of_program(o: Options) -> Iterator[Callable[[], object]]:
         return
     yield lambda: requirements_of(o)
     left_out = [*o["left_out"], *([f"/{o['outputs']}"] if o["resume"] else [])]
-    yield lambda: _require_folder(o, left_out)
-    yield lambda: folder.check_secrets(o["folder"], _secrets(o, left_out))
-    yield lambda: folder.check_command(o["folder"], split_command(o["command"]), _files(o, left_out))
-
-
-def _files(o: Options, left_out: list[str]) -> list[folder.FolderFile]:
-    return packed_folder.files_of(o["folder"], left_out)
-
-
-def _secrets(o: Options, left_out: list[str]) -> dict[str, str]:
-    return packed_folder.secrets_of(o["folder"], _files(o, left_out), o["include"])
-
-
-def _require_folder(o: Options, left_out: list[str]) -> None:
-    folder.check(o["folder"], _files(o, left_out), o["folder_limit"])
+    path, files = o["folder"], cache(lambda: packed_folder.files_of(o["folder"], left_out))
+    yield lambda: folder.check(path, files(), o["folder_limit"])
+    yield lambda: folder.check_secrets(path, packed_folder.secrets_of(path, files(), o["include"]))
+    yield lambda: folder.check_command(path, split_command(o["command"]), files())
 
 
 def _require_runnable(o: Options) -> None:
