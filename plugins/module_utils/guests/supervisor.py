@@ -182,8 +182,8 @@ def _left_on(command: list[str]) -> list[int]:
     raise ValueError(f"unexpected output: {' '.join(output.split())[:200] or 'nothing'}")
 
 
-def supervise(folder: str) -> None:
-    """Run the job of a run directory to its end."""
+def supervise(folder: str) -> int:
+    """Run the job of a run directory to its end, and return the exit code of its launcher, as a shell counts it."""
     desired = _must_read(folder, DESIRED)
     with open(os.path.join(folder, END), "wb") as room:
         room.write(b" " * END_BYTES)
@@ -203,10 +203,11 @@ def supervise(folder: str) -> None:
         sweep_nodes(desired, run, KILL_SECONDS)
         raise
     _finish(folder, desired, run, stopped, launcher.returncode)
+    return int(launcher.returncode if launcher.returncode >= 0 else 128 - launcher.returncode)
 
 
-def end(folder: str) -> None:
-    """End a job whose supervisor no longer runs."""
+def end(folder: str) -> int:
+    """End a job whose supervisor no longer runs; return 0."""
     desired, run = _must_read(folder, DESIRED), _must_read(folder, RUN)
     deadline = time.monotonic() + KILL_SECONDS
     for number in (signal.SIGTERM, signal.SIGKILL):
@@ -215,6 +216,7 @@ def end(folder: str) -> None:
             time.sleep(LOOK_SECONDS)
         deadline += KILL_SECONDS
     _finish(folder, desired, run, True, None)
+    return 0
 
 
 def _must_read(folder: str, name: str) -> dict[str, Any]:
@@ -287,17 +289,18 @@ def _answer(answer: dict[str, Any]) -> None:
     os.close(nothing)
 
 
-def main(arguments: list[str]) -> None:
-    """Run ``run FOLDER``, ``end FOLDER`` or ``sweep ID JOB SECONDS``."""
+def main(arguments: list[str]) -> int:
+    """Run ``run FOLDER``, ``end FOLDER`` or ``sweep ID JOB SECONDS``; a batch system reads the exit code of ``run``."""
     if arguments[0] == "sweep":
         sys.stdout.write(json.dumps(sweep(arguments[1], arguments[2], float(arguments[3]))))
-        return
+        return 0
     try:
-        {"run": supervise, "end": end}[arguments[0]](arguments[1])
+        return supervise(arguments[1]) if arguments[0] == "run" else end(arguments[1])
     except (OSError, ValueError) as error:
         place = getattr(error, "filename", None) or arguments[1]  # the error of a write has no file name
         _answer({"error": f"{place}: {error.strerror}" if isinstance(error, OSError) else str(error)})
+        return 1
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

@@ -225,7 +225,7 @@ def test_a_job_is_run_to_its_end(tmp_path: Path) -> None:
         tmp_path, "sh", "-c", "echo hello $WHO; echo $DML_RUN_ID; exit 3", mpirun_environment={"WHO": "world"}
     )
     started, answer = supervise(tmp_path)
-    assert started.wait(PATIENCE) == 0
+    assert started.wait(PATIENCE) == 3
     run, end = (supervisor.read(str(tmp_path), name) for name in (supervisor.RUN, supervisor.END))
     assert run and end
     assert answer["launcher"] == run["launcher"]
@@ -240,7 +240,7 @@ def test_a_signal_stops_the_job_and_all_processes(tmp_path: Path) -> None:
     started, _answer = supervise(tmp_path)
     wait_for(lambda: len(list(supervisor.processes_of(requested["id"], ""))) == 2)
     started.terminate()
-    assert started.wait(PATIENCE) == 0
+    assert started.wait(PATIENCE) == 143
     end = supervisor.read(str(tmp_path), supervisor.END)
     assert end and (end["stopped"], end["left"]) == (True, {})
     assert list(supervisor.processes_of(requested["id"], "")) == []
@@ -249,7 +249,7 @@ def test_a_signal_stops_the_job_and_all_processes(tmp_path: Path) -> None:
 def test_answers_with_the_name_of_a_missing_program(tmp_path: Path) -> None:
     desired(tmp_path, "/nowhere/mpirun")
     started, answer = supervise(tmp_path)
-    assert started.wait(PATIENCE) == 0
+    assert started.wait(PATIENCE) == 1
     assert answer == {"error": "/nowhere/mpirun: No such file or directory"}
 
 

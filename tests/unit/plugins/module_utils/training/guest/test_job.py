@@ -239,7 +239,7 @@ def test_a_missing_script_leaves_the_folder_free(tmp_path: Path) -> None:
 
 
 def test_queued_job_waits_until_a_batch_script_runs_it(left: Path) -> None:
-    options = params(left, queued=True, mpirun=program(left, 'echo "$@" > "$DML_RECORDS/words"'))
+    options = params(left, queued=True, mpirun=program(left, 'echo "$@" > "$DML_RECORDS/words"; exit 3'))
     waiting = TrainingJob(options)
 
     waiting.apply(waiting.plan(waiting.read()))
@@ -247,8 +247,9 @@ def test_queued_job_waits_until_a_batch_script_runs_it(left: Path) -> None:
     assert waiting.read()["state"] == "waiting" and not waiting.plan(waiting.read()).due
     with pytest.raises(Refused, match="it waits in the queue of a batch system"):
         TrainingJob({**options, "state": "stopped"}).plan(waiting.read())
-    subprocess.run([sys.executable, left / "run" / "supervisor.py", "run", left / "run"], check=True)
-    assert waiting.read()["state"] == "finished"
+    batch = [sys.executable, left / "run" / "supervisor.py", "run", left / "run"]
+    assert subprocess.run(batch, check=False).returncode == 3
+    assert (waiting.read()["state"], waiting.read()["exit_code"]) == ("died", 3)
     words = (left / "run" / "words").read_text()
     assert "--host" not in words and "plm_rsh_agent" not in words and "-np 2 --map-by slot" in words
 
