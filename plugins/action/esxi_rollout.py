@@ -17,6 +17,7 @@ from ..module_utils.hosts.change_hosts import HostChangeOptions
 from ..module_utils.hosts.programs.rollout import rollout
 from ..module_utils.hosts.rollout_plan import (
     RolloutOptions,
+    RolloutPlan,
     after_canary,
     hosts_at_once,
     plan_hosts,
@@ -124,11 +125,10 @@ def options_of(given: Mapping[str, Any]) -> RolloutOptions:
     return RolloutOptions(change, **own)
 
 
-def result_of(plan: Mapping[str, Any], how: RolloutOptions, *, is_changed: bool) -> dict[str, Any]:
+def result_of(plan: RolloutPlan, how: RolloutOptions, *, is_changed: bool) -> dict[str, Any]:
     """Return a plan as the result of the task, with the window in which hosts leave service around a job."""
-    shown = {key: plan[key] for key in ("hosts", "in_service", "leaving")}
     return {
-        **shown,
+        **{key: value for key, value in plan.items() if key in ("hosts", "in_service", "leaving")},
         "window": window_of(plan, how),
         "after_canary": after_canary(plan, how, is_changed=is_changed),
     }

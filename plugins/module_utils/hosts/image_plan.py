@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..durable.calls import Calls, Result, required
+from ..maintenance.rolling_change import HostPlan
 
 Options = Mapping[str, Any]
 
@@ -35,10 +36,10 @@ def apply_image(calls: Calls, cluster: str, image: Options, hosts: Sequence[str]
     required(calls.here("esxi_image", {"cluster": cluster, **image, "hosts": list(hosts)}))
 
 
-def with_image(hosts: Sequence[Mapping[str, Any]], image: Result) -> list[dict[str, Any]]:
+def with_image(hosts: Sequence[HostPlan], image: Result) -> list[Any]:
     """Return the plans of hosts with what the image adds: needs, reboots and reasons."""
     by_host = {entry["host"]: entry for entry in image["hosts"]}
-    return [_joined(host, by_host[host["host"]]) if host["host"] in by_host else dict(host) for host in hosts]
+    return [_joined(host, by_host[host["host"]]) if host["host"] in by_host else host.copy() for host in hosts]
 
 
 def lines(cluster: str, image: Result) -> list[str]:
@@ -51,9 +52,9 @@ def lines(cluster: str, image: Result) -> list[str]:
     ]
 
 
-def _joined(host: Mapping[str, Any], image: Mapping[str, Any]) -> dict[str, Any]:
+def _joined(host: HostPlan, image: HostPlan) -> HostPlan:
     if not image["changed"]:
-        return dict(host)
+        return host.copy()
     return {
         **host,
         "changed": True,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 from ..core.findings import listed
 from ..durable.calls import Calls, Result, required
@@ -44,6 +44,25 @@ class RolloutOptions:
     window: Mapping[str, Any] = field(default_factory=dict)
 
 
+class RolloutPlan(TypedDict):
+    """The hosts of a rollout, with the ``lines`` to show, and the sentences that refuse it."""
+
+    hosts: list[str]
+    lines: list[str]
+    in_service: list[str]
+    leaving: list[str]
+    reboots: dict[str, int]
+    refusals: list[str]
+    changed: bool
+
+
+class HostsAtOnce(TypedDict):
+    """How many hosts may leave service together, and why these are fewer than requested."""
+
+    most: int
+    why: str
+
+
 def require_positive(change: HostChangeOptions) -> None:
     """Raise the sentence about the first number that is out of range."""
     for name in POSITIVE:
@@ -52,7 +71,7 @@ def require_positive(change: HostChangeOptions) -> None:
             raise WholeError(f"{change.cluster}: {number}. Correct it and run again.")
 
 
-def plan_hosts(calls: Calls, how: RolloutOptions, adapters_to_come: Sequence[str] = ()) -> dict[str, Any]:
+def plan_hosts(calls: Calls, how: RolloutOptions, adapters_to_come: Sequence[str] = ()) -> RolloutPlan:
     """Plan each host, and find the hosts that an earlier run left in maintenance mode."""
     chosen = {"hosts": list(how.hosts)} if how.hosts else {"cluster": how.change.cluster}
     _require_members(calls, how)
@@ -87,7 +106,7 @@ def _require_members(calls: Calls, how: RolloutOptions) -> None:
         raise Refused(listed(others), "change host profile", cause, "correct esxi_host_hosts, or name its cluster")
 
 
-def _plan_of(planned: Result, left: Result, how: RolloutOptions) -> dict[str, Any]:
+def _plan_of(planned: Result, left: Result, how: RolloutOptions) -> RolloutPlan:
     hosts, out = planned["hosts"], left["hosts"]
     work = rolling_change.to_do(hosts, how.canary, how.continue_after_canary, out)
     in_service = [entry["host"] for entry in work if not entry["leaves_service"]]
@@ -116,17 +135,14 @@ def unread_limits(how: RolloutOptions) -> str:
     return f"Cluster {how.change.cluster}: could not obey {listed(named)}: {cause}; {remedy}."
 
 
-def require_possible(plan: Mapping[str, Any]) -> None:
+def require_possible(plan: RolloutPlan) -> None:
     """Raise the errors of hosts that cannot be changed now."""
     if plan["refusals"]:
         raise WholeError(" ".join(plan["refusals"]))
 
 
-def hosts_at_once(calls: Calls, leaving: Sequence[str], how: HostChangeOptions) -> dict[str, Any]:
-    """Return how many hosts may leave service together (``most``), and ``why`` these are fewer than requested.
-
-    Other hosts that stay out of service count too.
-    """
+def hosts_at_once(calls: Calls, leaving: Sequence[str], how: HostChangeOptions) -> HostsAtOnce:
+    """Return how many hosts may leave service together; other hosts that stay out of service count too."""
     if how.max_out_of_service <= 1:
         return {"most": 1, "why": ""}
     cluster = required(calls.here("cluster_info", {"cluster": how.cluster}))["cluster"]
@@ -139,7 +155,7 @@ def hosts_at_once(calls: Calls, leaving: Sequence[str], how: HostChangeOptions) 
     return {"most": most, "why": why if most < most_requested else ""}
 
 
-def after_canary(plan: Mapping[str, Any], how: RolloutOptions, *, is_changed: bool) -> str:
+def after_canary(plan: RolloutPlan, how: RolloutOptions, *, is_changed: bool) -> str:
     """Return how to continue a run that changes only the canary; empty without a canary, or before its change."""
     name, cluster = how.canary, how.change.cluster
     if not name or how.continue_after_canary:
@@ -151,7 +167,7 @@ def after_canary(plan: Mapping[str, Any], how: RolloutOptions, *, is_changed: bo
     return f"Cluster {cluster} waits, because the canary {name} belongs to another cluster. {again}"
 
 
-def window_of(plan: Mapping[str, Any], how: RolloutOptions) -> dict[str, Any]:
+def window_of(plan: RolloutPlan, how: RolloutOptions) -> dict[str, Any]:
     """Return the maintenance window in which the hosts that leave service are changed around a job."""
     options = asdict(how.change)
     accepted = options.pop("accepted_stops")

@@ -5,14 +5,45 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TypedDict
 
 from ..errors import Refused
 
-Hosts = Iterable[Mapping[str, Any]]
 OUT_OF_SERVICE = {"maintenance", "reboot", "power_off"}
 # The stop rule for a host that another user took out of service.
 OTHERS_OUT = "out_of_service"
+
+
+class _Planned(TypedDict):
+    host: str
+
+
+class HostPlan(_Planned, total=False):
+    """The planned change of one host. A host that failed has only ``failed`` and ``msg``."""
+
+    changed: bool
+    needs: list[str]
+    reboots: int
+    why: list[str]
+    failed: bool
+    msg: str
+    out_of_service: bool
+    state: Mapping[str, object]
+    # This file adds these: another user took the host out, the user takes it over, or it only has to return.
+    taken_out: bool
+    taken_over: bool
+    left_out: bool
+
+
+class HostWork(TypedDict):
+    """A host to change, how often it reboots, and whether it leaves service for that."""
+
+    host: str
+    reboots: int
+    leaves_service: bool
+
+
+Hosts = Iterable[HostPlan]
 
 
 def lines(hosts: Hosts, left: Hosts = ()) -> list[str]:
@@ -23,19 +54,19 @@ def lines(hosts: Hosts, left: Hosts = ()) -> list[str]:
     return [line for needs, names in shared.items() for line in (f"{', '.join(names)}: {needs[0]}", *needs[1:])]
 
 
-def _with_left(hosts: Hosts, left: Hosts) -> list[dict[str, Any]]:
+def _with_left(hosts: Hosts, left: Hosts) -> list[HostPlan]:
     """Return the plans; hosts that an earlier run left in maintenance mode also need to return to service."""
     left = list(left)
     waiting, taken = {host["host"] for host in left if host.get("changed")}, _taken_out(left)
     ours = {host["host"] for host in left if not host.get("taken_over")}
-    marked = [_to_return(host, host["host"] in ours) if host["host"] in waiting else dict(host) for host in hosts]
+    marked = [_to_return(host, host["host"] in ours) if host["host"] in waiting else host.copy() for host in hosts]
     return [{**host, "taken_out": True} if host["host"] in taken else host for host in marked]
 
 
-def taken_over(left: Hosts, names: Collection[str]) -> list[dict[str, Any]]:
+def taken_over(left: Hosts, names: Collection[str]) -> list[HostPlan]:
     """Return the hosts out of service; those with these names count as left by an earlier run."""
     taken = _taken_out(left) & set(names)
-    return [{**host, "changed": True, "taken_over": True} if host["host"] in taken else dict(host) for host in left]
+    return [{**host, "changed": True, "taken_over": True} if host["host"] in taken else host.copy() for host in left]
 
 
 def _taken_out(left: Hosts) -> set[str]:
@@ -57,15 +88,15 @@ def refusals(hosts: Hosts, left: Hosts = (), accepted: Sequence[str] = ()) -> li
     return [str(Refused(name, "change host profile", cause, remedy)) for name in stopping]
 
 
-def _to_return(host: Mapping[str, Any], is_ours: bool) -> dict[str, Any]:
+def _to_return(host: HostPlan, is_ours: bool) -> HostPlan:
     why = "an earlier run of this collection left it in maintenance mode"
     if not is_ours:
         why = "another user put it into maintenance mode, and esxi_host_take_over names it"
-    more = {"needs": [*host.get("needs", []), "maintenance"], "why": [*host.get("why", []), why]}
-    return {**host, **more, "left_out": True}
+    needs, reasons = [*host.get("needs", []), "maintenance"], [*host.get("why", []), why]
+    return {**host, "needs": needs, "why": reasons, "left_out": True}
 
 
-def _needs(host: Mapping[str, Any]) -> tuple[str, ...]:
+def _needs(host: HostPlan) -> tuple[str, ...]:
     if host.get("failed"):
         message, prefix = str(host["msg"]), f"{host['host']}: "
         # Spelled out because workers may run Python 3.8, which has no removeprefix.
@@ -80,14 +111,14 @@ def _needs(host: Mapping[str, Any]) -> tuple[str, ...]:
     return (f"changes {where}, {booting}", *(f"    because {reason}" for reason in host.get("why") or []))
 
 
-def to_do(hosts: Hosts, canary: str = "", go_on: bool = False, left: Hosts = ()) -> list[dict[str, Any]]:
+def to_do(hosts: Hosts, canary: str = "", go_on: bool = False, left: Hosts = ()) -> list[HostWork]:
     """Return the hosts that need work, those already out of service first; only the canary until ``go_on``.
 
     A host that is already out of service counts against the limit, so no other host could leave before it returns. A
     host that another user put into maintenance mode is omitted.
     """
     planned = _with_left(hosts, left)
-    work = [
+    work: list[HostWork] = [
         {"host": host["host"], "reboots": host.get("reboots", 0), "leaves_service": leaves_service(host)}
         for host in sorted(planned, key=lambda host: (not host.get("left_out"), host["host"] != canary))
         if _has_work(host) and not host.get("taken_out")
@@ -116,10 +147,10 @@ def not_in_force(hosts: Hosts) -> list[str]:
     ]
 
 
-def leaves_service(host: Mapping[str, Any]) -> bool:
+def leaves_service(host: HostPlan) -> bool:
     """Return whether the needs of a host require its evacuation."""
     return bool(OUT_OF_SERVICE & set(host.get("needs", [])))
 
 
-def _has_work(host: Mapping[str, Any]) -> bool:
+def _has_work(host: HostPlan) -> bool:
     return bool(host.get("changed") or host.get("needs"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from ...core.findings import listed
 from ...durable.calls import Calls, required
@@ -18,7 +18,7 @@ from ...durable.program import Program
 from ...errors import WholeError
 from ..change_hosts import change_hosts
 from ..image_plan import commit_image
-from ..rollout_plan import RolloutOptions, hosts_at_once, plan_hosts, require_possible
+from ..rollout_plan import HostsAtOnce, RolloutOptions, RolloutPlan, hosts_at_once, plan_hosts, require_possible
 
 
 class RolloutCalls(Calls, Protocol):
@@ -28,7 +28,7 @@ class RolloutCalls(Calls, Protocol):
         """Name the run that holds the lock to all modules."""
 
 
-def rollout(p: Program, calls: RolloutCalls, how: RolloutOptions) -> dict[str, Any]:
+def rollout(p: Program, calls: RolloutCalls, how: RolloutOptions) -> RolloutPlan:
     """Change the hosts that differ, those that stay in service first, and return the plan that was carried out.
 
     A host whose change fails stays out of service and ends the rollout. A killed rollout leaves the lock, which the
@@ -36,7 +36,7 @@ def rollout(p: Program, calls: RolloutCalls, how: RolloutOptions) -> dict[str, A
     """
     with p.held("the lock", partial(take_lock, calls, how), partial(release_lock, calls, how)):
         # Another controller may have changed hosts until now.
-        plan: dict[str, Any] = p.once("plan", partial(plan_hosts, calls, how))
+        plan: RolloutPlan = p.once("plan", partial(plan_hosts, calls, how))
         require_possible(plan)
         if how.change.image and not how.around_job:
             p.say(f"sets the image of cluster {how.change.cluster}")
@@ -46,7 +46,7 @@ def rollout(p: Program, calls: RolloutCalls, how: RolloutOptions) -> dict[str, A
             p.ensure(partial(change_in_service, calls, plan["in_service"], how))
         # Around a training job, a maintenance window changes the hosts that leave service.
         if not how.around_job and plan["leaving"]:
-            at_once = p.once("hosts at once", partial(hosts_at_once, calls, plan["leaving"], how.change))
+            at_once: HostsAtOnce = p.once("hosts at once", partial(hosts_at_once, calls, plan["leaving"], how.change))
             p.say(at_once["why"])
             most = at_once["most"]
             for first in range(0, len(plan["leaving"]), most):
