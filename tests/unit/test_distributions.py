@@ -20,9 +20,13 @@ ALWAYS = {"acl", "chrony"}
 OF_DNF = {"python3-dnf-plugin-versionlock"}
 SOURCES = {"ubuntu": "https://packages.ubuntu.com/", "rocky": "https://docs.redhat.com/"}
 KERNELS = {"ubuntu": ["linux-image-virtual 5.15.0.91.88 installed"], "rocky": ["kernel-core 5.14.0-427.el9 installed"]}
+UBUNTU = {"os_family": "Debian", "distribution": "Ubuntu"}
 FACTS = {
-    "ubuntu": {"os_family": "Debian", "distribution": "Ubuntu", "kernel": "5.15.0-91-generic"},
-    "rocky": {"os_family": "RedHat", "distribution": "Rocky", "kernel": "5.14.0-427.el9.x86_64"},
+    "ubuntu-22.04": {**UBUNTU, "kernel": "5.15.0-91-generic"},
+    "ubuntu-24.04": {**UBUNTU, "kernel": "6.8.0-31-generic"},
+    "ubuntu-26.04": {**UBUNTU, "kernel": "7.0.0-31-generic"},
+    "rocky-9": {"os_family": "RedHat", "distribution": "Rocky", "kernel": "5.14.0-427.el9.x86_64"},
+    "rocky-10": {"os_family": "RedHat", "distribution": "Rocky", "kernel": "6.12.0-55.el10.x86_64"},
 }
 
 
@@ -42,7 +46,7 @@ def used(system: str) -> set[str]:
         name for path in (ROOT / "stacks").glob("*.yml") for name in unpinned(yaml.safe_load(path.read_text()), system)
     }
     rdma = variables("rdma")["__rdma_debian" if family == "ubuntu" else "__rdma_redhat"]
-    parts = kernel_packages.packages(KERNELS[family], FACTS[family])
+    parts = kernel_packages.packages(KERNELS[family], FACTS[system])
     kernel = {one["name"] for part in ("headers", "modules") for one in parts[part]}
     short = {re.sub(r"-(\d.*|virtual|generic)$", "", name) for name in kernel}
     return names | {one["name"] for one in rdma} | short | ALWAYS | (OF_DNF if family == "rocky" else set())

@@ -35,8 +35,10 @@ def packages(installed: Sequence[str], facts: Mapping[str, Any]) -> dict[str, Pa
 def _debian(there: Sequence[Sequence[str]], facts: Mapping[str, Any]) -> dict[str, Packages]:
     kernel = facts["kernel"]
     newest = [(name, version) for name, version in there if _NEWEST.match(name)]
-    # Only Ubuntu has a second package of modules.
-    extra = [{"name": f"linux-modules-extra-{kernel}"}] if facts["distribution"] == "Ubuntu" else []
+    # Only Ubuntu has a second package of modules, and none for Linux 7.0 and later:
+    # https://discourse.ubuntu.com/t/kernel-development-release-cadence-and-deprecation-of-linux-modules-extra/65176
+    two = facts["distribution"] == "Ubuntu" and re.match(r"[1-6]\.", kernel)
+    extra = [{"name": f"linux-modules-extra-{kernel}"}] if two else []
     whole = [
         {"name": name.replace(_FEW_MODULES, _ALL_MODULES)} for name, _version in newest if name.startswith(_FEW_MODULES)
     ]

@@ -146,7 +146,7 @@ def host_and_guest(stack: Stack, facts: CompatibilityTables, host_driver: str) -
 
 def _notes(facts: CompatibilityTables) -> str:
     """Return the release notes that state the rule for all newer guests."""
-    newest = facts["vgpu_branches"]["rows"][-1]
+    newest = [one for one in facts["vgpu_branches"]["rows"] if one["older_guests"]][-1]
     return str(newest["source"])
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from plugins.module_utils.guests import kernel_packages
 
 JAMMY = {"os_family": "Debian", "distribution": "Ubuntu", "kernel": "5.15.0-91-generic"}
@@ -38,6 +40,13 @@ def test_a_server_of_ubuntu_has_its_modules_already() -> None:
     )
     assert names(there["headers"]) == ["linux-headers-5.15.0-91-generic", "linux-headers-generic"]
     assert names(there["modules"]) == ["linux-modules-extra-5.15.0-91-generic"]
+
+
+@pytest.mark.parametrize("kernel", ["7.0.0-31-generic", "10.1.0-4-generic"])
+def test_new_kernels_of_ubuntu_have_one_modules_package(kernel: str) -> None:
+    there = found([f"linux-image-{kernel} 7.0.0-31.31", "linux-image-virtual 7.0.0-31.31"], {**JAMMY, "kernel": kernel})
+    assert names(there["modules"]) == ["linux-image-generic"]
+    assert names(there["headers"]) == [f"linux-headers-{kernel}", "linux-headers-virtual"]
 
 
 def test_debian_has_one_package_of_modules() -> None:

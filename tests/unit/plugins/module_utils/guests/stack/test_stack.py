@@ -48,7 +48,7 @@ def test_documentation_lists_each_shipped_stack_once() -> None:
 
 def test_each_supported_guest_system_has_a_stack() -> None:
     served = {platform for document in SHIPPED.values() for platform in document["platforms"]}
-    assert served == {"ubuntu-22.04", "ubuntu-24.04", "rocky-9", "debian-12"}
+    assert served == {"ubuntu-22.04", "ubuntu-24.04", "ubuntu-26.04", "rocky-9", "rocky-10", "debian-12"}
 
 
 @pytest.mark.parametrize("name", SHIPPED)
