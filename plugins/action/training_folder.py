@@ -64,7 +64,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
         facts = {
             "files": sum(file.kind != folder.EMPTY for file in files),
             "bytes": sum(file.size for file in files),
-            "git": {} if given["shared"] else packed_folder.commit(given["path"]),
+            "git": {} if given["shared"] else packed_folder.commit(given["path"], files),
         }
         return {**result, **answer, **facts}
 

@@ -167,8 +167,9 @@ bytes:
   type: int
 git:
   description:
-    - The C(commit) of the repository that contains the folder, read from its files; empty without one. The files may
-      differ from the commit. C(state.sha256) identifies the files that were copied.
+    - The C(commit) of the repository that contains the folder, read from its files; empty without one. With git,
+      also the number of its files that were C(changed), and the checksum of their names and contents as
+      C(changes_sha256). C(state.sha256) identifies the files that were copied.
   returned: success
   type: dict
 """

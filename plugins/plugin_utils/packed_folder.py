@@ -159,10 +159,11 @@ def _loops(link: str) -> bool:
     return False
 
 
-def commit(folder: str) -> dict[str, str]:
-    """Return the commit of the repository that contains a folder; empty without one."""
+def commit(folder: str, files: Iterable[FolderFile]) -> dict[str, Any]:
+    """Return the commit of the repository that contains a folder, and how its files differ; empty without one."""
     commit = git_commit.commit_of(folder)
-    return {"commit": commit} if commit else {}
+    paths = (file.path for file in files if file.kind in (FILE, LINK))
+    return {"commit": commit, **git_commit.changes_of(folder, commit, paths)} if commit else {}
 
 
 def digest(folder: str, files: Iterable[FolderFile]) -> str:

@@ -73,6 +73,8 @@ class TrainingWorld(MortalWorld):
         self.stacks, self.due, self.phase = "", 0, "train"
         self.lacks_code, self.kept_code, self.read_folders = False, list[str](), list[str]()
         self.stops, self.network, self.why_not_stopped = list[str](), list[str](), ""
+        # The ranks that train models of their own, in words.
+        self.apart = ""
         self.left, self.sick, self.usual = list[dict[str, Any]](), dict[str, str](), dict[str, float]()
         self.gpudirect: bool | None = None
         self.waits, self.breaches = list[str](), list[dict[str, Any]]()
@@ -284,8 +286,10 @@ class TrainingWorld(MortalWorld):
             self.away[host] = self.clock + seconds
         self.powers_off = {}
         ended, self.due = "due" if self.due else "quiet", max(self.due - 1, 0)
+        ended = "apart" if self.apart and options.get("ends_apart") else ended
         step = 0 if self.is_late and options.get("quiet", 0.0) < LATE_SECONDS else 40
         pace = {"step": step, "slowest": 1, "host": "w2", "loss": 0.5, "first_silent": "", "phase": self.phase}
+        pace["apart"] = self.apart
         return {"ended": ended, "last_seen": self.last_seen, "has_file": self.has_records, "pace": pace, "curve": {}}
 
     def _files_write_manifest(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:

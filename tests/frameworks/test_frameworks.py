@@ -66,9 +66,15 @@ def steps(folder: Path, rank: int = 0) -> list[tuple[int, float | None]]:
     return [(each["step"], each["loss"]) for each in records(folder, rank) if "mark" not in each]
 
 
+def losses(folder: Path, rank: int = 0) -> list[int]:
+    """Return the steps after which a framework logged a loss."""
+    return [each["step"] for each in records(folder, rank) if each.get("mark") == "loss"]
+
+
 def phases(folder: Path, rank: int = 0) -> list[tuple[int, str]]:
     """Return the phases of a rank, each of which has ended, with the last step before them."""
-    marks = [(each["step"], each["phase"], each["mark"]) for each in records(folder, rank) if "mark" in each]
+    made = records(folder, rank)
+    marks = [(each["step"], each["phase"], each["mark"]) for each in made if each.get("mark", "loss") != "loss"]
     assert [mark for _step, _phase, mark in marks] == ["begin", "end"] * (len(marks) // 2)
     return [(step, phase) for step, phase, mark in marks if mark == "begin"]
 
@@ -93,8 +99,8 @@ def test_steps_of_the_optimizer_of_an_unchanged_script(
     run("pytorch", tmp_path, script, str(tmp_path))
     assert [number for number, _loss in steps(tmp_path)] == list(range(1, made + 1))
     # Only Trainer logs a loss, after each step here.
-    logged = list(range(2, made + 1)) if script == "trainer" else []
-    assert [number for number, loss in steps(tmp_path) if loss is not None] == logged
+    assert losses(tmp_path) == (list(range(1, made + 1)) if script == "trainer" else [])
+    assert not any("group" in each for each in records(tmp_path))
     last = records(tmp_path)[-1]
     assert (last["by"], last["others"]) == (f"optimizer {by}", others)
     evaluated = [(4, "eval"), (8, "eval"), (8, "checkpoint")] if script == "trainer" else []
@@ -118,7 +124,7 @@ def test_lightning_uses_mpirun_ranks_and_reports_steps(tmp_path: Path, nodes: in
         assert f"lightning {rank} {rank // devices} {rank % devices} {size}" in output
         made = steps(tmp_path, rank)
         assert [number for number, _loss in made] == list(range(1, 9))
-        assert [number for number, loss in made if loss is not None] == [3, 5, 7]
+        assert losses(tmp_path, rank) == [2, 4, 6, 8]
         assert phases(tmp_path, rank) == [(4, "eval"), (8, "eval")]
 
 
@@ -128,6 +134,13 @@ def test_resumed_script_counts_steps_after_its_checkpoint(tmp_path: Path, script
     run("pytorch", tmp_path, script, str(tmp_path), *words, "12")
 
     assert [number for number, _loss in steps(tmp_path)] == list(range(1, 13))
+
+
+def test_lightning_for_one_node_reports_its_lone_ranks(tmp_path: Path) -> None:
+    run("pytorch", tmp_path, "lightning_fit", str(tmp_path), "1", "1", "12", size=2)
+
+    for rank in range(2):
+        assert {each.get("group") for each in records(tmp_path, rank)[-1:]} == {1}
 
 
 def test_records_of_the_script_take_precedence(tmp_path: Path) -> None:

@@ -42,5 +42,6 @@ def test_hostile_folder_runs_no_command(tmp_path: Path, folder: Path, check: boo
 
     assert copied.rc == 0, copied.out
     assert not (tmp_path / "ran").exists(), (tmp_path / "ran").read_text()
-    assert copied.result["git"] == {"commit": head.stdout.strip()}
+    found = copied.result["git"]
+    assert (found["commit"], found["changed"], len(found["changes_sha256"])) == (head.stdout.strip(), 1, 64)
     assert (tmp_path / "work" / "train.py").exists() is not check

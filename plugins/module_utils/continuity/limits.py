@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 TRAIN = "train"
+# The mark of a record with the loss that a framework logged after the step.
+LOSS = "loss"
 MAX_GAP_S = 120.0
 RESUME_DEADLINE_S = 120.0
 # Sums of larger numbers are inexact, and their differences may not even be finite.

@@ -12,7 +12,7 @@ from operator import sub
 from statistics import median
 from typing import Any, NamedTuple
 
-from .limits import HIGHEST, MOST_RANKS, TRAIN, number
+from .limits import HIGHEST, LOSS, MOST_RANKS, TRAIN, number
 
 CHECKPOINT = "checkpoint"
 # Fewer equal losses can be a coincidence.
@@ -47,12 +47,15 @@ class RankSteps:
     def add(self, step: int, t: float, seen: float, record: Mapping[str, Any]) -> None:
         """Add a record."""
         mark, phase = record.get("mark"), record.get("phase")
-        if mark is not None:
+        loss, stride = number(record.get("loss")), number(record.get("stride"))
+        # Sums of larger numbers are inexact, or not even finite.
+        loss = loss if loss is not None and abs(loss) <= HIGHEST else None
+        if mark == LOSS:
+            if loss is not None and self.step[-1:] == array("q", [step]):
+                self.loss[-1] = loss
+        elif mark is not None:
             self._mark(step, t, str(mark), str(phase))
         elif phase in (None, TRAIN):
-            loss, stride = number(record.get("loss")), number(record.get("stride"))
-            # Sums of larger numbers are inexact, or not even finite.
-            loss = loss if loss is not None and abs(loss) <= HIGHEST else None
             self.step.append(step)
             self.stride.append(int(stride) if stride is not None and 1 <= stride <= HIGHEST else 1)
             self.t.append(t)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .gaps import phase_after, phase_between
-from .limits import TRAIN, Breach, Limits
+from .limits import LOSS, TRAIN, Breach, Limits
 from .lines import FINITE, Line, neighbours
 from .marked_phases import MarkedPhases
 from .move_windows import MoveGroup, Timeline, move_name
@@ -78,8 +78,8 @@ def _lost_loss(track: Track) -> _Lost | None:
         return None
     bad: Line | None = None
     last: Line | None = None
-    for line in reversed(track.lines):
-        if not (line.is_train and line.loss):
+    for line in reversed(track.losses):
+        if not (line.loss and (line.is_train or line.mark == LOSS)):
             continue
         last = last or line
         if line.loss == FINITE:

@@ -27,7 +27,7 @@ from . import live_page
 Show = Callable[[str, str], None]
 # The kinds of lines of a job on the screen, and the reasons why following it ends.
 LOG, BOTH = "log", "both"
-ENDED, FINISHED, QUIET, DUE = "ended", "finished", "quiet", "due"
+ENDED, FINISHED, QUIET, DUE, APART = "ended", "finished", "quiet", "due", "apart"
 # Nodes send their records at least this often.
 SETTLE_SECONDS = 0.8
 PAGE, METRICS, OUTPUT = "live.html", "metrics.prom", "output.log"
@@ -75,8 +75,8 @@ def follow(records: str, options: FollowOptions, show: Show) -> Followed:
     """Show the pace every few seconds until the job ends, or it is quiet.
 
     ``ended`` is ``ended`` if a node reported the end of the job, ``finished`` if every rank made all steps,
-    ``unwatched`` if no watch collects records any longer, so that the state of the job is unknown, otherwise ``quiet``:
-    the job may have ended, or may not be training yet.
+    ``unwatched`` if no watch collects records any longer, so that the state of the job is unknown, ``apart`` if ranks
+    train models of their own, otherwise ``quiet``: the job may have ended, or may not be training yet.
     """
     file, curve = Path(records), Curve(options.warmup)
     pace = LivePace(options.steps, curve)
@@ -127,7 +127,7 @@ class _Following:
             is_due = bool(self.options.at_most) and now - began > self.options.at_most
             why = self._ended(now - received, quiet) or (DUE if is_due else "")
             starts, has_started = self.pace.has_started and not has_started, self.pace.has_started
-            if starts or why in (ENDED, FINISHED) or now - shown >= every:
+            if starts or why in (ENDED, FINISHED, APART) or now - shown >= every:
                 shown = now
                 self.shown.show()
             if why:
@@ -139,6 +139,8 @@ class _Following:
         if beside_records.read(self.records, beside_records.ENDS):
             # The last records of other nodes arrive later.
             return ENDED if silence > SETTLE_SECONDS else ""
+        if self.options.ends_apart and self.pace.apart:
+            return APART
         pace, since = self.pace, time.time() - (self.pace.last_seen or 0.0)
         if pace.is_done and not self.options.awaits_end and since > min(quiet, pace.usual_silence):
             return FINISHED

@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from ..continuity.limits import LOSS
 from .received_record import ReceivedRecord
 
 MOST_POINTS = 128
@@ -59,6 +60,8 @@ class Curve:
         """Add one record; the marks of phases do not count as steps."""
         if self._first is None:
             self._first = record.seen
+        if record.mark == LOSS:
+            self._points.setdefault(record.step // self._width, _Sum()).take(record)
         if record.mark is not None:
             return
         warm, whole = self._ranks.setdefault(record.rank, (_Sum(), _Sum()))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+from ..continuity.limits import LOSS
 from ..core.names import short_name
 from .curve import Curve
 from .not_finite import NotFinite
@@ -72,6 +73,8 @@ class LivePace:
         self._phases: dict[int, str] = {}
         self._by = ""
         self._not_finite = NotFinite()
+        # The size of the process group of each rank whose group lacks ranks.
+        self._groups: dict[int, int] = {}
         self._others = 0
         self.last_seen: float | None = None
 
@@ -91,8 +94,12 @@ class LivePace:
         return count
 
     def _take_mark(self, record: ReceivedRecord) -> None:
-        """Begin or end a phase of one rank; those of the others go on."""
-        if record.mark == "begin":
+        """Begin or end a phase of one rank, or take the loss of its last step; phases of the others go on."""
+        if record.mark == LOSS:
+            self._not_finite.feed(record)
+            if record.rank in self._ranks:
+                self._ranks[record.rank].loss = record.loss
+        elif record.mark == "begin":
             self._phases.setdefault(record.rank, record.phase)
         elif self._phases.get(record.rank) == record.phase:
             del self._phases[record.rank]
@@ -102,6 +109,9 @@ class LivePace:
         # A rank that trains is in no phase, also if it was restarted in one.
         self._phases.pop(record.rank, None)
         self._not_finite.feed(record)
+        self._groups.pop(record.rank, None)
+        if record.group is not None and record.group < record.size:
+            self._groups[record.rank] = record.group
         rank = self._ranks.setdefault(record.rank, _Rank())
         rank.step, rank.host = record.step, record.host
         # Trainers log a loss every few steps: the last one counts.
@@ -146,6 +156,16 @@ class LivePace:
         """Return the step that every rank has made."""
         return min((rank.step for rank in self._ranks.values()), default=0)
 
+    @property
+    def apart(self) -> str:
+        """Return which ranks step without a process group of all ranks; empty if fewer than two do."""
+        if len(self._groups) < 2:
+            return ""
+        size, ranks = max(self._groups.values()), ", ".join(map(str, sorted(self._groups)[:NAMED]))
+        more = " and others" if len(self._groups) > NAMED else ""
+        groups = f"only process groups of {size}" if size > 1 else "no process group"
+        return f"ranks {ranks}{more} of {self._size} formed {groups}, so that each trains a model of its own"
+
     def summary(self) -> dict[str, Any]:
         """Return the pace from the records so far."""
         slowest = self._slowest()
@@ -163,6 +183,7 @@ class LivePace:
             "steps_per_sec": 1 / max(pace) if pace and max(pace) > 0 else None,
             "steps_by": self._source(),
             "not_finite": self._not_finite.sentence(),
+            "apart": self.apart,
         }
 
     def ranks(self) -> list[dict[str, Any]]:
@@ -193,7 +214,7 @@ class LivePace:
         parts = [f"step {pace['step']}" + (f" of {self._goal}" if self._goal else "")]
         if pace["phase"] != "train":
             parts.append(pace["phase"])
-        parts += _rate(pace)
+        parts += [*_rate(pace), *filter(None, [pace["apart"]])]
         if pace["not_finite"]:
             parts.append(pace["not_finite"])
         elif pace["loss"] is not None:

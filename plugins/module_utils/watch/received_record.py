@@ -16,7 +16,9 @@ MOST_OF_A_SOURCE = 120
 
 
 class ReceivedRecord(NamedTuple):
-    """A step of a rank, or with ``mark`` the begin or the end of a phase; its loss may be NaN.
+    """A step of a rank, or with ``mark`` the loss of the last step, or the begin or the end of a phase.
+
+    The loss may be NaN. ``group`` is the number of ranks in the process group of the rank if it lacks ranks.
 
     ``by`` is the source of the steps of a script that does not record them, ``others`` the number of further ones.
     ``not_finite`` is the step at which the gradients of the rank were not finite, and ``checked_every`` how often they
@@ -37,6 +39,7 @@ class ReceivedRecord(NamedTuple):
     others: int = 0
     not_finite: int | None = None
     checked_every: int = 1
+    group: int | None = None
 
 
 def received_record(record: Mapping[str, Any]) -> ReceivedRecord | None:
@@ -61,6 +64,7 @@ def received_record(record: Mapping[str, Any]) -> ReceivedRecord | None:
         others=whole(record.get("others")) or 0,
         not_finite=whole(record.get("not_finite")),
         checked_every=whole(record.get("checked_every")) or 1,
+        group=whole(record.get("group")),
     )
 
 

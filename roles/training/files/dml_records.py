@@ -104,6 +104,10 @@ class Records:
         self._step, self._has_reported = step, True
         self._write({"phase": "train", "loss": _number(loss), "images_per_sec": _number(images_per_sec)})
 
+    def log(self, loss: Any) -> None:
+        """Record the loss of the last step, which a framework logs after it."""
+        self._write({"phase": "train", "loss": _number(loss), "images_per_sec": None, "mark": "loss"})
+
     @contextlib.contextmanager
     def phase(self, name: str) -> "Iterator[None]":
         """Mark the enclosed work as a phase other than training: eval, checkpoint, input or compile."""

@@ -4,9 +4,9 @@
     python -u dml_steps.py -m module ...
 
 It imports no framework. When the script imports one, each step of the first optimizer becomes a record (PyTorch 2.0 and
-later), and each batch of ``fit`` becomes one with its loss. A loss that Hugging Face's Trainer or Lightning logs is in
-the record of the next step. Records of the script by dml_records take precedence. Only the process of the rank records
-steps, no child process.
+later), and each batch of ``fit`` becomes one with its loss. A loss that Hugging Face's Trainer or Lightning logs is a
+record of its own. Records of the script by dml_records take precedence. Only the process of the rank records steps, no
+child process.
 """
 
 # No "from __future__ import annotations" here: the Python of TensorFlow 1 does not support it.
@@ -35,6 +35,10 @@ KERAS = (
 CORES, LOCAL = "OMP_NUM_THREADS", "OMPI_COMM_WORLD_LOCAL_SIZE"
 # The signal at which a rank writes the stack of its main thread; no framework uses it.
 WHERE = signal.SIGRTMIN + 11
+# The modules that connect ranks without a process group of PyTorch.
+OTHER_GROUPS = ("horovod.torch", "mpi4py.MPI")
+# By this step, ranks that train one model have formed their group.
+GROUPED_AFTER = 10
 # An optimizer that ended is replaced by one that made many more steps than usual without a step of the former.
 MORE = 10
 
@@ -44,8 +48,7 @@ class Steps:
 
     def __init__(self) -> None:
         self._pid, self._records = os.getpid(), None  # type: Any
-        self._has_failed, self._first = False, 1
-        self._logged = None  # type: Any
+        self._has_failed, self._first, self._made = False, 1, 0
         self.by, self.others = "", 0
         # The first step with gradients that are not finite, and how often they are checked.
         self.not_finite = {}  # type: dict[str, int]
@@ -59,7 +62,7 @@ class Steps:
         """Record a step, unless the script records its steps or another framework came first."""
         if self._is_mine(by):
             self.others = others
-            loss, self._logged = self._logged if loss is None else loss, None
+            self._made += 1
             self._write(lambda: self._records.step(loss=loss))
 
     def continue_after(self, step: Any) -> None:
@@ -68,8 +71,10 @@ class Steps:
             self._first = step + 1
 
     def log(self, values: Any) -> None:
-        """Keep the loss among values that a framework logs for the record of the next step."""
-        self._logged = dml_trainers.loss_in(values, self._logged)
+        """Record the loss among values that a framework logs after a step."""
+        loss = dml_trainers.loss_in(values)
+        if loss is not None and self._records is not None and self._is_mine(self.by):
+            self._write(lambda: self._records.log(loss))
 
     def mark(self, by: str, name: str, phase: str = "eval") -> None:
         """Begin or end a phase without steps after the first step."""
@@ -91,12 +96,21 @@ class Steps:
         self.by = by
         return True
 
+    def _group(self) -> "dict[str, int]":
+        """Return the size of the process group if it lacks ranks: each group then trains a model of its own."""
+        if self._made < GROUPED_AFTER or any(name in sys.modules for name in OTHER_GROUPS):
+            return {}
+        found = getattr(sys.modules.get("torch"), "distributed", None)
+        is_grouped = getattr(found, "is_initialized", lambda: False)()
+        size = found.get_world_size() if found is not None and is_grouped else 1
+        return {"group": size} if size < self._records.size else {}
+
     def _write(self, write: Any) -> None:
         """Write a record; the script must not die because of records that it did not ask for."""
         try:
             if self._records is None:
                 self._records = dml_records.automatic(self._first)
-            self._records.source = dict({"by": self.by, "others": self.others}, **self.not_finite)
+            self._records.source = dict({"by": self.by, "others": self.others}, **self.not_finite, **self._group())
             write()
         except (OSError, ValueError, TypeError) as error:
             self._has_failed = True

@@ -34,6 +34,8 @@ BEGINS = (
 )
 # The names of the loss of a step in what they log.
 LOSS = re.compile(r"(?:train(?:ing)?[_/.-])?loss(?:_step)?")
+# Trainer logs the mean loss of the whole training with it.
+OF_THE_END = "train_runtime"
 
 
 def watched(steps: Any) -> "dict[str, Any]":
@@ -55,13 +57,15 @@ def _each(functions: Any) -> Any:
     return then
 
 
-def loss_in(values: Any, before: Any) -> Any:
-    """Return the loss among values that a framework logs; without one, the value before."""
-    losses = [values[name] for name in values if LOSS.fullmatch(str(name))] if isinstance(values, dict) else []
+def loss_in(values: Any) -> Any:
+    """Return the loss among values that a framework logs; None without one, and for the mean of a whole training."""
+    if not isinstance(values, dict) or OF_THE_END in values:
+        return None
+    losses = [values[name] for name in values if LOSS.fullmatch(str(name))]
     try:
-        return float(losses[0]) if losses else before
+        return float(losses[0]) if losses else None
     except (TypeError, ValueError, RuntimeError):
-        return before
+        return None
 
 
 def watch_logger(steps: Any, names: Any, method: str, place: int) -> Any:

@@ -303,22 +303,47 @@ def log(**metrics):
 
 
 @pytest.mark.parametrize("trainer", LOGS)
-def test_records_the_trainer_loss_with_the_next_step(folder: Path, trainer: str) -> None:
+def test_records_the_trainer_loss_with_its_own_step(folder: Path, trainer: str) -> None:
     script = """
+log(train_loss=9.0)
 one.step()
 log(train_loss=0.5, lr=0.1)
-one.step()
-one.step()
-log(loss=float("nan"))
 one.step()
 log(val_loss=7.0)
 log(loss="odd")
 one.step()
+log(loss=float("nan"))
+log(train_loss=3.0, train_runtime=1.0)
 """
 
     made = records(folder, BEGIN + LOGS[trainer] + script)
 
-    assert [each["loss"] for each in made] == [None, 0.5, None, "nan", None]
+    logged = [(each["step"], each["loss"]) for each in made if each.get("mark") == "loss"]
+    assert logged == [(1, 0.5), (3, "nan")]
+    assert [each["loss"] for each in made if "mark" not in each] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("group", "size", "expected"),
+    [
+        ("", "2", {1}),
+        ("torch.distributed = Group(True, 1)\n", "4", {1}),
+        ("torch.distributed = Group(True, 2)\n", "4", {2}),
+        ("torch.distributed = Group(True, 4)\n", "4", {None}),
+        ("torch.distributed = Group(False, 0)\n", "4", {1}),
+        ("sys.modules['horovod.torch'] = torch\n", "2", {None}),
+        ("", "1", {None}),
+    ],
+)
+def test_rank_reports_a_group_without_all_ranks(folder: Path, group: str, size: str, expected: set[Any]) -> None:
+    begin = """
+class Group:
+    def __init__(self, is_there, size): self.is_initialized, self.get_world_size = lambda: is_there, lambda: size
+"""
+    made = records(folder, BEGIN + begin + group + "for _ in range(12): one.step()\n", OMPI_COMM_WORLD_SIZE=size)
+
+    assert {each.get("group") for each in made[9:]} == expected
+    assert not any("group" in each for each in made[:9])
 
 
 BEGINS = {

@@ -1,19 +1,23 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The commit of a folder, read from the files of git.
+"""The commit of a folder, and the files that differ from it.
 
-The program git would run commands that ``.git/config`` of the folder names, such as ``core.fsmonitor`` and filters, as
-the user of the controller. Whether files differ from the commit is therefore unknown; a checksum identifies the files.
+Most commands of git run programs that ``.git/config`` of the folder names, such as ``core.fsmonitor`` and filters, as
+the user of the controller. The commit is therefore read from files, and only ``git ls-tree`` runs, which reads objects:
+it may contact no remote. The content of files is compared as it is, so those that a filter changes always differ.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterable, Iterator
 
 from ...core import regular_file
+from ...core.child_environment import without_account
 
 HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 REF = re.compile(r"ref: *(refs/[^\x00-\x20\x7f~^:?*\[\\]+)")
@@ -22,6 +26,10 @@ ELSEWHERE = re.compile(r"gitdir: *([^\x00\n]+)")
 MOST_REFS, MOST_FOLDERS = 5, 64
 MOST_BYTES, MOST_PACKED_BYTES = 4096, 64 << 20
 PACKED, COMMON = "packed-refs", "commondir"
+TREE = ("git", "--no-pager", "-c", "core.fsmonitor=false", "ls-tree", "-r", "-z")
+# Objects that are not here would be fetched by a program that the repository names.
+ALONE = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0"}
+TREE_SECONDS, LINK = 60, b"120000"
 
 
 def commit_of(folder: str) -> str:
@@ -31,6 +39,52 @@ def commit_of(folder: str) -> str:
         return _commit(git, _common(git)) if git else ""
     except (OSError, ValueError):
         return ""
+
+
+def changes_of(folder: str, commit: str, paths: Iterable[str]) -> dict[str, object]:
+    """Return how many of the paths, and of the missing ones, differ from a commit, and the checksum of the differences.
+
+    The result is empty if git cannot read the commit. A file that the commit lacks does not count.
+    """
+    try:
+        words = [*TREE, commit]
+        environment = {**without_account(os.environ), **ALONE}
+        listed = subprocess.run(  # noqa: S603 # git of the user
+            words, cwd=folder, env=environment, capture_output=True, check=True, timeout=TREE_SECONDS
+        ).stdout
+        tree = [entry.partition(b"\t") for entry in listed.split(b"\0") if entry]
+        shipped = {os.fsencode(path) for path in paths}
+        changed = hashlib.sha256()
+        count = 0
+        for about, _tab, path in tree:
+            mode, kind, known = about.split()
+            now = _object(folder, path, mode, len(known)) if path in shipped else _missing(folder, path)
+            if kind == b"blob" and now is not None and now != known:
+                count += 1
+                changed.update(path + b"\0" + now + b"\n")
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return {}
+    return {"changed": count, "changes_sha256": changed.hexdigest()} if count else {"changed": 0}
+
+
+def _missing(folder: str, path: bytes) -> bytes | None:
+    return None if os.path.lexists(os.path.join(os.fsencode(folder), path)) else b""
+
+
+def _object(folder: str, path: bytes, mode: bytes, digits: int) -> bytes:
+    """Return the name that git gives to the content of a file or of a link; a kind of file that changed has none."""
+    place = os.path.join(os.fsencode(folder), path)
+    if (mode == LINK) != os.path.islink(place):
+        return b"-"
+    if mode == LINK:
+        data = os.readlink(place)
+    else:
+        with open(regular_file.opened(os.fsdecode(place), os.O_NOFOLLOW), "rb") as file:
+            data = file.read()
+    # Git names objects so; it protects nothing.
+    made = hashlib.new("sha1" if digits == len(hashlib.sha1(b"").hexdigest()) else "sha256")  # noqa: S324
+    made.update(b"blob %d\0" % len(data) + data)
+    return made.hexdigest().encode()
 
 
 def _repository(folder: str) -> str:

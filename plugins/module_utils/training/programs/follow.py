@@ -17,7 +17,7 @@ from ..runs.controller_site import TrainingCalls
 from ..runs.launching import OwnJob
 from ..runs.run_watch import RunWatch
 from ..runs.silent_ranks import where_ranks_are, who_waits
-from ..runs.training_run import SLURM, TrainingFailed, TrainingRun
+from ..runs.training_run import GROUP, SLURM, TrainingFailed, TrainingRun
 
 ALIVE = ("running", "waiting")
 # After the last records, the launcher or Kubernetes reports the end of the job within this time.
@@ -74,6 +74,8 @@ def follow(p: Program, site: TrainingSite, run: TrainingRun, watch: RunWatch) ->
         _require_records(p, run, watch, job, followed, began)
         if job["state"] not in ALIVE:
             return Ended(looked, followed)
+        if followed["ended"] == "apart":
+            return _stopped_apart(p, site, run, looked, followed)
         if _is_silent(p, run, followed, began):
             who = p.ensure(
                 lambda: " ".join(filter(None, (where_ranks_are(site.calls, run), who_waits(site.calls, run))))
@@ -175,6 +177,23 @@ def _stop(p: Program, site: TrainingSite, run: TrainingRun) -> str:
     except CollectionError as error:
         return f" {error}"
     return ""
+
+
+def _stopped_apart(
+    p: Program, site: TrainingSite, run: TrainingRun, looked: Result, followed: Mapping[str, Any]
+) -> Ended:
+    """Stop a job whose ranks train models of their own, and return its end."""
+    p.ensure(lambda: site.job_of(run).stop())
+    why = f"stopped: {apart_remedy(str(followed['pace']['apart']))}"
+    return Ended({**looked, "job": {**looked["job"], "state": "stopped", "why": why}}, followed)
+
+
+def apart_remedy(apart: str) -> str:
+    """Return what to do about ranks that train models of their own."""
+    return (
+        f"{apart}. Let the program form a process group of all ranks, such as with num_nodes={{nodes}} of "
+        f'Lightning\'s Trainer, or accept it with -e \'{{"training_accept": ["{GROUP}"]}}\''
+    )
 
 
 def _made_no_step(run: TrainingRun, followed: Mapping[str, Any], who: str, left: str) -> TrainingFailed:

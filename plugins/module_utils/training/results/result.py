@@ -54,7 +54,7 @@ def parameters(summaries: Iterable[Fields]) -> list[str]:
 
 
 def faults(
-    run_result: Fields, summaries: Iterable[Fields], run_dir: str, *, prove: bool, fail_on_nan: bool
+    run_result: Fields, summaries: Iterable[Fields], run_dir: str, *, prove: bool, fail_on_nan: bool, apart: str = ""
 ) -> list[str]:
     """Return the reasons why a run does not count, in sentences; a run on one node has no transport to check."""
     checksums = parameters(summaries)
@@ -62,6 +62,8 @@ def faults(
     reasons = []
     if fail_on_nan and run_result["not_finite"]:
         reasons.append(f"The training job {run_dir} finished, {run_result['not_finite']}.")
+    if apart:
+        reasons.append(f"The training job {run_dir} finished, but {apart}.")
     if len(checksums) > 1:
         reasons.append(f"The ranks of {run_dir} ended with different parameters: {', '.join(checksums)}.")
     if prove and not run_result["proof"]["ok"] and run_result["nodes"] > 1:

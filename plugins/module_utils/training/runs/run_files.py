@@ -19,7 +19,7 @@ from ..results import manifest, result
 from . import node_setup, rank_words, run_data
 from .controller_site import TrainingCalls
 from .launching import Launched
-from .training_run import KUBERNETES, Prepared, TrainingFailed, TrainingRun, request_of
+from .training_run import GROUP, KUBERNETES, Prepared, TrainingFailed, TrainingRun, request_of
 
 COMMAND, COPY = "ansible.builtin.command", "ansible.builtin.copy"
 MOST_OF_A_SUMMARY, MOST_OF_A_FILE = 1 << 20, 16 << 20
@@ -264,7 +264,9 @@ def judge(calls: TrainingCalls, run: TrainingRun, seen: Mapping[str, Any], recor
     }
     judged = result.result(fields, dict(report["job"]), report["printed"])
     _write_result(calls, run, judged)
-    faults = result.faults(judged, summaries, run.dir, prove=bool(o["prove"]), fail_on_nan=bool(o["fail_on_nan"]))
+    apart = "" if GROUP in o["accept"] else str(followed["pace"].get("apart") or "")
+    fails = {"prove": bool(o["prove"]), "fail_on_nan": bool(o["fail_on_nan"]), "apart": apart}
+    faults = result.faults(judged, summaries, run.dir, **fails)
     return {"result": judged, "faults": faults, "summary": result.summary(judged)}
 
 

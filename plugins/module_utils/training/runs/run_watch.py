@@ -13,7 +13,7 @@ from ...errors import CollectionError
 from ...watch.live_pace import longest_silence
 from .controller_site import FollowOptions, TrainingCalls
 from .launching import Launched
-from .training_run import KUBERNETES, TrainingFailed, TrainingRun
+from .training_run import GROUP, KUBERNETES, TrainingFailed, TrainingRun
 
 # A script may report no steps at all: the watch ends with its job or its controller.
 WEEK_SECONDS = 604_800
@@ -86,6 +86,7 @@ class RunWatch:
             # A moment later than the limit, so that the program finds it exceeded.
             silence=int(run.o["silence"]) + 0.5 if run.o["steps_by"] != "none" else 0.0,
             awaits_end=self._awaits_end,
+            ends_apart=GROUP not in run.o["accept"],
         )
         return self._followed(options)
 

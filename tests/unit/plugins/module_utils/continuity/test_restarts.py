@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from random import Random
@@ -195,6 +195,20 @@ def test_places_records_that_restart_counting_by_their_losses(run: Run, of_recor
 
     assert found.verdict == "resumed" and found.restarts[0].first_step == run.saved + 1, found
     assert any("count from 1 again" in note for note in found.notes)
+
+
+@settings(max_examples=20, deadline=None)
+@given(run=REPEATING)
+def test_compares_losses_that_are_logged_after_steps(run: Run) -> None:
+    def logged(records: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        for each in records:
+            yield {**each, "loss": None}
+            yield {**each, "mark": "loss", "t": each["t"] + 0.01, "seen": each["seen"] + 0.01}
+
+    first, second = (read_steps(logged(each)) for each in (run.first_records, run.second_records))
+
+    assert first[0].loss_of(run.last) == run.loss(0, run.last)
+    assert second[0].loss_of(run.end) == run.loss(0, run.end)
 
 
 def test_counted_steps_without_losses_are_inconclusive() -> None:

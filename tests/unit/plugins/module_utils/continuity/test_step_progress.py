@@ -78,9 +78,25 @@ def losses(*values: Any, stride: int = 1, **others: Any) -> Track:
     )
 
 
+def logged(*values: Any) -> Track:
+    """Return steps of which each second one has a loss that was logged a moment later."""
+    made = [line(step, float(step)) for step in range(2 * len(values) + 1)]
+    marks = [line(2 * at, 2 * at + 0.01, loss=loss, mark="loss") for at, loss in enumerate(values)]
+    return track(*sorted((*made, *marks), key=lambda each: each.at))
+
+
+def test_logged_losses_are_no_lines_of_progress() -> None:
+    one = logged(1.0, 1.0, 1.0)
+
+    assert (one.count, one.interval, one.last.step) == (7, 1.0, 6)
+    assert any(kind.loss for kind in one.kinds)
+
+
 @pytest.mark.parametrize(
     ("one", "lost", "few"),
     [
+        (logged(1.0, *["nan"] * 11), ["rank 0 has loss nan at step 2 and no finite one since"], []),
+        (logged(1.0, "nan", 1.0), [], []),
         (losses(1.0, *["nan"] * 20), ["rank 0 has loss nan at step 1 and no finite one since"], []),
         (losses(1.0, *["inf"] * 19), [], ["loss: rank 0 has loss inf at step 1 and 18 after it; 20 steps are needed"]),
         (losses(1.0, 1.0, "nan"), [], ["loss: rank 0 has loss nan at its last step, 2; 20 steps are needed"]),

@@ -50,6 +50,22 @@ def test_following_ends_with_job_silence_or_watch(tmp_path: Path, last: int, is_
     assert not (tmp_path / "live.html").exists()
 
 
+@pytest.mark.parametrize(("ends_apart", "ended"), [(True, "apart"), (False, "quiet")])
+def test_following_ends_if_ranks_have_no_group(tmp_path: Path, ends_apart: bool, ended: str) -> None:
+    records = [{**step_of(10), "rank": rank, "size": 2, "group": 1} for rank in (0, 1)]
+    (tmp_path / "records.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records))
+    shown: list[tuple[str, str]] = []
+
+    found = here(
+        follow,
+        shown,
+        records=str(tmp_path / "records.jsonl"),
+        options=FollowOptions(quiet=0.1, every=9.0, ends_apart=ends_apart),
+    )
+
+    assert found["ended"] in (ended, "unwatched") and "formed no process group" in shown[-1][1]
+
+
 @pytest.mark.parametrize(("size", "count"), [(1, 1), (2, 0)])
 def test_shows_the_first_step_of_all_ranks_immediately(tmp_path: Path, size: int, count: int) -> None:
     records, shown = tmp_path / "records.jsonl", list[Any]()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from plugins.module_utils.watch.curve import Curve
 from plugins.module_utils.watch.live_pace import LivePace, StepsSince, longest_silence
 
 
@@ -95,6 +96,37 @@ def test_reports_the_loss_of_the_first_reporting_rank() -> None:
     pace.feed([record(1, 1, 1.0, loss=0.7), record(0, 1, 1.1, loss=0.5), record(2, 1, 1.2, loss=0.9)])
 
     assert pace.summary()["loss"] == 0.5
+
+
+def test_logged_loss_is_that_of_the_last_step() -> None:
+    curve = Curve()
+    pace = LivePace(curve=curve)
+
+    pace.feed([record(rank, step, float(step), loss=None) for step in (1, 2) for rank in (0, 1)])
+    pace.feed([{**mark(0, 2.1, "loss", "train"), "loss": 0.25}])
+
+    assert (pace.summary()["loss"], pace.step) == (0.25, 2)
+    assert [point["loss"] for point in curve.points()] == [None, 0.25]
+    pace.feed([{**mark(0, 2.2, "loss", "train"), "loss": "nan"}])
+    assert pace.summary()["not_finite"] == "loss not finite since step 2 on rank 0"
+
+
+@pytest.mark.parametrize(
+    ("groups", "sentence"),
+    [
+        ((1, 1), "ranks 0, 1 of 2 formed no process group, so that each trains a model of its own"),
+        ((2, 1), ""),
+        ((None, None), ""),
+    ],
+)
+def test_names_ranks_that_train_models_of_their_own(groups: tuple[int | None, ...], sentence: str) -> None:
+    pace = LivePace()
+
+    pace.feed([record(rank, 10, 1.0, group=group) for rank, group in enumerate(groups)])
+
+    assert (pace.summary()["apart"], sentence in pace.line()) == (sentence, True)
+    pace.feed([record(rank, 11, 2.0) for rank in (0, 1)])
+    assert pace.apart == ""
 
 
 def mark(rank: int, seen: float, mark: str, phase: str = "checkpoint") -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plugins.module_utils.training.guest.git_commit import commit_of
+from plugins.module_utils.training.guest.git_commit import changes_of, commit_of
 
 AUTHOR = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always")
 OTHER = "0" * 40
@@ -96,3 +96,50 @@ def test_a_fifo_is_not_waited_for(repository: Path, tmp_path: Path, name: str) -
         (repository / name).rename(tmp_path / "away")
     os.mkfifo(repository / name)
     assert commit_of(str(repository)) == ""
+
+
+@pytest.mark.parametrize("form", ["sha1", "sha256"])
+def test_counts_files_that_differ_from_the_commit(tmp_path: Path, form: str) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    for name in ("train.py", "gone.py", "same.py", "left_out.py"):
+        (folder / name).write_text(name)
+    (folder / "link").symlink_to("same.py")
+    git(folder, "init", "-q", f"--object-format={form}")
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "first")
+    first, paths = git(folder, "rev-parse", "HEAD"), ["train.py", "gone.py", "same.py", "link", "new.py"]
+
+    assert changes_of(str(folder), first, paths) == {"changed": 0}
+    (folder / "train.py").write_text("other")
+    one = changes_of(str(folder), first, paths)
+    (folder / "gone.py").unlink()
+    (folder / "link").unlink()
+    (folder / "link").symlink_to("train.py")
+    (folder / "new.py").touch()
+    other = changes_of(str(folder), first, [path for path in paths if path != "gone.py"])
+
+    assert (one["changed"], other["changed"]) == (1, 3)
+    assert one["changes_sha256"] != other["changes_sha256"]
+
+
+def test_missing_objects_are_fetched_from_no_remote(repository: Path, tmp_path: Path) -> None:
+    ran, first, tree = tmp_path / "ran", git(repository, "rev-parse", "HEAD"), git(repository, "rev-parse", "HEAD:deep")
+    spy = tmp_path / "spy"
+    spy.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    spy.chmod(0o755)
+    for name, value in {
+        "core.repositoryformatversion": "1",
+        "extensions.partialClone": "origin",
+        "remote.origin.url": f"ext::{spy}",
+        "remote.origin.promisor": "true",
+        "protocol.ext.allow": "always",
+    }.items():
+        git(repository, "config", name, value)
+    (repository / ".git" / "objects" / tree[:2] / tree[2:]).unlink()
+
+    assert changes_of(str(repository), first, ["deep/train.py"]) == {}
+    assert not ran.exists()
+    assert changes_of(str(tmp_path), first, []) == {}
+    subprocess.run(["git", "-C", str(repository), "ls-tree", "-r", "HEAD"], check=False, capture_output=True)
+    assert ran.exists(), "git runs the program if it may contact remotes"

@@ -221,6 +221,24 @@ def test_silent_job_is_stopped_with_its_cause(read: dict[str, Any], words: str) 
     assert world.stops == ["/runs/one"] and world.watches == set()
 
 
+@pytest.mark.parametrize(("accept", "end"), [([], "running"), ([], "finished"), (["group"], "finished")])
+def test_ranks_without_a_group_end_the_run(accept: list[str], end: str) -> None:
+    """Lightning with num_nodes=1 trained two models on two nodes, and the run was a success of two ranks."""
+    world = TrainingWorld(accept=accept)
+    world.ends, world.apart = [{"state": end, "ended": 9.0}], "ranks 0, 1 of 2 formed no process group"
+
+    if accept:
+        assert once(world)["result"]["steps"] == 40
+    else:
+        with pytest.raises(TrainingFailed, match="ranks 0, 1 of 2 formed no process group"):
+            once(world)
+
+    stopped = end == "running"
+    assert world.stops == (["/runs/one"] if stopped else []) and world.watches == set()
+    assert _manifest(world)["end"]["state"] == ("stopped" if stopped else end)
+    assert not stopped or 'training_accept": ["group"]' in _manifest(world)["end"]["cause"]
+
+
 def test_evaluating_job_may_be_silent_longer() -> None:
     """An evaluation of a language model takes longer than ten minutes: a job that was stopped in it lost its steps."""
     world = TrainingWorld(silence=60)
