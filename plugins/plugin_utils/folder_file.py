@@ -17,6 +17,7 @@ from ..module_utils.core import regular_file
 from ..module_utils.errors import Refused
 from ..module_utils.training.launch.folder_settings import FILE, options_of, variables_of
 from .modules import ROOT
+from .project import variables
 
 MOST_BYTES = 1 << 20
 READ = "read the settings of the folder"
@@ -31,10 +32,11 @@ class FolderOptions(NamedTuple):
 
 @cache
 def read(folder: str) -> FolderOptions:
-    """Return the options in a folder's dml.yml; empty without this file."""
+    """Return the options in a folder's dml.yml, and the variables of a project; empty without both."""
     path = os.path.join(folder, FILE)
+    of_project = variables(folder) if folder else {}
     if not folder or not os.path.isfile(path):
-        return FolderOptions({}, [])
+        return FolderOptions({"environment": of_project} if of_project else {}, [])
     try:
         # No error has content of the file, which may be a secret.
         document = from_yaml(_text(path), file_name=path, show_content=False)
@@ -44,8 +46,8 @@ def read(folder: str) -> FolderOptions:
         raise Refused(path, READ, cause, "correct it") from error
     source = document.get("environment_from") if isinstance(document, dict) else None
     named = os.path.normpath(source) if isinstance(source, str) and source else ""
-    variables = _variables(folder, named) if named else {}
-    options = options_of(folder, document, _schema(), variables)
+    found = {**of_project, **(_variables(folder, named) if named else {})}
+    options = options_of(folder, document, _schema(), found)
     return FolderOptions(options, [f"/{each}" for each in (FILE, named) if each and not os.path.isabs(each)])
 
 

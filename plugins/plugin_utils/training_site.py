@@ -28,9 +28,10 @@ from ..module_utils.training.runs.rank_words import split_command
 from ..module_utils.training.runs.training_run import KUBERNETES, MPI, SLURM, TrainingRun
 from ..module_utils.training.runs.variations import Variation, variations
 from ..module_utils.training.transport import node_transport
-from . import folder_file, packed_folder, running_jobs
+from . import folder_file, packed_folder, project, running_jobs
 from .modules import ROOT, Modules
 from .node_modules import NodeModules, require_user
+from .project import PROJECT
 from .requested_options import ROLE, RequestedOptions
 from .role_options import role_options
 from .world import NodeWorld
@@ -188,6 +189,7 @@ class TrainingSetup:
         if "requirements" not in more:
             takes_program = source.get("takes_program")
             more["requirements"] = str(source.get("requirements") or "") if takes_program else requirements_of(o)
+            o = {**o, "requirements": (not takes_program and requirements_file(o)) or o["requirements"]}
         return TrainingRun(o, nodes, name, name, by, **more)
 
     def _node(self, name: str, o: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,8 +264,18 @@ def with_variables(o: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, 
 
 def requirements_of(o: Mapping[str, Any]) -> str:
     """Return the text of the requirements in the folder; empty if the folder has none."""
-    if not o["folder"] or not o["requirements"]:
-        return ""
-    if o["requirements"] == "requirements.txt" and not os.path.lexists(os.path.join(o["folder"], o["requirements"])):
-        return ""
-    return packed_folder.requirements_of(o["folder"], o["requirements"], o["include"])
+    name = requirements_file(o)
+    text = packed_folder.requirements_of(o["folder"], name, o["include"]) if name else ""
+    is_project = os.path.basename(name) == PROJECT
+    return (
+        project.dependencies(os.path.join(o["folder"], name), text, o["requirements"] == name) if is_project else text
+    )
+
+
+def requirements_file(o: Mapping[str, Any]) -> str:
+    """Return the file with the requirements; empty if the folder has none, or only a project that an image replaces."""
+    name = str(o["requirements"])
+    if not o["folder"] or name != "requirements.txt" or os.path.lexists(os.path.join(o["folder"], name)):
+        return name if o["folder"] else ""
+    is_project = os.path.lexists(os.path.join(o["folder"], PROJECT)) and o["backend"] != KUBERNETES and not o["image"]
+    return PROJECT if is_project else ""

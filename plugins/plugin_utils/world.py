@@ -122,7 +122,7 @@ class NodeWorld(ActionWorld):
 
     def __init__(self, modules: Modules, nodes: NodeModules, subject: str) -> None:
         super().__init__(modules, subject)
-        self._nodes = nodes
+        self._nodes, nodes.show = nodes, self.show
         run = controller.OnController(self.must_be_attended)
         self.outputs: Outputs = controller.Outputs(run)
         self.files: Files = controller.Files(run)

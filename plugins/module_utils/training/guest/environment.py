@@ -92,7 +92,10 @@ class Environment:
         lines = "".join(f"import site; site.addsitedir({each!r})\n" for each in self._folders)
         self._write(os.path.join(folder.strip(), "dml_stack.pth"), lines)
         options = ["--disable-pip-version-check", "--no-input", "--quiet"]
-        given = ["-r", os.path.basename(self._params["name"]), "-c", os.path.join(self._path, "constraints.txt")]
+        # Only requirements that refer to files need their place in the folder; others may come from pyproject.toml.
+        own = requirements.refers_to_files(self._text)
+        file = os.path.basename(self._params["name"]) if own else os.path.join(self._path, "requirements.txt")
+        given = ["-r", file, "-c", os.path.join(self._path, "constraints.txt")]
         self._run([self.python, "-m", "pip", "install", *options, *given], "install the requirements")
         self._write(LOCK, self._run([self.python, "-c", PACKAGES, folder.strip()], "list its packages"))
         self._write(COMPLETE, "")

@@ -90,7 +90,7 @@ def start(p: Program, site: TrainingSite, run: TrainingRun) -> StartedJob:
 def _preparation(run: TrainingRun) -> str:
     """Return what happens before the ranks start; packages that a node does not have yet take minutes."""
     o = run.o
-    installed = f"the packages of {o['requirements']}" if run.requirements else ""
+    installed = f"the packages of {o['requirements']}, which pip installs" if run.requirements else ""
     parts = ", ".join(filter(None, (o["folder"], installed, o["data"])))
     return f"brings what they lack to {', '.join(run.nodes)}: {parts}" if parts else ""
 

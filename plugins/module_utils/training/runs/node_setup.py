@@ -16,7 +16,7 @@ from ...errors import Refused
 from ..launch import requirements
 from . import rank_words, run_data
 from .controller_site import TrainingCalls
-from .training_run import KUBERNETES, Prepared, TrainingRun
+from .training_run import KUBERNETES, Node, Prepared, TrainingRun
 
 T = TypeVar("T")
 
@@ -24,11 +24,14 @@ SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 INFO = "dml.vsphere.training_info"
 FOLDER = "dml.vsphere.training_folder"
 FILE = "ansible.builtin.file"
+# The interpreter for nodes without a stack, in vars/main.yml of the role.
+NO_STACK = "/opt/dml/horovod/bin/python"
 
 
 def prepare(calls: TrainingCalls, run: TrainingRun, library: str) -> Prepared:
     """Bring all files of a run to its nodes; the data and the user's folder are checked first."""
     o = run.o
+    require_stack(run)
     data = run_data.known(calls, run)
     code, environment = _send_folder(calls, run) if o["folder"] else ({}, {})
     if run.requirements and o["backend"] == KUBERNETES:
@@ -49,6 +52,23 @@ def prepare(calls: TrainingCalls, run: TrainingRun, library: str) -> Prepared:
         hcas=read_hcas(calls, run),
         data=run_data.send(calls, run, data),
     )
+
+
+def require_stack(run: TrainingRun) -> None:
+    """Refuse nodes without a stack, whose interpreter would be a path that does not exist."""
+    o, without = run.o, [name for name, node in run.nodes.items() if not _has_stack(node)]
+    if not without or o["python"] != NO_STACK or o["backend"] == KUBERNETES or o["image"]:
+        return
+    words = rank_words.rank_words(o, Prepared(python=NO_STACK, port=0)).words
+    if run.requirements or (words[:1] == [NO_STACK] and rank_words.split_command(o["command"])[:1] != [NO_STACK]):
+        cause = f"no stack is recorded on {', '.join(without)}"
+        remedy = "run the playbook dml.vsphere.site, or set training_python to an interpreter there"
+        raise Refused(f"the training run {run.name}", "prepare its nodes", cause, remedy)
+
+
+def _has_stack(node: Node) -> bool:
+    local = node["facts"].get("ansible_local") or {}
+    return any(f"dml_{role}" in local for role in ("stack", "horovod", "pytorch"))
 
 
 def _send_folder(calls: TrainingCalls, run: TrainingRun) -> tuple[dict[str, Any], dict[str, Any]]:

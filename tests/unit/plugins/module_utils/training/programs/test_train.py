@@ -221,11 +221,29 @@ def test_silent_job_is_stopped_with_its_cause(read: dict[str, Any], words: str) 
     assert world.stops == ["/runs/one"] and world.watches == set()
 
 
-@pytest.mark.parametrize(("accept", "end"), [([], "running"), ([], "finished"), (["group"], "finished")])
-def test_ranks_without_a_group_end_the_run(accept: list[str], end: str) -> None:
+@pytest.mark.parametrize(
+    ("command", "is_refused"),
+    [(["python", "train.py"], True), (["/opt/dml/horovod/bin/python", "train.py"], False), (["./train"], False)],
+)
+def test_names_nodes_without_a_stack(command: list[str], is_refused: bool) -> None:
+    world = TrainingWorld(python="/opt/dml/horovod/bin/python", command=command)
+    run = world.run()
+    run.nodes["w2"]["facts"] = {"ansible_local": {}}  # type: ignore[index]
+
+    if is_refused:
+        with pytest.raises(Refused, match=r"no stack is recorded on w2; run the playbook dml.vsphere.site"):
+            once(world, run)
+    else:
+        once(world, run)
+
+    assert bool(world.starts) is not is_refused
+
+
+@pytest.mark.parametrize("accept", [[], ["group"]])
+def test_ranks_without_a_group_end_the_run(accept: list[str]) -> None:
     """Lightning with num_nodes=1 trained two models on two nodes, and the run was a success of two ranks."""
     world = TrainingWorld(accept=accept)
-    world.ends, world.apart = [{"state": end, "ended": 9.0}], "ranks 0, 1 of 2 formed no process group"
+    world.apart = "ranks 0, 1 of 2 formed no process group"
 
     if accept:
         assert once(world)["result"]["steps"] == 40
@@ -233,10 +251,10 @@ def test_ranks_without_a_group_end_the_run(accept: list[str], end: str) -> None:
         with pytest.raises(TrainingFailed, match="ranks 0, 1 of 2 formed no process group"):
             once(world)
 
-    stopped = end == "running"
-    assert world.stops == (["/runs/one"] if stopped else []) and world.watches == set()
-    assert _manifest(world)["end"]["state"] == ("stopped" if stopped else end)
-    assert not stopped or 'training_accept": ["group"]' in _manifest(world)["end"]["cause"]
+    end = world.kept("one")["end"]
+    assert (world.stops, world.watches) == ([] if accept else ["/runs/one"], set())
+    assert end["state"] == ("finished" if accept else "stopped")
+    assert accept or 'training_accept": ["group"]' in end["cause"]
 
 
 def test_evaluating_job_may_be_silent_longer() -> None:

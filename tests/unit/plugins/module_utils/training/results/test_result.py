@@ -133,6 +133,9 @@ def test_nan_gradients_fail_a_run_only_on_request() -> None:
     assert faults(run_result, [], "/runs/one", prove=False, fail_on_nan=True) == [
         f"The training job /runs/one finished, {sentence}."
     ]
+    assert faults(run_result, [], "/runs/one", prove=False, fail_on_nan=False, apart="ranks 0, 1 formed no group") == [
+        "The training job /runs/one finished, but ranks 0, 1 formed no group."
+    ]
 
 
 def test_ranks_ending_with_different_parameters_always_fail() -> None:
