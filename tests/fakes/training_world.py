@@ -73,7 +73,7 @@ class TrainingWorld(MortalWorld):
         self.stacks, self.due, self.phase = "", 0, "train"
         self.lacks_code, self.kept_code, self.read_folders = False, list[str](), list[str]()
         self.stops, self.network, self.why_not_stopped = list[str](), list[str](), ""
-        # The ranks that train models of their own, in words.
+        # The ranks that train separate models, in words.
         self.apart = ""
         self.left, self.sick, self.usual = list[dict[str, Any]](), dict[str, str](), dict[str, float]()
         self.gpudirect: bool | None = None

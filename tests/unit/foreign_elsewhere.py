@@ -18,6 +18,7 @@ ELSEWHERE: dict[str, str] = {
     **{f"trials/folder/{one}.py": OURS for one in ("facts_file", "trial_folder")},
     **dict.fromkeys(("trials/steps/window_end.py", "kubernetes/mpijob.py"), USER),
     **dict.fromkeys(("lookup/run_request.py", "plugin_utils/folder_file.py", "plugin_utils/packed_folder.py"), USER),
+    "plugin_utils/project.py": USER,
     **{f"{one}.py": OURS for one in ("site/recording/recorder", "moves/move/move_watch", "hosts/privileges/needs")},
     **{f"{one}.py": OURS for one in _LOCAL},
     "site/acceptance/assumption_checks.py": f"{_UNIT}/site/acceptance/test_acceptance.py",

@@ -76,7 +76,7 @@ def follow(records: str, options: FollowOptions, show: Show) -> Followed:
 
     ``ended`` is ``ended`` if a node reported the end of the job, ``finished`` if every rank made all steps,
     ``unwatched`` if no watch collects records any longer, so that the state of the job is unknown, ``apart`` if ranks
-    train models of their own, otherwise ``quiet``: the job may have ended, or may not be training yet.
+    train separate models, otherwise ``quiet``: the job may have ended, or may not be training yet.
     """
     file, curve = Path(records), Curve(options.warmup)
     pace = LivePace(options.steps, curve)

@@ -164,7 +164,7 @@ class LivePace:
         size, ranks = max(self._groups.values()), ", ".join(map(str, sorted(self._groups)[:NAMED]))
         more = " and others" if len(self._groups) > NAMED else ""
         groups = f"only process groups of {size}" if size > 1 else "no process group"
-        return f"ranks {ranks}{more} of {self._size} formed {groups}, so that each trains a model of its own"
+        return f"ranks {ranks}{more} of {self._size} formed {groups}, so that each trains a separate model"
 
     def summary(self) -> dict[str, Any]:
         """Return the pace from the records so far."""

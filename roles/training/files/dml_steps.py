@@ -5,7 +5,7 @@
 
 It imports no framework. When the script imports one, each step of the first optimizer becomes a record (PyTorch 2.0 and
 later), and each batch of ``fit`` becomes one with its loss. A loss that Hugging Face's Trainer or Lightning logs is a
-record of its own. Records of the script by dml_records take precedence. Only the process of the rank records steps, no
+separate record. Records of the script by dml_records take precedence. Only the process of the rank records steps, no
 child process.
 """
 
@@ -97,7 +97,7 @@ class Steps:
         return True
 
     def _group(self) -> "dict[str, int]":
-        """Return the size of the process group if it lacks ranks: each group then trains a model of its own."""
+        """Return the size of the process group if it lacks ranks: each group then trains a separate model."""
         if self._made < GROUPED_AFTER or any(name in sys.modules for name in OTHER_GROUPS):
             return {}
         found = getattr(sys.modules.get("torch"), "distributed", None)

@@ -14,90 +14,16 @@ from typing import Any
 
 import pytest
 
+from tests.fakes import frameworks
+
 FILES = Path(__file__).parents[3] / "roles" / "training" / "files"
-# The part of PyTorch's optimizers that calls the hooks.
-OPTIMIZER = """
-PRE, POST = [], []
-register_optimizer_step_pre_hook, register_optimizer_step_post_hook = PRE.append, POST.append
-class Optimizer:
-    inner = None
-    def step(self):
-        for hook in PRE: hook(self, (), {})
-        if self.inner: self.inner.step()
-        for hook in POST: hook(self, (), {})
-class SGD(Optimizer): pass
-class Adam(Optimizer): pass
-class Wrapped(SGD):
-    def step(self):
-        for hook in PRE: hook(self, (), {})
-        super().step()
-        for hook in POST: hook(self, (), {})
-"""
-LIGHTNING_PACKAGES = [
-    "lightning",
-    "lightning/pytorch",
-    "lightning/pytorch/trainer",
-    "lightning/pytorch/trainer/connectors",
-    "lightning/pytorch/trainer/connectors/logger_connector",
-]
-TORCH = "import torch.optim.optimizer\nclass compiler:\n    is_compiling = staticmethod(lambda: False)\n"
-KERAS = """
-class Callback:
-    def on_test_begin(self, logs=None): pass
-    def on_test_end(self, logs=None): pass
-class CallbackList:
-    def __init__(self, callbacks=None, **more): self.callbacks = list(callbacks or [])
-    def call(self, name, *words):
-        for each in self.callbacks: getattr(each, name)(*words)
-"""
-# The parts of Hugging Face's Trainer and of Lightning that log; tests/frameworks runs the real ones.
-TRAINER = """
-class CallbackHandler:
-    def on_log(self, args, state, control, logs): return control, logs
-    def on_train_begin(self, args, state, control): return control
-"""
-LIGHTNING = """
-class _LoggerConnector:
-    def log_metrics(self, metrics, step=None): return metrics
-"""
-# The parts that evaluate and save; Lightning may evaluate to save.
-BESIDE = {
-    "transformers/trainer.py": """
-class Trainer:
-    def evaluation_loop(self, loader, description=""): return loader, description
-    def _save_checkpoint(self, model, trial): raise OSError("full")
-""",
-    "lightning/pytorch/loops/__init__.py": "",
-    "lightning/pytorch/loops/fit_loop.py": "class _FitLoop:\n    def run(self): return 'ran'\n",
-    "lightning/pytorch/loops/evaluation_loop.py": "class _EvaluationLoop:\n    def run(self): return []\n",
-    "lightning/pytorch/trainer/trainer.py": """
-from lightning.pytorch.loops.evaluation_loop import _EvaluationLoop
-class Trainer:
-    def save_checkpoint(self, path, weights_only=None): _EvaluationLoop().run(); return path
-""",
-}
 BEGIN = "import os, sys, torch\nfrom torch.optim.optimizer import *\none, two = SGD(), Adam()\n"
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Return a folder with the stand-ins of the frameworks."""
-    for path, text in (
-        ("torch/__init__.py", TORCH),
-        ("torch/optim/__init__.py", ""),
-        ("torch/optim/optimizer.py", OPTIMIZER),
-        ("keras/__init__.py", ""),
-        ("keras/src/__init__.py", ""),
-        ("keras/src/callbacks/__init__.py", "from .callback_list import Callback, CallbackList\n"),
-        ("keras/src/callbacks/callback_list.py", KERAS),
-        ("transformers/__init__.py", ""),
-        ("transformers/trainer_callback.py", TRAINER),
-        *((f"{package}/__init__.py", "") for package in LIGHTNING_PACKAGES),
-        (f"{LIGHTNING_PACKAGES[-1]}/logger_connector.py", LIGHTNING),
-        *BESIDE.items(),
-    ):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text)
+    frameworks.write(tmp_path)
     return tmp_path
 
 
@@ -324,26 +250,18 @@ log(train_loss=3.0, train_runtime=1.0)
 
 
 @pytest.mark.parametrize(
-    ("group", "size", "expected"),
-    [
-        ("", "2", {1}),
-        ("torch.distributed = Group(True, 1)\n", "4", {1}),
-        ("torch.distributed = Group(True, 2)\n", "4", {2}),
-        ("torch.distributed = Group(True, 4)\n", "4", {None}),
-        ("torch.distributed = Group(False, 0)\n", "4", {1}),
-        ("sys.modules['horovod.torch'] = torch\n", "2", {None}),
-        ("", "1", {None}),
-    ],
+    ("group", "expected"),
+    [("None", 1), ("Group(True, 2)", 2), ("Group(True, 4)", None), ("Group(False, 0)", 1), ("hvd", None)],
 )
-def test_rank_reports_a_group_without_all_ranks(folder: Path, group: str, size: str, expected: set[Any]) -> None:
+def test_rank_reports_a_group_without_all_ranks(folder: Path, group: str, expected: int | None) -> None:
     begin = """
 class Group:
     def __init__(self, is_there, size): self.is_initialized, self.get_world_size = lambda: is_there, lambda: size
 """
-    made = records(folder, BEGIN + begin + group + "for _ in range(12): one.step()\n", OMPI_COMM_WORLD_SIZE=size)
+    given = "sys.modules['horovod.torch'] = torch" if group == "hvd" else f"torch.distributed = {group}"
+    made = records(folder, f"{BEGIN}{begin}{given}\nfor _ in range(11): one.step()\n", OMPI_COMM_WORLD_SIZE="4")
 
-    assert {each.get("group") for each in made[9:]} == expected
-    assert not any("group" in each for each in made[:9])
+    assert [each.get("group") for each in made] == [None] * 9 + [expected] * 2
 
 
 BEGINS = {

@@ -182,14 +182,14 @@ def _stop(p: Program, site: TrainingSite, run: TrainingRun) -> str:
 def _stopped_apart(
     p: Program, site: TrainingSite, run: TrainingRun, looked: Result, followed: Mapping[str, Any]
 ) -> Ended:
-    """Stop a job whose ranks train models of their own, and return its end."""
+    """Stop a job whose ranks train separate models, and return its end."""
     p.ensure(lambda: site.job_of(run).stop())
     why = f"stopped: {apart_remedy(str(followed['pace']['apart']))}"
     return Ended({**looked, "job": {**looked["job"], "state": "stopped", "why": why}}, followed)
 
 
 def apart_remedy(apart: str) -> str:
-    """Return what to do about ranks that train models of their own."""
+    """Return what to do about ranks that train separate models."""
     return (
         f"{apart}. Let the program form a process group of all ranks, such as with num_nodes={{nodes}} of "
         f'Lightning\'s Trainer, or accept it with -e \'{{"training_accept": ["{GROUP}"]}}\''

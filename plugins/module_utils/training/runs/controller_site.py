@@ -28,7 +28,7 @@ class FollowOptions:
 
     ``shows`` is ``progress`` if the screen shows the pace, ``log`` for the lines that the watch writes to ``output``,
     ``both``, or ``page``. With ``awaits_end``, a node reports the end of the job, whatever the number of its steps.
-    With ``ends_apart``, following ends as soon as ranks train models of their own.
+    With ``ends_apart``, following ends as soon as ranks train separate models.
     Following ends when no record has arrived for ``quiet`` seconds, as soon as the last step is ``silence`` seconds
     old, and after ``at_most`` seconds; 0 for any time. The pace is shown ``every`` few seconds.
     """

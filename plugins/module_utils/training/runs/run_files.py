@@ -264,10 +264,14 @@ def judge(calls: TrainingCalls, run: TrainingRun, seen: Mapping[str, Any], recor
     }
     judged = result.result(fields, dict(report["job"]), report["printed"])
     _write_result(calls, run, judged)
-    apart = "" if GROUP in o["accept"] else str(followed["pace"].get("apart") or "")
-    fails = {"prove": bool(o["prove"]), "fail_on_nan": bool(o["fail_on_nan"]), "apart": apart}
-    faults = result.faults(judged, summaries, run.dir, **fails)
+    faults = result.faults(judged, summaries, run.dir, **_strictness(o, followed["pace"]))
     return {"result": judged, "faults": faults, "summary": result.summary(judged)}
+
+
+def _strictness(o: Mapping[str, Any], pace: Mapping[str, Any]) -> dict[str, Any]:
+    """Return which faults of a run count that the user may accept."""
+    apart = "" if GROUP in o["accept"] else str(pace.get("apart") or "")
+    return {"prove": bool(o["prove"]), "fail_on_nan": bool(o["fail_on_nan"]), "apart": apart}
 
 
 def judge_restart(calls: TrainingCalls, run: TrainingRun) -> Result:

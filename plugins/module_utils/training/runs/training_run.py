@@ -18,7 +18,7 @@ from ..transport import node_transport
 Options = Mapping[str, Any]
 Node = Mapping[str, Any]
 MPI, KUBERNETES, SLURM = "mpi", "kubernetes", "slurm"
-# The value of training_accept for ranks that train models of their own.
+# The value of training_accept for ranks that train separate models.
 GROUP = "group"
 # The folder in a run directory with the dumps of PyTorch's Flight Recorder.
 RECORDERS = "recorders"

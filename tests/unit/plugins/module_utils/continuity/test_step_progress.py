@@ -85,7 +85,7 @@ def logged(*values: Any) -> Track:
     return track(*sorted((*made, *marks), key=lambda each: each.at))
 
 
-def test_logged_losses_are_no_lines_of_progress() -> None:
+def test_logged_losses_show_no_progress() -> None:
     one = logged(1.0, 1.0, 1.0)
 
     assert (one.count, one.interval, one.last.step) == (7, 1.0, 6)

@@ -114,7 +114,7 @@ def test_logged_loss_is_that_of_the_last_step() -> None:
 @pytest.mark.parametrize(
     ("groups", "sentence"),
     [
-        ((1, 1), "ranks 0, 1 of 2 formed no process group, so that each trains a model of its own"),
+        ((1, 1), "ranks 0, 1 of 2 formed no process group, so that each trains a separate model"),
         ((2, 1), ""),
         ((None, None), ""),
     ],

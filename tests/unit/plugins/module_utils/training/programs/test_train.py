@@ -221,24 +221,6 @@ def test_silent_job_is_stopped_with_its_cause(read: dict[str, Any], words: str) 
     assert world.stops == ["/runs/one"] and world.watches == set()
 
 
-@pytest.mark.parametrize(
-    ("command", "is_refused"),
-    [(["python", "train.py"], True), (["/opt/dml/horovod/bin/python", "train.py"], False), (["./train"], False)],
-)
-def test_names_nodes_without_a_stack(command: list[str], is_refused: bool) -> None:
-    world = TrainingWorld(python="/opt/dml/horovod/bin/python", command=command)
-    run = world.run()
-    run.nodes["w2"]["facts"] = {"ansible_local": {}}  # type: ignore[index]
-
-    if is_refused:
-        with pytest.raises(Refused, match=r"no stack is recorded on w2; run the playbook dml.vsphere.site"):
-            once(world, run)
-    else:
-        once(world, run)
-
-    assert bool(world.starts) is not is_refused
-
-
 @pytest.mark.parametrize("accept", [[], ["group"]])
 def test_ranks_without_a_group_end_the_run(accept: list[str]) -> None:
     """Lightning with num_nodes=1 trained two models on two nodes, and the run was a success of two ranks."""
