@@ -119,7 +119,7 @@ def test_logged_loss_is_that_of_the_last_step() -> None:
         ((None, None), ""),
     ],
 )
-def test_names_ranks_that_train_models_of_their_own(groups: tuple[int | None, ...], sentence: str) -> None:
+def test_names_ranks_without_a_process_group(groups: tuple[int | None, ...], sentence: str) -> None:
     pace = LivePace()
 
     pace.feed([record(rank, 10, 1.0, group=group) for rank, group in enumerate(groups)])
