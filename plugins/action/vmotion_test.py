@@ -32,15 +32,16 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
     def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
         """Return the result of the test."""
         result: dict[str, Any] = super().run(tmp, task_vars)
+        job: dict[str, Any] = {}
         if boolean(self._task.args.pop("of_role", False)):
             of_role = role_options(self, task_vars or {}, ROLE)
             # Its values are the defaults of other options.
-            of_role.pop("job", None)
+            job = of_role.pop("job", None) or {}
             self._task.args = {**of_role, **self._task.args}
         # The modules check the options of the connection, which they get unchanged.
         connection = {name: {"type": "raw", "no_log": name in ("password", "proxy")} for name in CONNECTION}
         _validation, options = self.validate_argument_spec({**OPTIONS, **connection})
-        given = {name: options[name] for name in OPTIONS}
+        given = {**{name: options[name] for name in OPTIONS}, "job": job}
         run = show_plan if self._task.check_mode else carry_out
         try:
             facts.require_none_on_workers(task_vars or {})

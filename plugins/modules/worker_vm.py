@@ -212,9 +212,7 @@ options:
         type: dict
         suboptions:
           portgroup:
-            description:
-              - A port group or network of the cluster. A segment of NSX is a port group of its switch.
-              - C(SWITCH/PORTGROUP) names one of several port groups with that name, as a segment has on two switches.
+            description: A port group or network of the cluster.
             type: str
           mac:
             description: Its MAC address.

@@ -124,8 +124,8 @@ class TrainingSetup:
         return self._made({**self.options, **own, "launcher": variation.nodes[0], "attempts": 1})
 
     def known(self, name: str) -> dict[str, Any]:
-        """Return the manifest of a run that this controller keeps; empty without one."""
-        return self._own(name)
+        """Return the manifest of the latest attempt of a run that this controller keeps; empty without one."""
+        return run_source.latest_attempt(self._own, name) if name else {}
 
     def fabric(self, gdr: str = "") -> TrainingRun:
         """Return the run that measures the bandwidth between pairs of nodes, with a given use of GPUDirect RDMA."""

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -20,17 +21,18 @@ from ..module_utils.durable.program import END, START, ControllerGone, Program
 from ..module_utils.durable.program_journal import NAME, FileJournal
 from ..module_utils.errors import CollectionError, Failed
 from ..module_utils.jobs.running_job import job_from
+from ..module_utils.maintenance.lock.holder import current_user
 from ..module_utils.training.results.report_files import for_collector
+from ..module_utils.training.runs.restartable import NotRestartable, Restartable
 from ..module_utils.trials.evidence import prediction
 from ..module_utils.trials.evidence.facts import Facts
 from ..module_utils.trials.evidence.other_verdicts import results
 from ..module_utils.trials.evidence.outcome import passed
 from ..module_utils.trials.folder import continued_settings, facts_file, trial_folder, trial_metrics
-from ..module_utils.trials.programs.maintenance_window import window
 from ..module_utils.trials.programs.observe import observe
 from ..module_utils.trials.programs.test import test
-from ..module_utils.trials.steps import other_jobs, permission, window_end
-from ..module_utils.trials.steps.plans import not_applicable, plan_lines, plan_options
+from ..module_utils.trials.programs.window_by import window_by
+from ..module_utils.trials.steps import permission, window_end, window_ways
 from ..module_utils.trials.steps.trial import Trial
 from ..module_utils.trials.steps.window_notices import notify_of_pause
 from ..module_utils.watch.watcher import is_watched
@@ -39,6 +41,7 @@ from .controller import start_watch
 from .interruption import shown_if_interrupted
 from .modules import Modules
 from .observer import ended_by_signal, post, run_command
+from .restartable_jobs import restartable
 from .window_signal import PAUSE, in_progress
 from .world import ActionWorld, show
 
@@ -48,34 +51,54 @@ NOTICE_SECONDS = 30.0
 WATCH_SECONDS, UNWATCH_SECONDS, ROLL_SECONDS = 60.0, 60.0, 30.0
 
 
-def show_plan(modules: Modules, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Show the plan of a test in check mode, and return it."""
-    late = permission.over(settings["window"], observer_clock.now(), observer_clock.now())
+def show_plan(modules: Modules, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Show the plan of a test in check mode, or both ways through a maintenance window, and return it."""
+    settings, now = _settings(given), observer_clock.now()
+    late = permission.over(settings["window"], now, now)
     if late:
         return {"failed": True, "msg": f"Cluster {settings['cluster']}: no window would be opened: {late}."}
-    planned = modules.here("vmotion_plan", plan_options(settings))
-    if planned.get("failed"):
-        return planned
-    found = other_jobs.moving(settings["window"], {**planned, "places": planned["at"]})
-    refusal = not_applicable(settings["cluster"], planned) or other_jobs.refusal(
-        settings["cluster"], settings["window"], found
-    )
-    if refusal:
-        return {"failed": True, "msg": refusal}
-    for line in [*plan_lines(planned), *filter(None, [other_jobs.line(found)]), *_expected(settings, planned)]:
-        show(line)
-    return {"changed": True, "moves": planned["moves"]}
-
-
-def _expected(settings: Mapping[str, Any], planned: Mapping[str, Any]) -> list[str]:
-    """Return the expected times of a window and its limits, in words; empty for a test."""
-    window, now = settings["window"], observer_clock.now()
-    if not window:
-        return []
+    site = TrialSite(modules, settings["cluster"], Path(settings["dir"]) / "check", "")
+    trial = Trial(site, job_from(site.here, site.there, settings), Facts(settings))
     earlier = trial_folder.earlier_changes(Path(settings["dir"]), settings["cluster"])
-    expected = prediction.lines(prediction.predicted(window, planned, earlier), now)
-    budget = f"limit of a stun: {settings['stun_budget']:.0f} s; a move that would be longer is not made"
-    return [*expected, budget, *window_end.limits_in_words(window, now)]
+    possible = [window_ways.by_moves(trial, earlier)]
+    if settings["window"]:
+        possible.append(window_ways.by_restart(trial, earlier, now))
+    refusal = _shown(settings, possible, now)
+    return (
+        {"failed": True, "msg": refusal}
+        if refusal
+        else {"changed": True, "moves": possible[0].planned.get("moves", [])}
+    )
+
+
+def _shown(settings: Mapping[str, Any], possible: Sequence[window_ways.Way], now: float) -> str:
+    """Show the ways, and return why the requested one is impossible; empty if it is possible."""
+    window, moves = settings["window"], possible[0]
+    by = window.get("by") or window_ways.MOVE
+    if not window:
+        for line in moves.lines:
+            show(line)
+        return moves.why_not
+    for line in [] if moves.why_not else [*moves.lines, *prediction.lines(moves.planned["prediction"], now)]:
+        show(line)
+    if not moves.why_not:
+        show(f"limit of a stun: {settings['stun_budget']:.0f} s; a move that would be longer is not made")
+    for line in possible[1].lines:
+        show(line)
+    for line in (*map(window_ways.Way.in_words, possible), *window_end.limits_in_words(window, now)):
+        show(line)
+    if by == window_ways.AUTO:
+        show(window_ways.chosen(possible)["why"])
+        return ""
+    why_not = next(way.why_not for way in possible if way.by == by)
+    return f"{why_not} {window_ways.INSTEAD}" if why_not and by == window_ways.MOVE else why_not
+
+
+def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a test, with what a window needs to restart its job."""
+    settings = {name: value for name, value in given.items() if name not in ("folder", "ending", "job", "metrics")}
+    known = (given.get("job") or {}).get("restart")
+    return {**settings, "restart": known} if known and settings["window"] else settings
 
 
 class TrialSite(ActionWorld):
@@ -150,6 +173,16 @@ class TrialSite(ActionWorld):
         """Return the host changes of earlier windows of the cluster."""
         return trial_folder.earlier_changes(self._folder.parent, self._subject, self._folder)
 
+    def restartable(self, known: Mapping[str, Any]) -> Restartable:
+        """Return an attempt of a job, which a window by restart stops and starts again."""
+        if not known:
+            return NotRestartable(
+                "the job", "The job cannot be restarted: the playbook did not find it on the workers."
+            )
+        action, task_vars = self._modules.task
+        by = f"the maintenance window of {current_user()}@{os.uname().nodename}"
+        return restartable(action, task_vars, known, by)
+
     def notify(self, hook: Mapping[str, Any], text: str) -> dict[str, Any]:
         """Give a text to a command or a URL of the user."""
         if hook.get("url"):
@@ -186,7 +219,7 @@ class ObservationSite(TrialSite):
 
 def carry_out(modules: Modules, given: Mapping[str, Any]) -> dict[str, Any]:
     """Begin or continue a test, a maintenance window or an observation in its folder, and return its result."""
-    settings = {name: value for name, value in given.items() if name not in ("folder", "dir", "metrics", "ending")}
+    settings = {name: value for name, value in _settings(given).items() if name != "dir"}
     folder = trial_folder.opened(given["folder"], given["dir"], trial_folder.named(given["cluster"], modules.here))
     try:
         with observer_clock.running(folder), FileJournal(folder / NAME, observer_clock.now) as journal:
@@ -220,7 +253,7 @@ def _carried_out(
     trial = Trial(site, job, Facts(kept), requested=settings["window"], started=started)
     trial.is_replaced = ending == REPLACED
     program = Program(journal, site, ending)
-    run = observe if is_observation else window if kept["window"] else test
+    run = observe if is_observation else window_by if kept["window"] else test
     with ended_by_signal(site.ask_for_end, is_observation), _as_window(trial, folder):
         reason = _reason(run, program, trial, journal)
     site.write_metrics(trial.facts, is_running=False)

@@ -20,9 +20,12 @@ from .preflight import host_preflight
 # The options of a maintenance window, and their names in the playbook.
 OPTIONS_OF_WINDOW = {
     **{name: f"window_{name}" for name in ("settings", *LIMITS, "requires_ack")},
+    **{name: f"window_{name}" for name in ("by", "checkpoint_wait", "checkpoint_signal", "accept_repeat_s")},
     "notify": "window_notify",
     "accept_other_jobs": "accept_other_jobs",
 }
+# The defaults of those that have a value without a wish of the user.
+DEFAULTS = {"by": "move", "checkpoint_wait": 3600}
 POSITIVE = ("max_out_of_service", "maintenance_timeout", "reboot_timeout", "lock_ttl")
 
 
@@ -127,7 +130,7 @@ def _plan_of(planned: Result, left: Result, how: RolloutOptions) -> RolloutPlan:
 
 def unread_limits(how: RolloutOptions) -> str:
     """Return why a change without a window is refused that has options of one; empty if it has none."""
-    named = [OPTIONS_OF_WINDOW[name] for name, value in how.window.items() if value]
+    named = [OPTIONS_OF_WINDOW[name] for name, value in how.window.items() if value and value != DEFAULTS.get(name)]
     if how.around_job or not named:
         return ""
     cause = "only a maintenance window around a training job reads them, and this run opens none"

@@ -26,6 +26,12 @@ class Job:
     step_times: list[float] = field(default_factory=list)
     # The times at which another user set the clock of a worker's guest, and by how many seconds.
     clock_sets: list[tuple[str, float, float]] = field(default_factory=list)
+    # The steps between two checkpoints, what a signal does (nothing, save, end, or both), and the last saved step.
+    every: int = 25
+    at_signal: str = "nothing"
+    saved: list[tuple[int, float]] = field(default_factory=list)
+    # The steps whose checkpoints have no state of the optimizer.
+    without_optimizer: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.next_step = self.started + STEP_SECONDS
@@ -49,6 +55,15 @@ class Job:
         while self.is_running and self.next_step <= until:
             self.step_times.append(self.next_step)
             self.step, self.next_step = self.step + 1, self.next_step + STEP_SECONDS
+            if self.step % self.every == 0:
+                self.saved.append((self.step, self.step_times[-1]))
+
+    def get_signal(self, at: float) -> None:
+        """Do what the program does at a signal."""
+        if "save" in self.at_signal:
+            self.saved.append((self.step, at))
+        if "end" in self.at_signal:
+            self.end("stopped", at)
 
     def stand_still(self, since: float, seconds: float) -> None:
         """Make no step in a span of time; the step at hand is made afterwards."""

@@ -86,6 +86,8 @@ class SimulatedCalls(MortalWorld):
         return self._answer(name, options, is_planned=is_planned)
 
     def _answer(self, name: str, options: Options, *, is_planned: bool) -> Result:
+        if name == "worker_vm" and is_planned:
+            return {}
         if name in ("esxi_image", "esxi_profile", "esxi_power"):
             answer = getattr(self, name)(dict(options), is_planned)
         else:
@@ -151,7 +153,7 @@ class SimulatedCalls(MortalWorld):
             "out_of_service": out,
             "ha": {"enabled": True, "admission_control": False, "policy": "off", "failover_hosts": None},
             "alarms": [{"object": name, **alarm} for name in sorted(site.alarms)],
-            "vsan": {"enabled": True, "resync_bytes": site.resync},
+            "vsan": {"enabled": site.resync > 0, "resync_bytes": site.resync},
             "tasks": [],
             "remediations": [{"user": "root", "hosts": [name], "error": ""} for name in site.remediated()],
             "gpu_slots": [],
@@ -295,7 +297,12 @@ class SimulatedCalls(MortalWorld):
         return {}
 
     def worker_vm_info(self, _options: Result) -> Result:
-        return {"workers": [{"name": name, "vm_uuid": uuid} for name, uuid in sorted(self.site.machines.items())]}
+        return {"workers": [self._worker(name, uuid) for name, uuid in sorted(self.site.machines.items())]}
+
+    def _worker(self, name: str, uuid: str) -> Result:
+        power, host = "off" if name in self.site.off else "on", self.site.workers[name]
+        marks = {"vm_role": "worker", "vm_tenant": None}
+        return {"name": name, "vm_name": name, "vm_uuid": uuid, "vm_host": host, "vm_power": power, **marks}
 
     def esxi_info(self, _options: Result) -> Result:
         return {"hosts": [host_entry(name, host) for name, host in self.site.hosts.items()]}

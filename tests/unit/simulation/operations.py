@@ -25,9 +25,9 @@ from plugins.module_utils.hosts.rollout_plan import RolloutOptions, plan_hosts, 
 from plugins.module_utils.jobs.running_job import job_from
 from plugins.module_utils.trials.evidence.facts import Facts
 from plugins.module_utils.trials.folder import continued_settings
-from plugins.module_utils.trials.programs.maintenance_window import window
 from plugins.module_utils.trials.programs.observe import observe
 from plugins.module_utils.trials.programs.test import test
+from plugins.module_utils.trials.programs.window_by import window_by
 from plugins.module_utils.trials.steps.trial import Trial
 from plugins.plugin_utils.trial import _reason
 from tests.fakes.deaths import Killed
@@ -279,7 +279,7 @@ class Team:
         job = job_from(site.here, site.there, kept)
         trial = Trial(site, job, Facts(kept), requested=dict(requested), started=site.now())
         self.site.is_window, self.site.around = bool(kept["window"]), kept["run_dir"]
-        run = observe if kept["observe"] else window if kept["window"] else test
+        run = observe if kept["observe"] else window_by if kept["window"] else test
         try:
             message = _reason(run, Program(journal, site), trial, journal)  # type: ignore[arg-type]
         except CollectionError as error:

@@ -69,6 +69,10 @@ class Site:
     # The workers that a test or a window keeps from being moved by DRS.
     overridden: set[str] = field(default_factory=set)
     is_watched: bool = False
+    # The workers that are powered off; the run directories of the attempt that a window stopped, and of all attempts.
+    off: set[str] = field(default_factory=set)
+    stopped: str = ""
+    attempts: dict[str, Job] = field(default_factory=dict)
     # The hosts before the last write, which a server that is late still shows.
     earlier: dict[str, Host] = field(default_factory=dict)
     moves: list[dict[str, Any]] = field(default_factory=list)
@@ -134,7 +138,7 @@ class Site:
 
     def on(self, host: str) -> list[str]:
         """Return the workers on a host."""
-        return [worker for worker, place in self.workers.items() if place == host]
+        return [worker for worker, place in self.workers.items() if place == host and worker not in self.off]
 
     def moving(self, worker: str) -> dict[str, Any] | None:
         """Return the move of a worker that is in progress."""
@@ -268,12 +272,13 @@ class Site:
         self.restarts_at = math.inf
         for worker, place in sorted(self.workers.items()):
             target = self.free_host(worker)
-            if self.hosts[place].is_lost and target:
+            if self.hosts[place].is_lost and target and worker not in self.off:
                 self.workers[worker], self.boots[worker] = target, self.clock
 
     def balance(self) -> None:
         """Move one worker that DRS may move."""
-        free = [one for one in sorted(self.workers) if one not in self.overridden and not self.moving(one)]
+        kept = self.overridden | self.off
+        free = [one for one in sorted(self.workers) if one not in kept and not self.moving(one)]
         moved = [one for one in free if self.hosts[self.workers[one]].responds and self.free_host(one)]
         if moved:
             worker = moved[len(self.moves) % len(moved)]

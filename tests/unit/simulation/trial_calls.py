@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from plugins.module_utils.trials.evidence.facts import Facts
 from plugins.module_utils.trials.evidence.verdict_input import verdict_input, with_earlier, with_left
 from tests.fakes.options_check import SitePart
 
+from .attempts import RestartableJob, power
 from .job import LAUNCHER, STEP_SECONDS, Job
 from .modules import Options, Result, SimulatedCalls, failed
 from .site import Site, Violation
@@ -104,6 +106,11 @@ class TrialCalls(SimulatedCalls):
     def earlier_changes(self) -> list[dict[str, Any]]:
         return []
 
+    def restartable(self, known: Options) -> RestartableJob:
+        """Return an attempt of the job."""
+        assert self.job is not None
+        return RestartableJob(self, str(known.get("run") or self.job.run_dir))
+
     def notify(self, _hook: Options, text: str) -> Result:
         content = json.loads(text)
         self.effect("notify", lambda: self._place.keep_done(content["done"], f"the notice {content['event']}"))
@@ -143,8 +150,18 @@ class TrialCalls(SimulatedCalls):
             raise Violation(f"{others[0]} gets an override, and is another machine than that of the test")
         return super().worker_rules(options)
 
-    def training_info(self, _options: Result) -> Result:
-        job = self.job
+    def worker_vm(self, options: Result) -> Result:
+        """Power workers off or on, as their options request, and nothing else."""
+        for given in options["workers"]:
+            name, state = given["name"], given["power"]
+            if state == "on" and self.site.workers[name] not in self.site.serving():
+                return failed(f"{name}: could not power it on: {self.site.workers[name]} does not respond")
+            if (name in self.site.off) is (state == "on"):
+                self.effect(f"power {state} {name}", partial(power, self.site, name, state, self.run))
+        return {"workers": []}
+
+    def training_info(self, options: Result) -> Result:
+        job = self.site.attempts.get(options.get("run_dir") or "", self.job)
         if LAUNCHER["host"] not in self.site.machines:
             return failed(f"{LAUNCHER['host']}: could not be reached")
         if job is None or not self.is_same(str(LAUNCHER["host"])):
@@ -154,7 +171,8 @@ class TrialCalls(SimulatedCalls):
 
     def wait_for_steps(self, options: Result) -> Result:
         """Wait until every rank has made a number of steps since a time."""
-        job, deadline = self.job, self.site.clock + float(options["timeout"])
+        # A window by restart waits for steps of the attempt that it has started.
+        job, deadline = self.site.job if self.site.attempts else self.job, self.site.clock + float(options["timeout"])
         while job is not None and self.site.clock < deadline:
             made = sum(at > options["since"] for at in job.step_times)
             if made >= options["steps"]:

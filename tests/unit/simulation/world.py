@@ -12,9 +12,9 @@ from plugins.action.vmotion_test import OPTIONS
 from plugins.module_utils.durable.program import Program
 from plugins.module_utils.jobs.running_job import job_from
 from plugins.module_utils.trials.evidence.facts import Facts
-from plugins.module_utils.trials.programs.maintenance_window import window
 from plugins.module_utils.trials.programs.observe import observe
 from plugins.module_utils.trials.programs.test import test as test_program
+from plugins.module_utils.trials.programs.window_by import window_by
 from plugins.module_utils.trials.steps.trial import Trial
 from tests.fakes.deaths import Killed, MortalJournal
 
@@ -171,7 +171,7 @@ class World(Arranged, TrialCalls):
         how = {"started": self.site.clock, "is_replaced": self.is_replaced}
         self.trial = Trial(self, job, Facts(self.settings), self.requested, **how)  # type: ignore[arg-type]
         program = Program(MortalJournal(self, self.values), self, self.ending)
-        run = observe if self.settings["observe"] else window if self.settings["window"] else test_program
+        run = observe if self.settings["observe"] else window_by if self.settings["window"] else test_program
         self.outcome = run(program, self.trial)
         self.left = program.left
         return self.trial.facts

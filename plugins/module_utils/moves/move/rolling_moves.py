@@ -158,7 +158,7 @@ def plan_window(workers: ClusterWorkers, fleet: Fleet, hosts: Sequence[str]) -> 
     tied = [f"{name} on {where}" for name, where in sorted(workers.fixed_at.items()) if where in hosts]
     if tied:
         reason = f"devices tie {', '.join(tied)} to the host"
-        remedy = "leave these hosts out, or stop the job at its checkpoint and change them without under_training"
+        remedy = "leave these hosts out, or stop the job at a checkpoint with window_by=restart"
         raise Refused("the workers", "plan their moves", reason, remedy)
     _refuse_without_link(workers, [name for name, where in workers.at.items() if where in hosts])
     try:

@@ -8,10 +8,11 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...continuity.limits import MOST_RANKS
-from ...continuity.restart_facts import Attempt, GivenCheckpoint
+from ...continuity.restart_facts import Attempt, GivenCheckpoint, Part
 from ...continuity.restart_steps import RankSteps, Saved
 from ...core.json_values import mapping, objects
 from .checkpoint import is_alike, is_later, step_of
@@ -22,6 +23,7 @@ Manifest = Mapping[str, Any]
 COPY_SECONDS = 1.0
 MOST_ATTEMPTS = 1000
 MOST_POINTS = 128
+MOST_PARTS = 16
 
 
 def chain_of(name: str, manifests: Mapping[str, Manifest]) -> list[str]:
@@ -61,6 +63,17 @@ def attempt(manifest: Manifest, before: Manifest | None, ranks: Mapping[int, Ran
         checkpoint=None if before is None else given_checkpoint(manifest, before, more.get("saved") or ()),
         parameters=tuple(more.get("parameters") or ()),
     )
+
+
+def with_window(before: Attempt, after: Attempt, manifest: Manifest) -> Attempt:
+    """Return an attempt with the parts of the time until the next one, which the window between them measured."""
+    given = mapping(manifest.get("restart"))
+    pairs = [(_list(part)[0], number(_list(part)[1])) for part in _list(given.get("down")) if len(_list(part)) > 1]
+    parts = tuple(Part(str(name), seconds) for name, seconds in pairs[:MOST_PARTS] if seconds is not None)
+    between = None if before.ended is None or after.started is None else after.started - before.ended
+    rest = -1.0 if between is None else between - sum(part.seconds for part in parts)
+    down = (*parts, Part("checks", rest)) if parts and rest >= 0 else ()
+    return replace(before, down=down, waited_s=number(given.get("waited_s")))
 
 
 def program(manifest: Manifest) -> dict[str, str]:

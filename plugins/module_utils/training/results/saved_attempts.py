@@ -73,6 +73,7 @@ def judged_run(
         saved = _saved(made[-1].ranks) if made else []
         ranks, parameters = read_steps(_records(results / each)), _parameters(results / f"{each}.json")
         made.append(attempts.attempt(manifest, before, ranks, saved=saved, parameters=parameters))
+        made[-2:-1] = [attempts.with_window(one, made[-1], manifest) for one in made[-2:-1]]
         before = manifest
     return JudgedRun(name, tuple(made), judge(made, limits))
 

@@ -34,9 +34,11 @@ def only_run(
 ) -> dict[str, Any]:
     """Return the only run and its launcher; without a run, ``why`` says why.
 
-    Only Kubernetes knows the pods of a job there. ``own`` is the manifest of the named run that this controller keeps.
+    Only Kubernetes knows the pods of a job there. ``own`` is the manifest of the latest attempt of the named run that
+    this controller keeps.
     """
-    runs = [run for run in busy.running(found, nodes) if o["name"] in ("", run["name"])]
+    latest = (own or {}).get("name")
+    runs = [run for run in busy.running(found, nodes) if o["name"] in ("", run["name"]) or run["name"] == latest]
     if len(runs) > 1:
         names = ", ".join(run["name"] for run in runs)
         raise Refused("the workers", "choose the training run", f"{names} run there", "choose one by its name")

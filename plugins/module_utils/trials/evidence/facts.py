@@ -97,6 +97,9 @@ class Facts:
     # The hosts that have their profile already, because others changed them meanwhile: they stay in service.
     settled: list[str] = field(default_factory=list)
     prediction: dict[str, Any] | None = None
+    # Facts of a window by restart: its ``workers``, whether they are ``off``, the ``stop``, the ``parts`` of the time
+    # without the job, the attempt that was ``started``, and the verdict on it.
+    restart: dict[str, Any] = field(default_factory=dict)
     # The other jobs on workers that move: their verdicts, or why they have none.
     other_jobs: list[dict[str, Any]] = field(default_factory=list)
 

@@ -13,6 +13,8 @@ from .facts import Facts
 
 # The times of a host before any window of this cluster was measured.
 REBOOT_S, CHANGE_S, MOVE_S = 900.0, 180.0, 120.0
+# The times of a restart besides its hosts: the shutdown and the boot of workers, and the start of the job.
+WORKERS_S, START_S = 300.0, 120.0
 DEFAULTS = (
     f"without an earlier window: {REBOOT_S / 60:.0f} min per reboot, {CHANGE_S / 60:.0f} per change, "
     f"{MOVE_S / 60:.0f} per move"
@@ -56,6 +58,12 @@ def host_seconds(
         return float(own[-1] if own else of_others(seconds for _host, seconds in took))
     reboots = int((window.get("reboots") or {}).get(stage["host"], 1))
     return CHANGE_S + reboots * REBOOT_S + len(stage["moves"]) * MOVE_S
+
+
+def down_seconds(window: Value, hosts: Sequence[str], at_once: int, earlier: Sequence[Value]) -> float:
+    """Return the expected seconds for which a window by restart stops its job."""
+    each = [host_seconds(window, {"host": host, "moves": []}, earlier) for host in hosts]
+    return WORKERS_S + START_S + sum(max(each[first : first + at_once]) for first in range(0, len(each), at_once))
 
 
 def lines(prediction: Value, now: float) -> Iterator[str]:

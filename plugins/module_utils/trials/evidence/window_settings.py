@@ -32,6 +32,11 @@ class WindowSettings(TypedDict, total=False):
     accept_other_jobs: bool
     ignored_jobs: str
     unread_is_idle: bool
+    # The way through the window, and the stop of the job at a checkpoint.
+    by: str
+    checkpoint_wait: float
+    checkpoint_signal: str
+    accept_repeat_s: float
 
 
 KNOWN = {*WindowSettings.__annotations__, *LIMITS, *(field.name for field in fields(HostChangeOptions))}

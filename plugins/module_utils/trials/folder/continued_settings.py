@@ -27,7 +27,10 @@ PRESENT_IN_WINDOW = (
     *LIMITS,
     *("accepted", "max_out_of_service", "other_jobs", "accept_other_jobs", "ignored_jobs", "unread_is_idle"),
     *("notify", "requires_ack", "maintenance_timeout", "reboot_timeout", "take_over"),
+    *("checkpoint_wait", "checkpoint_signal", "accept_repeat_s"),
 )
+# Windows of earlier versions have no such setting.
+DEFAULTS = {"by": "move"}
 # The settings that may differ and stay as they were, with the reason. All others must be equal.
 KEPT = {
     "window": "its settings are compared one by one",
@@ -100,6 +103,9 @@ def _differing(before: Settings, requested: Settings, allowed: Collection[str], 
     if not before or not requested:
         return []
     names = {**before, **requested} if is_complete else [name for name in before if name in requested]
+    before, requested = (
+        ({**DEFAULTS, **settings} for settings in (before, requested)) if is_complete else (before, requested)
+    )
     pairs = {name: (_text(before.get(name)), _text(requested.get(name))) for name in names if name not in allowed}
     return [f"{name} was {old} and is {new} now" for name, (old, new) in pairs.items() if old != new]
 

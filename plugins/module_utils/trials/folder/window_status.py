@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..evidence import move_lines
+from ..evidence import move_lines, restart_lines
 from ..evidence.facts import Facts
 from . import facts_file, trial_folder
 
@@ -60,7 +60,8 @@ def _progress(facts: Facts) -> Iterator[str]:
         f"{worker} on {host} (home {facts.at[worker]})" for worker, host in places.items() if host != facts.at[worker]
     ]
     yield f"{facts.cluster}: workers away from home: {_listed(away)}"
-    if facts.settings.get("drs_override"):
+    yield from filter(None, [restart_lines.taken(facts)])
+    if facts.settings.get("drs_override") and not facts.restart:
         yield f"{facts.cluster}: until the window is over, DRS does not move the workers"
 
 

@@ -13,6 +13,7 @@ from ...durable.program import EndRequested, Key, Program
 from ...errors import CollectionError
 from ...training.runs.any_job import Job
 from ...training.runs.controller_site import NodeReads, Records
+from ...training.runs.restartable import Restartable
 from ..evidence.facts import Facts
 
 T = TypeVar("T")
@@ -58,6 +59,9 @@ class Site(Calls, Protocol):
 
     def earlier_changes(self) -> list[dict[str, Any]]:
         """Return the host changes of earlier windows of the cluster, the newest last."""
+
+    def restartable(self, known: Mapping[str, Any]) -> Restartable:
+        """Return an attempt of a job, which a window by restart stops and starts again; ``run`` names a later one."""
 
     def notify(self, hook: Mapping[str, Any], text: str) -> Result:
         """Pass a text to a command or a URL of the user, within a limited time."""
@@ -118,6 +122,11 @@ class Trial:
     def nodes(self) -> dict[str, Any]:
         """Return the options with which reads reach the nodes and find the records there."""
         return {"nodes": self.settings["nodes"], "folder": self.settings["records"]}
+
+    def restartable(self, started: Mapping[str, Any] | None = None) -> Restartable:
+        """Return the attempt of the job that runs at the start of a window by restart, or one that it has started."""
+        run = {"run": started["run"]} if started else {}
+        return self.site.restartable({**(self.settings.get("restart") or {}), **run})
 
     def here(self, module: str, **options: Any) -> Result:
         """Return the result of a module on the controller; raise if it failed."""

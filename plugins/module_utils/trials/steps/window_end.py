@@ -11,7 +11,7 @@ from typing import Any
 from ...durable.program import Program
 from ...errors import Refused
 from ...maintenance.window_limits import limits_of
-from ..evidence import prediction
+from ..evidence import prediction, restart_lines
 from ..evidence.facts import Facts
 from .holding import lock_note
 from .trial import Trial
@@ -157,7 +157,9 @@ def _progress(facts: Facts) -> str:
 
 def paused(facts: Facts) -> str:
     """Return the sentence about a window that stops and stays open, with the ways to continue."""
-    return f"Cluster {facts.cluster}: the window is paused: {_progress(facts)}. No host is out of service. {WAYS}."
+    taken = restart_lines.taken(facts)
+    state = f"the window is paused: {_progress(facts)}. No host is out of service. {WAYS}."
+    return f"Cluster {facts.cluster}: {state}{f' {taken}' if taken else ''}"
 
 
 def interrupted(facts: Facts) -> str:
@@ -165,5 +167,5 @@ def interrupted(facts: Facts) -> str:
     at_hand = f"{facts.at_hand} may be out of service, " if facts.at_hand else ""
     return (
         f"Cluster {facts.cluster}: the window was interrupted: {_progress(facts)}; {at_hand}the lock of the cluster is "
-        f"held, and DRS does not move the workers until the next run. {WAYS}."
-    )
+        f"held, and DRS does not move the workers until the next run. {WAYS}. {restart_lines.taken(facts)}"
+    ).rstrip()

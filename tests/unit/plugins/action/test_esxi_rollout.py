@@ -27,6 +27,7 @@ def given(**changed: Any) -> dict[str, Any]:
     return dict(validated.validated_parameters)
 
 
+BY_MOVES = {"by": "move", "checkpoint_wait": 3600, "checkpoint_signal": "", "accept_repeat_s": 0.0}
 DESIRED = Profile(1, leaves=False).option
 
 
@@ -73,6 +74,7 @@ def test_result_groups_hosts_and_plans_a_window() -> None:
         "canary": "",
         "settings": "",
         **asdict(WindowLimits()),
+        **BY_MOVES,
         "notify": [],
         "requires_ack": False,
         "accept_other_jobs": False,

@@ -47,6 +47,9 @@ def test_returns_only_the_named_run_among_several() -> None:
     found = only_job({**ANY, "name": "two"}, two, INVENTORY)
     assert (found["run_dir"], found["launcher"], [run["name"] for run in found["runs"]]) == ("/runs/two", "w2", ["two"])
     lost = only_job({**ANY, "name": "three"}, {**two, "w3": {"msg": "no route"}}, INVENTORY)
+    later = {"w1": {"jobs": [job("two-2", launched_here=True)]}}
+    found = only_job({**ANY, "name": "two"}, later, INVENTORY, {"name": "two-2", "launcher": "w1"})
+    assert found["run_dir"] == "/runs/two-2", "the latest attempt of the named run runs"
     reason = "no worker that could be read runs a training job with the name three; running jobs: one, two"
     assert (lost["runs"], lost["why"]) == ([], f"{reason}; unreadable workers: w3 (no route)")
 

@@ -1,0 +1,222 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The program of a maintenance window by restart: stop a job at a checkpoint, change hosts, and start it again there.
+
+Its steps:
+
+1. Read the job, the cluster and the workers on the hosts; refuse what would fail after the stop.
+2. Wait for a checkpoint of the job, and stop the job right after it is complete.
+3. Shut down the workers on the hosts, and change the hosts, several at once if the cluster allows.
+4. In all cases, power the workers on, start the job as the next attempt of its run, and judge it.
+
+A step that touches the job or its workers is written before it begins. If step 4 fails, the window stays open, and the
+next controller tries that step again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from typing import Any
+
+from ...core.findings import listed
+from ...durable.program import MemoryJournal, Program
+from ...errors import CollectionError, WholeError
+from ...hosts.change_hosts import HostChanges, change_hosts, check_stop_rules, return_to_service
+from ...hosts.image_plan import commit_image
+from ...jobs.running_job import required_to_run
+from ...maintenance.window_limits import limits_of
+from ..evidence import prediction, restart_lines
+from ..steps import workers_off
+from ..steps.ending import close
+from ..steps.holding import lock_of_cluster, machines_of
+from ..steps.opening import require_same_vcenter
+from ..steps.permission import changed_machines, require_possible, unacknowledged
+from ..steps.restarted import judge_next, keep_part, keep_unfinished, outcome
+from ..steps.stopping import TOUCHED, start_again, stop_at_checkpoint
+from ..steps.trial import Trial
+from ..steps.window_end import attend, ended, no_time
+from ..steps.window_notices import notify
+from ..steps.window_ways import at_most
+from .maintenance_window import keep_settled, not_as_requested, options_of
+
+# The rule that a full cluster breaks until its workers are off, with which no host could leave service before.
+OF_RUNNING_WORKERS = "gpu_slots"
+
+
+def restart_window(p: Program, trial: Trial) -> str:
+    """Return why the window failed; empty if every host was changed and the job goes on where its checkpoint ends."""
+    require_possible(p, trial)
+    p.ensure(partial(require_same_vcenter, trial, p.written("cluster")))
+    has_failed = p.written(("failure of", "the window")) is not None
+    with lock_of_cluster(p, trial):
+        with p.attempt("the window") as whole:
+            read(p, trial)
+            stop(p, trial)
+            change(p, trial)
+        close(trial, whole)
+        try:
+            if has_failed:
+                finish_hosts(p, trial, whole.failure)
+            bring_back(p, trial)
+        except CollectionError as error:
+            p.ensure(partial(trial.site.write_facts, trial.facts))
+            raise WholeError(" ".join([*trial.facts.failures, str(error), restart_lines.taken(trial.facts)])) from error
+    reason = outcome(p, trial) or not_as_requested(trial)
+    notify(p, trial, "end", reason or "every host is changed")
+    return reason
+
+
+def read(p: Program, trial: Trial) -> None:
+    """Read the job, the cluster and its workers; refuse a window that would fail after the job was stopped."""
+    facts = trial.facts
+    p.say("reads the job, the cluster and its workers")
+    p.once("machines", partial(machines_of, trial))
+    facts.keep_job(p.once("job", lambda: required_to_run(trial.job)))
+    facts.keep_cluster(p.once("cluster", lambda: trial.of_cluster("cluster_info")["cluster"]))
+    trial.earlier = p.once("earlier windows", trial.site.earlier_changes)
+    places = p.once("places", lambda: {"at": workers_off.places_of(trial), "now": p.now()})
+    facts.at, facts.began = dict(places["at"]), float(places["now"])
+    facts.restart["workers"] = p.once("workers", partial(workers_off.concerned, trial))
+    keep_settled(p, trial, 1)
+
+
+def stop(p: Program, trial: Trial) -> None:
+    """Stop the job right after a checkpoint; without one, raise before anything is stopped."""
+    facts, job = trial.facts, trial.restartable()
+    if not facts.waiting_hosts:
+        return
+    notify(p, trial, "start", listed(facts.waiting_hosts))
+    watch = job.watch()
+    with p.held("the watch of the job", watch.start, watch.stop):
+        facts.restart["stop"] = p.once("stopped", partial(stop_at_checkpoint, p, trial, partial(why_not, p, trial)))
+    p.ensure(partial(trial.site.write_facts, facts))
+
+
+def why_not(p: Program, trial: Trial) -> str:
+    """Return why the job is not stopped now, although its checkpoint is there; empty if nothing forbids it."""
+    facts, first = trial.facts, trial.facts.waiting_hosts[:1]
+    how = options_of(trial)
+    check_stop_rules(trial.site, first, replace(how, accepted_stops=[*how.accepted_stops, OF_RUNNING_WORKERS]))
+    why = changed_machines(p, trial) or unacknowledged(p, trial)
+    why = why or workers_off.why_not_shut_down(trial, facts.restart["workers"])
+    return why or no_time(p, trial, _stage(first)) or too_long(trial)
+
+
+def too_long(trial: Trial) -> str:
+    """Return why the job must not stand still for as long as the window needs; empty if it may."""
+    most = limits_of(trial.settings["window"]).max_stall_s
+    seconds = prediction.down_seconds(trial.settings["window"], trial.facts.waiting_hosts, 1, trial.earlier)
+    if not most or seconds <= most:
+        return ""
+    return f"the job would stand still for about {seconds:.0f} s, and window_max_stall_s is {most:.0f}"
+
+
+def change(p: Program, trial: Trial) -> None:
+    """Shut down the workers and change the hosts, several at once, until a limit, a request or a rule ends that."""
+    facts = trial.facts
+    if not facts.waiting_hosts:
+        return
+    workers = facts.restart["workers"]
+    p.once(workers_off.SHUT_DOWN, p.now)
+    facts.restart["off"] = True
+    p.say(f"shuts down {listed([worker['name'] for worker in workers])}" if workers else "")
+    p.once("workers off", partial(workers_off.power, trial, workers, "off"))
+    keep_part(p, trial, "workers off")
+    if options_of(trial).image:
+        p.once("image", partial(commit_image, trial.site, facts.cluster, options_of(trial).image))
+    at_once = p.once("hosts at once", partial(at_most, trial, options_of(trial)))
+    p.say(at_once["why"])
+    hosts = list(facts.waiting_hosts)
+    for first in range(0, len(hosts), at_once["most"]):
+        change_together(p, trial, hosts[first : first + at_once["most"]])
+
+
+def change_together(p: Program, trial: Trial, hosts: Sequence[str]) -> None:
+    """Change some hosts together, unless the window ends before them."""
+    facts = trial.facts
+    if facts.stopped:
+        return
+    facts.at_hand = listed(hosts)
+    facts.restart.setdefault("batches", []).append(list(hosts))
+    began = p.once(("begin of", *hosts), p.now)
+    p.ensure(partial(trial.site.write_facts, facts))
+    # Hosts with which an earlier controller began are finished, also if the user ends the window.
+    with p.whole(p.written(("before", *hosts, 1)) is not None):
+        facts.stopped = why_not_now(p, trial, hosts)
+        if not facts.stopped:
+            facts.round += 1
+            notify(p, trial, "host", listed(hosts))
+            changes = change_hosts(p, trial.site, hosts, options_of(trial))
+            facts.host_changes += [{**one, "began": began, "attended": True} for one in changes]
+            stops = "; ".join(changes[0]["stops"])
+            facts.stopped = ended(facts, stops) if stops and facts.waiting_hosts else ""
+    facts.at_hand = ""
+
+
+def why_not_now(p: Program, trial: Trial, hosts: Sequence[str]) -> str:
+    """Return why the window ends before these hosts; a controller that continues asks again before they leave."""
+
+    def ask() -> str:
+        lost = changed_machines(p, trial)
+        return attend(p, trial) or (ended(trial.facts, lost) if lost else "") or no_time(p, trial, _stage(hosts))
+
+    for attempt in count(1):
+        why: str = p.once(("before", *hosts, attempt), ask)
+        is_current = trial.host_in_time == hosts[0] or p.is_replaying
+        if why or (is_current and p.written(("before", *hosts, attempt + 1)) is None):
+            return why
+    return ""
+
+
+def _stage(hosts: Sequence[str]) -> dict[str, Any]:
+    """Return hosts as the limits of a window read the next one."""
+    return {"host": hosts[0], "moves": []}
+
+
+def bring_back(p: Program, trial: Trial) -> None:
+    """Bring back all that was taken: hosts that were not changed, workers, and the job as its next attempt."""
+    facts, known = trial.facts, trial.facts.restart
+    keep_unfinished(p, trial)
+    if p.written(workers_off.SHUT_DOWN) is not None:
+        keep_part(p, trial, "hosts")
+        unchanged = [batch for batch in known.get("batches", []) if p.written(("out of service", *batch)) is None]
+        p.once("returned unchanged", partial(return_unchanged, trial, unchanged))
+        known["on_since"] = p.once("begin of the start", p.now)
+        known["now_on"] = p.once("workers on", partial(workers_off.power_on, p, trial, known["workers"]))
+        p.once("ready", partial(workers_off.require_ready, p, trial))
+        known["off"] = False
+        keep_part(p, trial, "workers on")
+    if p.written(TOUCHED) is not None:
+        known["touched"] = True
+        known["started"] = p.once("started again", partial(start_again, p, trial))
+        p.ensure(partial(trial.site.write_facts, facts))
+        judge_next(p, trial)
+
+
+def finish_hosts(p: Program, trial: Trial, failure: str) -> None:
+    """Finish the hosts whose change failed in an earlier run: the user has repaired them."""
+    facts = trial.facts
+    for hosts in facts.restart.get("batches", []):
+        keys = [p.written((key, *hosts)) for key in ("out of service", "returned")]
+        if keys[0] is None or keys[1] is not None:
+            continue
+        changes = p.once(("finished later", *hosts), partial(change_again, trial, hosts))
+        facts.host_changes += [{**one, "began": p.written(("begin of", *hosts)), "attended": False} for one in changes]
+        facts.failures = [each for each in facts.failures if each != failure]
+        facts.at_hand = ""
+    facts.stopped = ended(facts, "a host failed at first") if facts.waiting_hosts and not facts.failures else ""
+
+
+def change_again(trial: Trial, hosts: Sequence[str]) -> HostChanges:
+    """Change hosts that are out of service. They keep the lasting state, so that this needs no journal."""
+    return change_hosts(Program(MemoryJournal(), trial.site), trial.site, hosts, options_of(trial))
+
+
+def return_unchanged(trial: Trial, batches: Sequence[Sequence[str]]) -> bool:
+    """Return hosts to service which an earlier controller may have taken out before it died or was asked to end."""
+    for hosts in batches:
+        return_to_service(trial.site, hosts)
+    return True

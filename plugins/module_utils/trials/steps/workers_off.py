@@ -1,0 +1,134 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The workers on the hosts of a window by restart: which ones, shut down, powered on again, and ready; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...core.findings import listed, stops
+from ...durable.calls import Result, required
+from ...durable.program import Program
+from ...errors import CollectionError, Failed, Refused, WholeError
+from . import other_jobs
+from .trial import Trial
+
+# Written before the first worker is shut down: from then on, the window sees to it that they run again.
+SHUT_DOWN = "shuts workers down"
+# Services in a guest, such as those of its GPUs, may start after it has an address.
+READY_SECONDS = 600.0
+
+
+def places_of(trial: Trial) -> dict[str, str]:
+    """Return the host of each worker."""
+    return {worker["name"]: worker["vm_host"] for worker in trial.of_cluster("worker_vm_info")["workers"]}
+
+
+def concerned(trial: Trial) -> list[dict[str, Any]]:
+    """Return the workers on the hosts, which must be shut down; refuse what would fail after the stop of the job."""
+    refusal, hosts = trial.restartable().refusal(), trial.facts.waiting_hosts
+    if refusal:
+        raise WholeError(refusal)
+    workers = trial.of_cluster("worker_vm_info")["workers"]
+    there = [one for one in workers if one["vm_host"] in hosts and one["vm_power"] == "on"]
+    found = [{key: one[key] for key in ("name", "vm_name", "vm_host", "vm_role", "vm_tenant")} for one in there]
+    why = why_not_shut_down(trial, found)
+    if why:
+        raise WholeError(why)
+    require_emptiable(trial, found)
+    return found
+
+
+def require_emptiable(trial: Trial, workers: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse hosts with other machines that block them, and workers that this account cannot shut down."""
+    window = trial.settings["window"]
+    own = {worker["vm_name"] for worker in workers}
+    options = {"hosts": list(trial.facts.waiting_hosts), "state": "maintenance", "rollout": True, "each_alone": True}
+    kept = {key: window[key] for key in ("moved_by", "power_off", "take_over") if key in window}
+    planned = required(trial.site.planned("esxi_power", {**options, **kept}))
+    blocked = [
+        f"{one['vm']} on {host['host']} {one['why']}"
+        for host in planned["hosts"]
+        for one in (host["state"].get("evacuation") or {}).get("blocked") or []
+        if one["vm"] not in own
+    ]
+    if blocked:
+        remedy = "move them by hand, or set power_off=true for machines that cannot move"
+        raise Refused(listed(trial.facts.waiting_hosts), "empty them", "; ".join(blocked), remedy)
+    if workers:
+        required(trial.site.planned("worker_vm", _powered(trial, workers, "off")))
+
+
+def why_not_shut_down(trial: Trial, workers: Sequence[Mapping[str, Any]]) -> str:
+    """Return which other jobs a shutdown of these workers would stop; empty if there are none."""
+    read = required(trial.site.jobs_on_workers(trial.settings))
+    stage = {"moves": [{"worker": worker["name"]} for worker in workers]}
+    found = other_jobs.moving({"other_jobs": read["jobs"]}, {"stages": [stage], "places": trial.facts.at})
+    if not found:
+        return str(read["unread"])
+    jobs = "; ".join(f"{job['title']} on {', '.join(job['moving'])}" for job in found)
+    return f"Cluster {trial.facts.cluster}: the window would shut down workers of other training jobs: {jobs}. Wait."
+
+
+def power(trial: Trial, workers: Sequence[Mapping[str, Any]], state: str) -> bool:
+    """Shut workers down through their guests, or power them on and wait for their addresses; return True."""
+    if workers:
+        trial.here("worker_vm", **_powered(trial, workers, state))
+    return True
+
+
+def _powered(trial: Trial, workers: Sequence[Mapping[str, Any]], state: str) -> Result:
+    """Return the options of worker_vm that change nothing but the power."""
+    kept = {"role": "vm_role", "tenant": "vm_tenant"}
+    given = [
+        {"name": one["name"], "power": state, "reserve_memory": False, **{key: one[name] for key, name in kept.items()}}
+        for one in workers
+    ]
+    return {"cluster": trial.facts.cluster, "one_per_host": False, "workers": given}
+
+
+def power_on(p: Program, trial: Trial, workers: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Power on the workers whose hosts are in service, and return the host of each; raise if one of them is not."""
+    names = {worker["name"] for worker in workers}
+    cluster = trial.of_cluster("cluster_info")["cluster"]
+    out = {host["host"]: host.get("why") or "" for host in cluster["out_of_service"]}
+    found = {one["name"]: one for one in trial.of_cluster("worker_vm_info")["workers"] if one["name"] in names}
+    able = [one for one in found.values() if one["vm_host"] not in out]
+    if able:
+        p.say(f"powers on {listed(sorted(one['name'] for one in able))}")
+    power(trial, able, "on")
+    off = [f"{one['name']} on {one['vm_host']}" for one in found.values() if one["vm_host"] in out]
+    off += sorted(names - set(found))
+    if off:
+        cause = f"out of service: {listed(sorted(out))}" if out else "these workers do not exist any more"
+        remedy = "repair the hosts, and run again"
+        raise Failed(listed(off), "power them on", cause, remedy)
+    return {
+        one["name"]: one["vm_host"] for one in trial.of_cluster("worker_vm_info")["workers"] if one["name"] in names
+    }
+
+
+def require_ready(p: Program, trial: Trial) -> bool:
+    """Wait until the nodes of the job answer with healthy GPUs, and return True."""
+    why = "they did not respond"
+    if not trial.settings["guest_checks"] or not trial.settings["nodes"]:
+        return True
+
+    def is_ready() -> bool:
+        nonlocal why
+        age = p.now() - float(trial.facts.restart["on_since"])
+        try:
+            read = trial.site.nodes.read_gpus(trial.settings["nodes"], idle=False, xid_seconds=age)
+            found = stops(read["findings"], trial.settings["accept"])
+        except CollectionError as error:
+            why = str(error)
+            return False
+        why = " ".join(str(finding["text"]) for finding in found)
+        return not found
+
+    if not p.wait(is_ready, READY_SECONDS):
+        nodes = listed([str(node["name"]) for node in trial.settings["nodes"]])
+        remedy = "repair them, then run again: the job is stopped until then"
+        raise Failed(nodes, f"find them ready within {READY_SECONDS:.0f} s", why, remedy)
+    return True
