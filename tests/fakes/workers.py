@@ -73,7 +73,7 @@ class FakeVcenter:
             return self._host(ref)
         if isinstance(ref, vim.dvs.DistributedVirtualPortgroup):
             return {"name": "rdma-vm", "key": "dvpg-1", "config.distributedVirtualSwitch": self.switch}
-        names = {"dvs-1": {"uuid": "50 11"}, "cluster-1": self._cluster()}
+        names = {"dvs-1": {"name": "rdma", "uuid": "50 11"}, "cluster-1": self._cluster()}
         return dict(names.get(ref._moId, {"name": ref._moId}))
 
     def all(self, kind: Any) -> list[Any]:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,15 +24,18 @@ def names(**options: Any) -> list[str]:
 
 
 def test_lists_the_jobs_of_this_node_by_name(tmp_path: Path) -> None:
-    marks = {"DML_RECORDS": str(tmp_path / "nightly-7")}
+    # Another job of this machine may be called nightly.
+    first = f"nightly-{uuid.uuid4().hex}"
+    name = f"{first}-7"
+    marks = {"DML_RECORDS": str(tmp_path / name)}
     with subprocess.Popen(["sleep", "600"], env={**os.environ, **marks}) as started:
         try:
-            while "nightly-7" not in names():
+            while name not in names():
                 assert started.poll() is None
-            assert names(name="nightly-7") == ["nightly-7"]
-            assert names(name="nightly") == []
-            assert "nightly-7" not in names(ignored="nightly-[0-9]")
-            assert "nightly-7" in names(ignored="another")
+            assert names(name=name) == [name]
+            assert names(name=first) == []
+            assert name not in names(ignored=f"{first}-[0-9]")
+            assert name in names(ignored="another")
         finally:
             started.kill()
     assert "ignored is not a regular expression" in call(training_info, ignored="[")["msg"]
