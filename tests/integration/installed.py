@@ -45,7 +45,8 @@ def tarball() -> Path:
 
     def build(folder: Path) -> None:
         # Its tables need the types of the newest pyVmomi, whichever pyVmomi the tests of the tarball run with.
-        built = run(folder, str(ROOT / ".venv" / "bin" / "python"), "-m", "tools.build", str(folder), PYTHONPATH=str(ROOT))
+        python = str(ROOT / ".venv" / "bin" / "python")
+        built = run(folder, python, "-m", "tools.build", str(folder), PYTHONPATH=str(ROOT))
         assert built.returncode == 0, built.stdout
 
     (only,) = _once("built", build).glob("dml-vsphere-*.tar.gz")
