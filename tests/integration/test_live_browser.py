@@ -14,6 +14,10 @@ from tests.integration.browser import Browser
 from tests.integration.test_report_browser import COLOURS, LEAST_CONTRAST, contrast
 from tests.unit.plugins.module_utils.pages.test_live_page import state_of
 
+# The sizes of the texts of figures in pixels of the screen.
+TEXT_SIZES = """[...document.querySelectorAll("figure svg text")].map(
+  (text) => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a)"""
+
 
 @pytest.mark.slow
 def test_live_page_is_readable(tmp_path: Path) -> None:
@@ -29,6 +33,8 @@ def test_live_page_is_readable(tmp_path: Path) -> None:
             assert browser.fetched() == [path.as_uri()]
             assert browser.complaints() == []
             assert browser.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+            sizes = browser.evaluate(TEXT_SIZES)
+            assert len(sizes) > 10 and min(sizes) >= (14 if width > 800 else 11), sizes
             texts = browser.evaluate(COLOURS)
             assert len(texts) > 20
             assert [text for text in texts if contrast(text[1], text[2]) < LEAST_CONTRAST] == []

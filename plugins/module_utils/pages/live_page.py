@@ -11,14 +11,17 @@ from typing import Any
 
 from ..training.output.gpu_use import mean_use
 from ..training.output.live_state import LiveState
+from ..watch.shown_lines import short_paths
 from . import live_sections
 from .escaping import html as escape
 from .live_sections import SECTION_STYLE, UNKNOWN
-from .scaling_plot import FIGURE_STYLE, STEPS, PlotLine, plot
+from .scaling_plot import FIGURE_STYLE, STEPS, Extras, PlotLine, plot
 from .style import STYLE
 
 REFRESH_SECONDS = 5
 MOST_RANKS = 64
+# The widths of the loss and of the throughput, so that the scale of both is that of the page.
+WIDE, NARROW = 680, 340
 HEADS = ("Rank", "Node", "Step", "Rate", "Loss", "Last step", "Longest silence")
 
 
@@ -69,7 +72,7 @@ def _in_link(name: str) -> str:
 
 def _calls(state: LiveState) -> str:
     texts = [f"{node} cannot be read: {why}" for node, why in state.troubles.items()]
-    texts += [text for text in (state.why, str(state.pace["first_silent"])) if text]
+    texts += [short_paths(text) for text in (state.why, str(state.pace["first_silent"])) if text]
     items = "".join(f"<li>{escape(text)}</li>" for text in texts)
     return f'<div class="call"><ul>{items}</ul></div>' if texts else ""
 
@@ -93,16 +96,17 @@ def _figures(state: LiveState) -> str:
     losses = tuple((point["step"], point["loss"]) for point in state.points if point["loss"] is not None)
     images = tuple((point["step"], point["images_per_sec"]) for point in state.points if point["images_per_sec"])
     steps = () if images else tuple(_step_rates(state.points))
+    bands = live_sections.bands(state)
     drawn = [
-        plot(title, unit, [PlotLine(state.name, points)], STEPS, bands=live_sections.bands(state))
-        for title, unit, points in (
-            ("Throughput, images per second", "images/s", images),
-            ("Throughput, steps per second", "steps/s", steps),
-            ("Loss", "", losses),
+        plot(title, unit, [PlotLine(state.name, points)], STEPS, Extras(bands=bands, width=width))
+        for title, unit, points, width in (
+            ("Loss", "", losses, WIDE),
+            ("Images per second", "images/s", images, NARROW),
+            ("Steps per second", "steps/s", steps, NARROW),
         )
         if len(points) > 1
     ]
-    return f'<section><div class="figures pairs">{"".join(drawn)}</div></section>' if drawn else ""
+    return f'<section><div class="figures uneven">{"".join(drawn)}</div></section>' if drawn else ""
 
 
 def _step_rates(points: Sequence[Mapping[str, Any]]) -> Iterator[tuple[float, float]]:

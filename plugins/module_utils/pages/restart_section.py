@@ -11,7 +11,7 @@ from typing import Any
 from ..training.results import saved_attempts
 from . import escaping
 from .escaping import html as escape
-from .scaling_plot import STEPS, PlotBand, PlotLine, plot
+from .scaling_plot import STEPS, Extras, PlotBand, PlotLine, plot
 
 HEADS = ("Restart", "Checkpoint", "Steps", "Repeated", "Losses of repeated steps", "Time without a step")
 SECONDS = "s"
@@ -84,7 +84,7 @@ def figures(run: Judged) -> Iterator[str]:
         ]
         if drawn:
             over = "over the steps" if axis == STEPS else "over the time in seconds"
-            yield plot(f"Loss {over}", "", drawn, axis, bands=_holes(run) if axis == SECONDS else ())
+            yield plot(f"Loss {over}", "", drawn, axis, Extras(bands=_holes(run) if axis == SECONDS else ()))
 
 
 def _holes(run: Judged) -> Sequence[PlotBand]:

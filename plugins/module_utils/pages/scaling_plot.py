@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from .escaping import html as escape
 
@@ -20,11 +21,16 @@ MOST_MARKS = 12
 # The limits of an axis: a rate of 1e308 from a broken script must not overflow a plot.
 LOWEST, HIGHEST = 1e-9, 1e15
 FIGURE_STYLE = """
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(320px, 100%), 1fr)); gap: 18px; }
-.figures.pairs { grid-template-columns: repeat(auto-fit, minmax(min(420px, 100%), 1fr)); }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(420px, 100%), 1fr)); gap: 18px; }
+.figures.uneven { grid-template-columns: minmax(0, 2fr) minmax(0, 1fr); }
+@media screen and (max-width: 800px) {
+  .figures.uneven { grid-template-columns: minmax(0, 1fr); }
+  .figures.uneven figure { overflow-x: auto; }
+  .figures.uneven svg[viewBox^="0 0 6"] { min-width: 520px; }
+}
 .figures .legend { gap: 2px 18px; margin-top: 4px; }
 figure svg text { font-size: 15px; }
-figure svg .tick { font-size: 14px; }
+figure svg .tick { font-size: 15px; }
 figcaption { font-weight: 600; margin-bottom: 4px; }
 figure svg { min-width: 0; }
 :root { --c0: #2f6fb7; --c1: #d9822b; --c2: #3a8a4d; --c3: #8a4fae; }
@@ -69,30 +75,41 @@ class PlotBand:
     kind: str
 
 
+class Extras(NamedTuple):
+    """A caution for the reader of a figure, the bands over parts of its axis, and its width."""
+
+    note: str = ""
+    bands: Sequence[PlotBand] = ()
+    width: int = WIDTH
+
+
+NO_EXTRAS = Extras()
+
+
 def plot(
     title: str,
     unit: str,
     lines: Sequence[PlotLine],
     axis: str = GPUS,
-    note: str = "",
-    bands: Sequence[PlotBand] = (),
+    more: Extras = NO_EXTRAS,
 ) -> str:
-    """Return one figure with its legend; the note is a caution for the reader."""
+    """Return one figure with its legend; its text has the size of the page's if it is shown as wide as it is drawn."""
+    width = more.width
     points = [point for line in lines for point in line.points]
     across = sorted({point[0] for point in points})
     is_curve = len(across) > MOST_MARKS
     most = max([*map(bounded, across), 2])
     top = nice(max([bounded(point[1]) for point in points], default=LOWEST))
-    frame = _Frame(nice(most) if is_curve else most, top, axis, is_curve)
-    ticks = [frame.most * part / 4 for part in range(5)] if is_curve else across
+    frame = _Frame(nice(most) if is_curve else most, top, axis, is_curve, width)
+    ticks = [frame.most * part / 4 for part in range(0, 5, 1 if width >= WIDTH else 2)] if is_curve else across
     parts = [
         f"<figure><figcaption>{escape(title)}</figcaption>",
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">',
+        f'<svg viewBox="0 0 {width} {HEIGHT}" role="img" aria-label="{escape(title)}">',
         *frame.axes(ticks, unit),
-        *frame.bands(bands),
+        *frame.bands(more.bands),
         *(piece for line in lines for piece in frame.line(line, unit)),
         "</svg>",
-        f'<p class="caution">{escape(note)}</p>' if note else "",
+        f'<p class="caution">{escape(more.note)}</p>' if more.note else "",
         f'<p class="legend">{"".join(_key(line) for line in lines)}</p></figure>',
     ]
     return "\n".join(parts)
@@ -116,10 +133,11 @@ class _Frame:
     top: float
     axis: str
     is_curve: bool
+    width: int
 
     def across(self, place: float) -> float:
         """Return the position of a number of GPUs, or of a step."""
-        return LEFT + (WIDTH - LEFT - RIGHT) * bounded(place) / self.most
+        return LEFT + (self.width - LEFT - RIGHT) * bounded(place) / self.most
 
     def up(self, value: float) -> float:
         """Return the position of a value."""
@@ -130,11 +148,11 @@ class _Frame:
         for part in range(5):
             value = self.top * part / 4
             up = self.up(value)
-            yield f'<line class="grid" x1="{LEFT}" y1="{up:.1f}" x2="{WIDTH - RIGHT}" y2="{up:.1f}"/>'
+            yield f'<line class="grid" x1="{LEFT}" y1="{up:.1f}" x2="{self.width - RIGHT}" y2="{up:.1f}"/>'
             yield f'<text class="name" x="{LEFT - 8}" y="{up + 4:.1f}">{value:g}</text>'
         for count in ticks:
             yield f'<text class="tick" x="{self.across(count):.1f}" y="{HEIGHT - BOTTOM + 18}">{count:g}</text>'
-        yield f'<text class="tick" x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 6}">{self.axis}</text>'
+        yield f'<text class="tick" x="{(LEFT + self.width - RIGHT) / 2:.0f}" y="{HEIGHT - 6}">{self.axis}</text>'
         yield f"<desc>{escape(unit)}</desc>"
 
     def bands(self, bands: Sequence[PlotBand]) -> Iterator[str]:

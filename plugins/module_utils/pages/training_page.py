@@ -12,7 +12,7 @@ from typing import Any
 from ..training.results.scaling import ScalingError, table
 from . import escaping, pairs_section, restart_section, vmotion_page
 from .escaping import html as escape
-from .scaling_plot import FIGURE_STYLE, STEPS, PlotLine, plot
+from .scaling_plot import FIGURE_STYLE, STEPS, Extras, PlotLine, plot
 from .style import PORTRAIT, STYLE, site_banner
 from .workload import caution, sentences
 
@@ -265,15 +265,15 @@ def _figures(report_: Mapping[str, Any]) -> str:
     most = max(point[0] for line in speedup for point in line.points)
     note, unit = report_["caution"], str(report_["unit"])
     figures = (
-        plot("Throughput, images per second", "images/s", lines_of(report_, "images_per_sec"), unit, note),
+        plot("Throughput, images per second", "images/s", lines_of(report_, "images_per_sec"), unit, Extras(note)),
         plot(
             f"Speed-up compared with one {unit[:-1]}",
             "times",
             [PlotLine("ideal", ((1, 1), (most, most)), 3, True), *speedup],
             unit,
-            note,
+            Extras(note),
         ),
-        plot(f"Efficiency, speed-up per {unit[:-1]}", "", lines_of(report_, "efficiency"), unit, note),
+        plot(f"Efficiency, speed-up per {unit[:-1]}", "", lines_of(report_, "efficiency"), unit, Extras(note)),
     )
     return _drawn("Figures", figures)
 

@@ -9,8 +9,9 @@ tags, and the lines of two ranks are mixed.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Optional, Tuple
+from typing import NamedTuple, Optional, Tuple, cast
 
 # Open MPI 4: [1,0]<stdout>:TEXT, and with --timestamp-output a time before it. Open MPI 5: a named job, a space after
 # the colon, and with tag-detailed [HOST:PID] before the stream: https://github.com/openpmix/openpmix/pull/2669.
@@ -67,21 +68,43 @@ def plain(text: str) -> str:
 
 def lines_of(output: str) -> list[OutputLine]:
     """Return the lines of each rank, joined from their pieces; empty lines are left out."""
-    lines: list[OutputLine] = []
-    held: dict[tuple[int, str], str] = {}
-    form: Form | None = None
-    for printed in output.split("\n"):
-        tags, form = tags_of(printed, form)
+    joiner = LineJoiner()
+    return [*joiner.feed(output), *joiner.close()]
+
+
+class LineJoiner:
+    """Joins the lines of each rank from the pieces of a growing output, which may end anywhere."""
+
+    def __init__(self) -> None:
+        self._rest, self._form = "", cast("Form | None", None)
+        self._held: dict[tuple[int, str], str] = {}
+
+    def feed(self, output: str) -> list[OutputLine]:
+        """Return the lines that the next part of the output completes."""
+        *complete, self._rest = (self._rest + output).split("\n")
+        return _shown(line for printed in complete for line in self._taken(printed))
+
+    def close(self) -> list[OutputLine]:
+        """Return the unfinished lines at the end of the output."""
+        lines = [*self._taken(self._rest), *(OutputLine(text, *writer) for writer, text in self._held.items())]
+        self._rest, self._held = "", {}
+        return _shown(lines)
+
+    def _taken(self, printed: str) -> Iterator[OutputLine]:
+        tags, self._form = tags_of(printed, self._form)
         ends = [tag.begin for tag in tags[1:]] + [len(printed)]
-        lines.append(OutputLine(printed[: tags[0].begin] if tags else printed))
+        yield OutputLine(printed[: tags[0].begin] if tags else printed)
         for tag, end in zip(tags, ends):
             writer = (tag.rank, tag.stream)
-            held[writer] = held.get(writer, "") + printed[tag.end : end]
+            self._held[writer] = self._held.get(writer, "") + printed[tag.end : end]
             if end == len(printed):
-                lines.append(OutputLine(held.pop(writer), *writer))
-    lines += [OutputLine(text, *writer) for writer, text in held.items()]
-    lines = [OutputLine(plain(line.text).rstrip(), line.rank, line.stream) for line in lines]
-    return [line for line in lines if line.text.strip()]
+                yield OutputLine(self._held.pop(writer), *writer)
+
+
+def _shown(lines: Iterable[OutputLine]) -> list[OutputLine]:
+    """Return lines without control sequences; empty ones are left out."""
+    given = (OutputLine(plain(line.text).rstrip(), line.rank, line.stream) for line in lines)
+    return [line for line in given if line.text.strip()]
 
 
 def _form_of(match: re.Match[str]) -> Form:

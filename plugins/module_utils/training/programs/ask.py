@@ -11,7 +11,7 @@ from typing import Any
 from ...durable.calls import required
 from ...errors import Refused
 from ...watch.mpi_output import lines_of
-from ...watch.shown_lines import line_of
+from ...watch.shown_lines import without_signals
 from ..runs import job_search
 from ..runs.run_files import COMMAND
 from ..runs.training_run import KUBERNETES, MPI, TrainingFailed, TrainingRun
@@ -37,11 +37,10 @@ def logs(site: TrainingSite, run: TrainingRun, most: int) -> dict[str, Any]:
     # The launcher reports the state with the output; Kubernetes and Slurm do not.
     looked = {} if run.o["backend"] == MPI else job.look()
     report = required(job.report(required(looked)))
-    lines = lines_of(str(report.get("output") or ""))[-most:]
+    texts = without_signals(lines_of(str(report.get("output") or "")))[-most:]
     state = report["job"]["state"]
     why = f": {report['job']['why']}" if report["job"].get("why") else ""
     follow = f" To follow it, use {follow_command(run)} -e training_show=log" if state in ALIVE else ""
-    texts = [line_of(line) for line in lines]
     return {"lines": [*texts, f"The training run {run.name} is {state}{why}.{follow}"], "changed": False}
 
 

@@ -16,10 +16,13 @@ from ... import runner
 from ...core import whole_file
 from ...errors import Failed, Refused
 from ...plan import Plan
+from ...watch.mpi_output import LineJoiner, lines_of
+from ...watch.shown_lines import whole_line
 
 FOLDER = "."
 # Two outputs of a job whose last bytes are the same are the same.
 SAME_BYTES = 8192
+PART = 1 << 20
 REMEDY = "check the folder's owner, its mode and the free space, then run again"
 
 
@@ -48,8 +51,14 @@ def for_collector(folder: str, name: str, metrics: str) -> ReportFiles:
 
 
 def write_output(folder: str, text: str) -> dict[str, Any]:
-    """Write the end of the output of a job, unless the file has all of it: the watch collects it while the job runs."""
+    """Write the output of a job that has ended by ranks: the watch collects it with the tags of mpirun while it runs.
+
+    If the file lacks the end of the output, the end replaces it.
+    """
     path = Path(folder, "output.log")
+    text = "".join(f"{line}\n" for line in map(whole_line, lines_of(text)))
+    if path.is_file() and not path.is_symlink():
+        _remove_tags(path)
     try:
         with path.open("rb") as file:
             file.seek(-min(SAME_BYTES, file.seek(0, os.SEEK_END)), os.SEEK_END)
@@ -58,6 +67,23 @@ def write_output(folder: str, text: str) -> dict[str, Any]:
         kept = b""
     end = text.encode(errors="replace").rstrip()[-SAME_BYTES // 2 :]
     return {"changed": False} if end in kept and path.exists() else write_private(folder, {path.name: text})
+
+
+def _remove_tags(path: Path) -> None:
+    """Write each line of an output with its rank, in parts of a bounded size; one without tags stays as it is."""
+    joiner, new = LineJoiner(), path.with_name(f"{path.name}.new")
+    try:
+        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with path.open(encoding="utf-8", errors="replace", newline="") as tagged, open(
+            handle, "w", encoding="utf-8"
+        ) as file:
+            while part := tagged.read(PART):
+                file.writelines(f"{line}\n" for line in map(whole_line, joiner.feed(part)))
+            file.writelines(f"{line}\n" for line in map(whole_line, joiner.close()))
+        new.replace(path)
+    except OSError:
+        # The output stays as it is, such as on a full disk.
+        new.unlink(missing_ok=True)
 
 
 class ReportFiles:

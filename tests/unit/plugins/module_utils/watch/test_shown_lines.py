@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from plugins.module_utils.watch.mpi_output import LineJoiner, lines_of
 from plugins.module_utils.watch.shown_lines import LONGEST, SHOWN, last_lines
 
 
@@ -19,3 +20,33 @@ def test_shows_the_last_progress_bar_without_colours() -> None:
     ]
     assert last_lines("x" * 999) == ["x" * LONGEST + " ..."]
     assert last_lines("") == []
+
+
+def test_cuts_the_path_of_an_environment() -> None:
+    path = f"/var/lib/dml/training/environments/{'a1' * 32}/lib/python3.11/site-packages/torch/nn/module.py"
+
+    assert last_lines(f'  File "{path}", line 7\n  File "/var/lib/dml/runs/one/work/train.py"\n') == [
+        '  File ".../torch/nn/module.py", line 7',
+        '  File "/var/lib/dml/runs/one/work/train.py"',
+    ]
+
+
+def test_shows_one_of_many_lines_about_sigterm() -> None:
+    printed = "".join(f"[1,{rank}]<stderr>:[rank: {rank}] Received SIGTERM: 15\n" for rank in range(100))
+
+    assert last_lines(f"[1,0]<stdout>:step 7\n{printed}[1,0]<stdout>:saved\n") == [
+        "rank 0: step 7",
+        "rank 0: [rank: 0] Received SIGTERM: 15",
+        "rank 0: saved",
+        "and 99 more lines about SIGTERM",
+    ]
+
+
+def test_joins_lines_from_parts_of_any_size() -> None:
+    printed = "[1,0]<stdout>:half[1,1]<stdout>:other\n[1,0]<stdout>: a line\nmpi\n[1,1]<stderr>:1%\r2%\n[1,1]<stdout>:r"
+    expected = [str(line) for line in lines_of(printed)]
+
+    for size in range(1, 20):
+        joiner = LineJoiner()
+        found = [each for at in range(0, len(printed), size) for each in joiner.feed(printed[at : at + size])]
+        assert [str(line) for line in [*found, *joiner.close()]] == expected

@@ -10,7 +10,7 @@ import pytest
 
 from plugins.module_utils import runner
 from plugins.module_utils.errors import CollectionError, Failed, Refused
-from plugins.module_utils.training.results.report_files import PRIVATE, FileModes, ReportFiles
+from plugins.module_utils.training.results.report_files import PRIVATE, FileModes, ReportFiles, write_output
 
 PUBLIC = FileModes(0o755, 0o644)
 TEXTS = {"a.html": "<p>Größe</p>\n", "a.json": "{}\n"}
@@ -102,3 +102,19 @@ def test_a_failed_write_keeps_only_the_old_file(tmp_path: Path, monkeypatch: pyt
 
 def reports_failure(folder: Path) -> bool:
     return bool(write(folder, TEXTS)["failed"])
+
+
+def test_output_of_an_ended_job_has_no_tags(tmp_path: Path) -> None:
+    printed = "".join(f"[1,{rank}]<stdout>:step {rank}\n" for rank in (0, 1)) + "mpirun ends\n[1,0]<stdout>:1%\r2%\n"
+    plain = "rank 0: step 0\nrank 1: step 1\nmpirun ends\nrank 0: 2%\n"
+    path = tmp_path / "output.log"
+    path.write_text("[1,0]<stdout>:earlier\n" + printed)
+    path.chmod(0o600)
+
+    for _run in range(2):
+        write_output(str(tmp_path), printed)
+        assert path.read_text() == f"rank 0: earlier\n{plain}"
+
+    write_output(str(tmp_path), printed + "[1,1]<stdout>:later\n")
+    assert path.read_text() == f"{plain}rank 1: later\n"
+    assert (path.stat().st_mode & 0o777, [each.name for each in tmp_path.iterdir()]) == (0o600, ["output.log"])
