@@ -115,6 +115,7 @@ class KeptRuns:
         self.listed, self.remaining = run(known_runs.list_runs), run(saved_results.remaining_runs)
         self.network_findings, self.last_metrics = run(saved_results.network_findings), run(last_metrics.last_metrics)
         self.newest_checkpoint = run(saved_checkpoints.newest_checkpoint)
+        self.unusable_checkpoint = run(saved_checkpoints.unusable_checkpoint)
         self.judge_restart, self.followers = run(restart_section.judge_restart), run(saved_attempts.followers)
 
 

@@ -75,6 +75,8 @@ class TrainingWorld(MortalWorld):
         self.stops, self.network, self.why_not_stopped = list[str](), list[str](), ""
         # The ranks that train separate models, in words.
         self.apart = ""
+        # Why the newest checkpoint cannot be resumed from.
+        self.unusable = ""
         self.left, self.sick, self.usual = list[dict[str, Any]](), dict[str, str](), dict[str, float]()
         self.gpudirect: bool | None = None
         self.waits, self.breaches = list[str](), list[dict[str, Any]]()
@@ -225,6 +227,9 @@ class TrainingWorld(MortalWorld):
             "has_files": has_outputs,
             "left_out": ["/old.pt"],
         }
+
+    def _runs_unusable_checkpoint(self, _host: str, options: Mapping[str, Any]) -> str:
+        return self.unusable if str(options["folder"]) in self.outputs_at else ""
 
     def _training_job(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         run_dir = str(options["run_dir"])

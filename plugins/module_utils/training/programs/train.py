@@ -122,6 +122,7 @@ def bring_back(
     p.ensure(lambda: watch.write_last_page(job))
     try:
         p.ensure(lambda: run_files.bring_outputs(calls, run, started.rank_0(run)))
+        p.say(p.ensure(lambda: run_files.unusable_checkpoint(calls, run)))
         p.ensure(lambda: run_files.bring_archive(calls, run, started.manifest))
     except CollectionError as error:
         if job["state"] == "finished":

@@ -25,8 +25,7 @@ def newest_checkpoint(name: str, folder: str, patterns: Sequence[str], required:
     """
     outputs = Path(folder)
     files, manifest = checkpoint_reader.files_in(outputs), _manifest(outputs)
-    kept = _kept(manifest)
-    current = [file for file in files if not kept or file.path in kept]
+    current = _current(files, manifest)
     left_out = [f"/{glob.escape(file.path)}" for file in files if file not in current]
     facts = {"has_files": bool(current), "left_out": left_out}
     try:
@@ -42,6 +41,24 @@ def newest_checkpoint(name: str, folder: str, patterns: Sequence[str], required:
     why = attempts.changed(restart, manifest)
     warnings += [f"the checkpoint {choice.path} is used, but {why}"] if why else []
     return {"path": choice.path, "warnings": warnings, **facts, "restart": restart}
+
+
+def unusable_checkpoint(name: str, folder: str, patterns: Sequence[str]) -> str:
+    """Return why a run cannot resume from the newest checkpoint of this one; empty if it can, or without any."""
+    outputs = Path(folder)
+    manifest = _manifest(outputs)
+    found = candidates(_current(checkpoint_reader.files_in(outputs), manifest), patterns)
+    try:
+        torn = choose(name, found, lambda file: fault(outputs, file, _ranks(manifest, file))).torn if found else ()
+    except Refused as refusal:
+        return str(refusal)
+    return " ".join(f"No run can resume from the checkpoint {path}: {why}." for path, why in torn)
+
+
+def _current(files: Sequence[OutputFile], manifest: Mapping[str, Any]) -> list[OutputFile]:
+    """Return the files that the run had at its end, if its manifest has them."""
+    kept = _kept(manifest)
+    return [file for file in files if not kept or file.path in kept]
 
 
 def _content(outputs: Path, chosen: OutputFile, files: Sequence[OutputFile]) -> dict[str, Any]:

@@ -185,6 +185,16 @@ def bring_outputs(calls: TrainingCalls, run: TrainingRun, rank_0: str) -> None:
         copy_outputs(calls, run, rank_0, run.outputs)
 
 
+def unusable_checkpoint(calls: TrainingCalls, run: TrainingRun) -> str:
+    """Return why no run can resume from the newest checkpoint among the outputs here; empty if one can.
+
+    Ranks on several nodes may have written its parts, which only a shared folder has all.
+    """
+    if not run.o["folder"]:
+        return ""
+    return calls.runs.unusable_checkpoint(run.name, f"{run.results}/outputs", node_setup.checkpoint_patterns(run))
+
+
 def copy_outputs(calls: TrainingCalls, run: TrainingRun, node: str, folder: str) -> None:
     """Copy the outputs in a folder of a node to the controller, and add them to the manifest."""
     dest, limit = f"{run.results}/outputs", int(run.o["outputs_limit"])

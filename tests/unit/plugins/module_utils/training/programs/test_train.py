@@ -276,6 +276,16 @@ def test_counts_steps_whose_records_arrive_after_the_end() -> None:
     assert world.result("one")["steps"] == 40
 
 
+def test_warns_of_a_checkpoint_that_cannot_resume() -> None:
+    """Each node has only the parts of its ranks: the first resume of a long run found that out."""
+    world = TrainingWorld()
+    world.unusable = "No run can resume from the checkpoint step40: it lacks __1_0.distcp."
+
+    once(world)
+
+    assert world.lines.count(world.unusable) == 1
+
+
 def test_fails_if_no_process_collects_the_records() -> None:
     world = TrainingWorld()
     world.last_seen, world.has_records = None, False

@@ -14,7 +14,7 @@ import pytest
 
 from plugins.module_utils.training.results import checkpoint_reader
 from plugins.module_utils.training.results.checkpoint import OutputFile, candidates
-from plugins.module_utils.training.results.saved_checkpoints import newest_checkpoint
+from plugins.module_utils.training.results.saved_checkpoints import newest_checkpoint, unusable_checkpoint
 from plugins.module_utils.training.results.saved_manifests import write_manifest
 from plugins.plugin_utils import packed_folder
 from tests.fakes.calling import here
@@ -49,6 +49,24 @@ def test_finds_newest_complete_checkpoint_and_names_torn_ones(tmp_path: Path) ->
     assert found(tmp_path, "epoch1.*")["path"] == "deep/epoch1.pt"
     assert found(tmp_path, "deep/epoch?.pt")["path"] == "deep/epoch2.pt"
     assert "its outputs contain no checkpoint" in found(tmp_path, "epoch1")["msg"]
+
+
+def test_names_parts_that_only_other_nodes_have(tmp_path: Path) -> None:
+    """Two ranks with FSDP wrote a checkpoint on two nodes; the outputs of a run are those of one of them."""
+
+    def unusable() -> str:
+        return unusable_checkpoint("one", str(tmp_path), [])
+
+    (tmp_path / "loss.csv").write_text("1")
+    assert unusable() == ""
+    (tmp_path / "step20").mkdir()
+    (tmp_path / "step20" / "__0_0.distcp").write_bytes(b"x")
+    (tmp_path / "step20" / ".metadata").write_bytes(
+        b"\x80\x02X\x0c\x00\x00\x00__0_0.distcpX\x0c\x00\x00\x00__1_0.distcpq."
+    )
+    assert "step20" in unusable() and "lacks __1_0.distcp; if another node has it, let the ranks write" in unusable()
+    (tmp_path / "step20" / "__1_0.distcp").write_bytes(b"x")
+    assert unusable() == ""
 
 
 def test_a_checksum_beside_the_checkpoint_decides(tmp_path: Path) -> None:
