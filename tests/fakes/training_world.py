@@ -73,10 +73,8 @@ class TrainingWorld(MortalWorld):
         self.stacks, self.due, self.phase = "", 0, "train"
         self.lacks_code, self.kept_code, self.read_folders = False, list[str](), list[str]()
         self.stops, self.network, self.why_not_stopped = list[str](), list[str](), ""
-        # The ranks that train separate models, in words.
-        self.apart = ""
-        # Why the newest checkpoint cannot be resumed from.
-        self.unusable = ""
+        # The ranks that train separate models, and why the newest checkpoint cannot be resumed from.
+        self.apart = self.unusable = ""
         self.left, self.sick, self.usual = list[dict[str, Any]](), dict[str, str](), dict[str, float]()
         self.gpudirect: bool | None = None
         self.waits, self.breaches = list[str](), list[dict[str, Any]]()
