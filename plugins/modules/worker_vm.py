@@ -212,7 +212,9 @@ options:
         type: dict
         suboptions:
           portgroup:
-            description: A port group or network of the cluster.
+            description:
+              - A port group or network of the cluster. A segment of NSX is a port group of its switch.
+              - C(SWITCH/PORTGROUP) names one of several port groups with that name, as a segment has on two switches.
             type: str
           mac:
             description: Its MAC address.

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,12 +18,16 @@ from ..vsphere.session import Session
 
 @dataclass(frozen=True)
 class Network:
-    """One network; ``switch`` and ``key`` are set only for a distributed port group."""
+    """One network; the other fields are set only for a distributed port group.
+
+    ``path`` is SWITCH/NAME, and also the name of networks that share theirs, as the port groups of a segment of NSX.
+    """
 
     name: str
     ref: Any
     switch: str = ""
     key: str = ""
+    path: str = ""
 
     @property
     def to_come(self) -> bool:
@@ -46,15 +51,18 @@ class Networks:
     all: Sequence[Network]
 
     def named(self, name: str) -> Network:
-        """Return the network with that name; refused if there is none, or more than one."""
-        matches = [network for network in self.all if network.name == plain(name)]
+        """Return the network with that name or path; refused if there is none, or more than one."""
+        desired, tried = plain(name), f"find one port group named {name!r}"
+        matches = [network for network in self.all if desired in (network.name, network.path)]
         if len(matches) == 1:
             return matches[0]
+        shared = (network.name for network in self.all if network.name == network.path)
+        if alike := [name for name in shared if name.endswith(f"/{desired}")]:
+            reason = f"{len(alike)} port groups have that name"
+            raise NotFound(self.cluster, tried, reason, f"name it with its switch: {' or '.join(sorted(alike))}")
         known = ", ".join(sorted({network.name for network in self.all})) or "none"
         reason = f"{len(matches)} networks have that name" if matches else f"there is none; it has {known}"
-        raise NotFound(
-            self.cluster, f"find one port group named {name!r}", reason, "correct the name of the port group"
-        )
+        raise NotFound(self.cluster, tried, reason, "correct the name of the port group")
 
     def name_of(self, backing: object) -> str | None:
         """Return the name of the network that a card is connected to."""
@@ -77,31 +85,41 @@ def to_come(networks: Networks, names: Sequence[str]) -> Networks:
 
 def read(session: Session, cluster: str, refs: Sequence[Any]) -> Networks:
     """Return the networks of a cluster, with two or three reads."""
-    groups = [ref for ref in refs if isinstance(ref, vim.dvs.DistributedVirtualPortgroup)]
+    different = {ref._moId: ref for ref in refs}.values()
+    groups = [ref for ref in different if isinstance(ref, vim.dvs.DistributedVirtualPortgroup)]
     # pylint: disable-next=unidiomatic-typecheck # port groups are networks too
-    standard = [ref for ref in refs if type(ref) is vim.Network]
+    standard = [ref for ref in different if type(ref) is vim.Network]
     group_values = properties.read_many(session, groups, ("name", "key", "config.distributedVirtualSwitch"))
     switches = {
         group["config.distributedVirtualSwitch"]._moId: group["config.distributedVirtualSwitch"]
         for group in group_values.values()
     }
-    uuids = {
-        key: values["uuid"]
+    switch_values = {
+        key: values
         for some in _by_kind(switches).values()
-        for key, values in properties.read_many(session, some, ("uuid",)).items()
+        for key, values in properties.read_many(session, some, ("name", "uuid")).items()
     }
     named = properties.read_many(session, standard, ("name",))
     return Networks(
         cluster,
-        [
-            *(_group(ref, group_values[ref._moId], uuids) for ref in groups),
-            *(Network(named[ref._moId]["name"], ref) for ref in standard),
-        ],
+        distinct(
+            [
+                *(_group(ref, group_values[ref._moId], switch_values) for ref in groups),
+                *(Network(named[ref._moId]["name"], ref) for ref in standard),
+            ]
+        ),
     )
 
 
-def _group(ref: object, values: Mapping[str, Any], uuids: Mapping[str, str]) -> Network:
-    return Network(values["name"], ref, uuids[values["config.distributedVirtualSwitch"]._moId], values["key"])
+def distinct(networks: Sequence[Network]) -> list[Network]:
+    """Return the networks; a port group that shares its name with another network is named with its switch."""
+    shared = {name for name, count in Counter(network.name for network in networks).items() if count > 1}
+    return [replace(one, name=one.path) if one.path and one.name in shared else one for one in networks]
+
+
+def _group(ref: object, values: Mapping[str, Any], switches: Mapping[str, Mapping[str, Any]]) -> Network:
+    switch = switches[values["config.distributedVirtualSwitch"]._moId]
+    return Network(values["name"], ref, switch["uuid"], values["key"], f"{switch['name']}/{values['name']}")
 
 
 def _by_kind(refs: Mapping[str, Any]) -> dict[Any, list[Any]]:
