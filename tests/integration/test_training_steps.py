@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.frameworks import OPTIMIZER, TORCH
 from tests.integration.training import Playbook
-from tests.unit.roles.test_dml_steps import OPTIMIZER, TORCH
 
 TRAIN = """
 import time
