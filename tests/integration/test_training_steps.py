@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,12 @@ def test_unchanged_script_reports_its_steps(tmp_path: Path) -> None:
     (folder / "torch" / "optim" / "optimizer.py").write_text(OPTIMIZER)
     (folder / "train.py").write_text(TRAIN)
     playbook = Playbook(tmp_path)
-    options = {"training_folder": str(folder), "training_command": "python train.py", "training_python": sys.executable}
+    options: dict[str, Any] = {"training_folder": str(folder), "training_command": "python train.py"}
+    options["training_python"] = sys.executable
+    alone = playbook.run(**options, training_name="alone")
+    assert alone.returncode != 0
+    assert "was stopped: ranks 0, 1, 2, 3 of 4 formed no process group" in " ".join(alone.stdout.split()), alone.stdout
+    options["training_accept"] = ["group"]
     ran = playbook.run(**options, training_name="one", training_metrics=str(metrics))
     assert ran.returncode == 0, ran.stdout
     result = playbook.result("one")

@@ -192,7 +192,7 @@ OF_FOLDER = {
     "missing?": bool,
     "files?": int,
     "bytes?": int,
-    "git?": {str: str},
+    "git?": {"commit?": str, "changed?": int, "changes_sha256?": str},
 }
 # The report of gpu_program.
 OF_GPUS = {

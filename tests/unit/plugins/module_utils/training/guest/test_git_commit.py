@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from plugins.module_utils.core import replies
 from plugins.module_utils.training.guest.git_commit import changes_of, commit_of
 
 AUTHOR = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always")
@@ -121,6 +122,7 @@ def test_counts_files_that_differ_from_the_commit(tmp_path: Path, form: str) -> 
 
     assert (one["changed"], other["changed"]) == (1, 3)
     assert one["changes_sha256"] != other["changes_sha256"]
+    assert replies.read(one, replies.REPLIES["dml.vsphere.training_folder"].form["git?"]) == one
 
 
 def test_missing_objects_are_fetched_from_no_remote(repository: Path, tmp_path: Path) -> None:
