@@ -269,6 +269,23 @@ def test_continues_only_its_own_entry_into_maintenance(start: START, ansible_for
     assert "EnterMaintenanceMode_Task" not in [write["method"] for write in vcenter.writes()]
 
 
+def test_returning_a_host_cancels_its_own_running_entry(start: START, ansible_for: Callable[..., Ansible]) -> None:
+    vcenter = workers(start)
+    ansible = ansible_for(vcenter)
+    options = {"validate_certs": True, "tls_fingerprint": None, "proxy": None, "timeout": 60, **vcenter.connection}
+    with session.session(options) as opened:
+        hosts = inventory.find_hosts(opened, {"hosts": ["esx01.lab"]}, service_note.PATHS)
+        hosts.refresh()
+        (host,) = hosts.hosts
+        service_note.write(host, service_note.ServiceNote("killed@ctl", service_note.now(host)))
+        entry = host.ref.EnterMaintenanceMode_Task(timeout=60, evacuatePoweredOffVms=False)
+        back = ansible.module("esxi_power", state="in_service", **ONE)
+        assert back.rc == 0, back.out
+        assert entry.info.state == "error"
+        assert not host.ref.runtime.inMaintenanceMode
+    assert not ansible.module("esxi_power", state="in_service", **ONE).changed
+
+
 def test_failed_move_leaves_the_host_in_service(start: START, ansible_for: Callable[..., Ansible]) -> None:
     vcenter = workers(start)
     ansible = ansible_for(vcenter)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from lab.simulator import Simulator
+from plugins.module_utils.maintenance.lock import holder
 from tests.integration.ansible import Ansible
 
 HOT = "vgpu.hotmigrate.enabled"
@@ -44,6 +48,28 @@ def test_permission_allows_changes_that_recorded_values_revert(vcenter: Simulato
     restored = ansible.module("shared_settings", cluster="gpu", allow_shared_settings=True, **done.result["previous"])
     assert restored.changed and restored.result["previous"]["drs_options"] == {DRS: "-1"}
     assert vcenter.ask("GET", "/clusters/gpu")["drs_options"] == {}
+
+
+def run_of(pid: int) -> dict[str, str]:
+    """The environment of a module that an ansible command with this process runs."""
+    process = holder._described(pid)
+    assert process is not None
+    return {holder.RUN: f"{process.machine}.{process.pid}.{process.started}"}
+
+
+def test_releases_a_lock_whose_process_has_ended(vcenter: Simulator, ansible_for: Callable[..., Ansible]) -> None:
+    options = {"cluster": "gpu", "vcenter_options": {HOT: False}}
+    with subprocess.Popen(["sleep", "60"]) as other:
+        killed, ansible = ansible_for(vcenter, **run_of(other.pid)), ansible_for(vcenter, **run_of(os.getpid()))
+        assert killed.module("cluster_lock", cluster="gpu").changed
+        assert not ansible.module("shared_settings", **options).changed
+        assert ansible.module("cluster_info", cluster="gpu").result["cluster"]["lock"]["held"]
+        other.kill()
+    vcenter.clear()
+    assert not ansible.module("shared_settings", check=True, **options).changed
+    assert vcenter.writes() == []
+    assert not ansible.module("shared_settings", **options).changed
+    assert not ansible.module("cluster_info", cluster="gpu").result["cluster"]["lock"]["held"]
 
 
 def test_keeps_other_drs_options(vcenter: Simulator, ansible: Ansible) -> None:

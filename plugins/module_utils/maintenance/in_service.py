@@ -58,7 +58,7 @@ class InService:
         """Leave maintenance mode, then remove the note: if the run is killed in between, the next run removes it."""
         self.desired.go_on(self.target, EXIT)
         self.desired.require_free(self.host, EXIT)
-        if plan.before["maintenance"]:
+        if plan.before["maintenance"] or self._was_entering():
             recent_tasks.wait_for_others(self.host, EXIT, self.desired.maintenance_timeout, self.desired.report)
             self.desired.report(self.target, "leaves maintenance mode")
             with translating_faults(self.target, EXIT, STILL_OUT):
@@ -69,6 +69,15 @@ class InService:
                 return  # the server ignored the change, which the caller will detect: the next run needs the note
             self.desired.report(self.target, "is in service")
         service_note.clear(self.host)
+
+    def _was_entering(self) -> bool:
+        """Cancel the entry that a killed run left; return whether the host is in maintenance mode nevertheless."""
+        found = recent_tasks.recent(self.host.session, [self.host.ref])
+        entries = [task for task in found if task.running and task.what == recent_tasks.ENTER]
+        for entry in entries:
+            self.desired.report(self.target, "no longer enters maintenance mode")
+            recent_tasks.cancel_entry(self.host, entry.ref, self.desired.maintenance_timeout)
+        return bool(entries) and self._is_out()
 
     def _is_out(self) -> bool:
         values = properties.read_many(self.host.session, [self.host.ref], (IN_MAINTENANCE,))

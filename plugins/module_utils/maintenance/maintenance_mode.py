@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import Abandoned, CollectionError, Failed, Refused, TimedOut
 from ..plan import Plan
-from ..vsphere import properties, tasks
+from ..vsphere import properties
 from ..vsphere.faults import translating_faults, words
 from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim, vmodl
@@ -165,17 +165,11 @@ class MaintenanceMode:
             if state in properties.ENDED:
                 break
             self.desired.go_on(self.target, ENTER)  # the task continues on the host, and the next run finds it
-        if (state if state in properties.ENDED else self._cancel(task)) != "success":
+        if state not in properties.ENDED:  # the server ignored the timeout of the task
+            state = recent_tasks.cancel_entry(self.host, task, GRACE)
+        if state != "success":
             raise self._ended_badly(task)
         self.desired.report(self.target, "is in maintenance mode")
-
-    def _cancel(self, task: Any) -> Any:
-        """Cancel a task because the server ignored its timeout; return its final state."""
-        tried = "cancel entering maintenance mode"
-        with translating_faults(self.target, tried):
-            task.CancelTask()
-        tasks.wait_all(self.host.session, [tasks.Started(task, self.target, tried)], GRACE)
-        return properties.read_many(self.host.session, [task], ("info.state",))[task._moId]["info.state"]
 
     def _report_departures(self, values: Mapping[str, Any], waiting: dict[str, str]) -> None:
         for key in list(waiting):

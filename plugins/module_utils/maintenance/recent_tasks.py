@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import TimedOut
-from ..vsphere import tasks
-from ..vsphere.faults import words
+from ..vsphere import properties, tasks
+from ..vsphere.faults import translating_faults, words
 from ..vsphere.inventory import Host
 from ..vsphere.properties import read_linked
 from ..vsphere.sdk import vim
@@ -44,6 +44,15 @@ def wait_for_others(host: Host, tried: str, seconds: float, report: Callable[[st
         if isinstance(outcome, TimedOut):
             cause = f"the task {task.what} of {task.user} still runs on it"
             raise TimedOut(host.name, tried, cause, "it stays in maintenance mode; wait until that ends, and run again")
+
+
+def cancel_entry(host: Host, task: Any, seconds: float) -> Any:
+    """Cancel the task that takes a host into maintenance mode; return its final state."""
+    tried = "cancel entering maintenance mode"
+    with translating_faults(host.name, tried):
+        task.CancelTask()
+    tasks.wait_all(host.session, [tasks.Started(task, host.name, tried)], seconds)
+    return properties.read_many(host.session, [task], ("info.state",))[task._moId]["info.state"]
 
 
 def recent(session: Session, refs: Sequence[Any]) -> list[RecentTask]:

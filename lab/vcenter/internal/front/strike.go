@@ -94,9 +94,11 @@ func drop(w http.ResponseWriter) {
 	}
 }
 
-// deaf answers with success and changes nothing.
+// deaf answers with success and changes nothing; a call that only reads has its answer.
 func (f *Front) deaf(w http.ResponseWriter, r *http.Request, call Call, body []byte) string {
 	switch {
+	case !call.writes():
+		return f.pass(w, r, call, body)
 	case call.SOAP == "ExecuteSoap":
 		// the executer provides the answer of the command
 		return f.pass(w, r, call, bytes.Replace(body, []byte("vim.EsxCLI."), []byte("deaf.EsxCLI."), 1))

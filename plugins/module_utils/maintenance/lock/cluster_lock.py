@@ -71,6 +71,11 @@ class ClusterLock:
         cause = f"it now belongs to {rival}" if rival and not rival.free else "another controller won"
         raise Refused(self.target, self._tried, cause, WAIT_FOR_IT)
 
+    def is_of_killed_module(self) -> bool:
+        """Return whether the process of the lock has ended; a killed window, whose lock has a note, goes on later."""
+        record = self.lock_state.record
+        return record is not None and not record.free and not record.note and _holder(record)[0]
+
     def _decide(self) -> lock_rules.LockDecision:
         if self.lock_state.unreadable and not self.desired.force:
             raise Failed(

@@ -18,25 +18,31 @@ from . import holder
 from .cluster_lock import ClusterLock, lock_request, record_at
 from .folders import LockFolders
 
-# A module that is killed leaves the lock for at most this time; the next run on its machine takes it over at once.
+# A module that is killed leaves the lock for at most this time; the next run on its machine takes or releases it.
 SECONDS = 7200
 ARGUMENTS: dict[str, Any] = {"force_unlock": {"type": "bool", "default": False}}
 
 
 class OwnLock:
-    """The lock of a cluster, which subjects take before they change. A module without changes takes no lock."""
+    """The lock of a cluster, which subjects take before they change.
 
-    def __init__(self, session: Session, cluster: str, *, force: bool) -> None:
-        self._session, self._cluster, self._force = session, cluster, force
+    A module without changes takes no lock, and releases that of a killed module: runs on other machines would wait.
+    """
+
+    def __init__(self, session: Session, cluster: str, *, force: bool, check: bool = False) -> None:
+        self._session, self._cluster, self._force, self._check = session, cluster, force, check
         self._one_at_a_time, self._is_settled, self._is_taken = threading.Lock(), False, False
 
     def __enter__(self) -> OwnLock:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        if self._is_taken:
+        may_release = self._cluster and not self._is_settled and not self._check and holder.running() is not None
+        if self._is_taken or may_release:
             lock = self._lock("free")
-            lock.apply(lock.plan(lock.read()))
+            current = lock.read()
+            if self._is_taken or lock.is_of_killed_module():
+                lock.apply(lock.plan(current))
 
     def guarded(self, subject: PlanningSubject) -> Guarded:
         """Return the same subject, which takes the lock before it is changed."""
