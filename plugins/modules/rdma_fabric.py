@@ -212,7 +212,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     cluster, force = module.params["cluster"], module.params["force_unlock"]
     with holder.marked(), session.session(module.params) as opened:
         fabric = Fabric(opened, desired, present=module.params["state"] == "present")
-        with own_lock.OwnLock(opened, cluster, force=force, check=module.check_mode) as lock:
+        with own_lock.OwnLock(opened, cluster, force=force, check=runner.only_plans(module)) as lock:
             result = runner.converge_one(module, lock.guarded(fabric))
     state = result.pop("state", {})
     return {**result, "fabric": planner.result_of(state)}

@@ -136,7 +136,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         here = must_be(params["instance_uuid"], opened)
         found = subjects(opened, params)
         # Options of vCenter belong to no cluster.
-        force, check = params["force_unlock"], module.check_mode
+        force, check = params["force_unlock"], runner.only_plans(module)
         with own_lock.OwnLock(opened, params["cluster"] or "", force=force, check=check) as lock:
             guarded = [lock.guarded(one) if params["cluster"] else one for one in found.values()]
             result = runner.converge(module, runner.Work(subjects=guarded, refresh=lambda _subjects: None))

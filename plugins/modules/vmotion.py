@@ -209,7 +209,9 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     growing_records = GrowingFile(Path(params["records"] or ""), LAST)
     with holder.marked(), session.session(params) as opened, keeper.renewing(opened), growing_records as growing:
         subjects = subjects_of(opened, params, with_job_pace(shown, growing) if params["records"] else shown.report)
-        with own_lock.OwnLock(opened, params["cluster"], force=params["force_unlock"], check=module.check_mode) as lock:
+        with own_lock.OwnLock(
+            opened, params["cluster"], force=params["force_unlock"], check=runner.only_plans(module)
+        ) as lock:
             if params["moves"] is None:
                 return {**runner.converge_one(module, lock.guarded(subjects[0])), **observed(subjects[0])}
             return at_once(module, subjects, lock)
