@@ -35,6 +35,11 @@ options:
         outermost process above them that starts ranks, such as C(mpirun). Such a job runs or is V(absent), because its
         exit code is not known.
     type: path
+  slurm_job:
+    description:
+      - The number of a job in Slurm. If O(run_dir) contains no job of M(dml.vsphere.training_job), the job is the one
+        whose processes C(scontrol listpids) lists on this node, and RV(job.launcher) is its batch script.
+    type: str
   checkpoints:
     description: A folder with checkpoints.
     type: path
@@ -110,6 +115,7 @@ job:
     run_id: {description: The value of C(DML_RUN_ID) in the environment of the processes of the job., type: str}
     launcher: {description: "The process of C(mpirun): host, number, start in kernel ticks, and boot id.", type: dict}
     job: {description: The MPI namespace of the job., type: str, sample: "422313985"}
+    records: {description: "With O(slurm_job), the folder of the step records; empty if unknown.", type: str}
     nodes_of_ranks: {description: The node of each rank., type: list, elements: str}
     mpirun_command: {description: The command of C(mpirun) with its arguments., type: list, elements: str}
     steps_by:
@@ -211,7 +217,7 @@ from ..module_utils import runner
 from ..module_utils.core import regular_file
 from ..module_utils.errors import Failed, Refused
 from ..module_utils.guests import supervisor
-from ..module_utils.training.guest import daemon_ports, others_job
+from ..module_utils.training.guest import daemon_ports, others_job, slurm_processes
 from ..module_utils.training.guest.job import job_state
 from ..module_utils.training.guest.job_output import shown_output
 from ..module_utils.training.guest.node_jobs import node_jobs
@@ -224,6 +230,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "gather": {"type": "list", "elements": "str", "choices": PARTS, "default": ["jobs"]},
     "run_dir": {"type": "path"},
     "records": {"type": "path"},
+    "slurm_job": {"type": "str"},
     "checkpoints": {"type": "path"},
     "patterns": {"type": "list", "elements": "str", "default": []},
     "ranks": {"type": "int", "default": 0},
@@ -248,11 +255,15 @@ def manifest_in(run_dir: str | None) -> dict[str, str]:
     return {"manifest": text}
 
 
-def job_of(params: dict[str, Any]) -> dict[str, Any]:
-    """Return the job in a run directory, or that of the ranks that write records."""
+def job_of(module: AnsibleModule) -> dict[str, Any]:
+    """Return the job in a run directory, or that of the processes in Slurm, or of the ranks that write records."""
+    params = module.params
     run_dir, limit = params["run_dir"], params["output_bytes"]
     job = job_state(run_dir)
-    if job["state"] == "absent" and params["records"]:
+    if job["state"] == "absent" and params["slurm_job"]:
+        _code, output, failure = module.run_command(["scontrol", "listpids", params["slurm_job"]])
+        job = slurm_processes.state_of(params["slurm_job"], output, failure.strip(), params["records"] or "")
+    elif job["state"] == "absent" and params["records"]:
         job = others_job.state_of(params["records"])
     return {**job, "output": shown_output(run_dir, limit)} if limit > 0 else {**job}
 
@@ -314,7 +325,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     return {
         "changed": False,
         **(jobs_of(params) if "jobs" in gather else {}),
-        **({"job": job_of(params)} if "job" in gather else {}),
+        **({"job": job_of(module)} if "job" in gather else {}),
         **({"printed": figures_of(params["run_dir"])} if "printed" in gather else {}),
         **({"checkpoints": checkpoints_of(params)} if "checkpoints" in gather else {}),
     }

@@ -223,7 +223,7 @@ PROGRAMS = {
             "observe": {**MAPPING, "default": {}},
             "launcher": TEXT,
             "run_dir": {"type": "path", "default": ""},
-            "kubernetes": {**MAPPING, "default": {}},
+            **{key: {**MAPPING, "default": {}} for key in ("kubernetes", "slurm")},
         },
         vmotion_test,
     ),

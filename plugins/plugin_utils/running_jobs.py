@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from typing import Any
@@ -24,10 +25,13 @@ from ..module_utils.training.running import busy, interruption
 from ..module_utils.trials.folder import trial_folder
 from .modules import Modules
 from .node_modules import NodeModules
+from .slurm_place import with_place
 from .world import NodeWorld
 
 Result = dict[str, Any]
 JOBS = "dml.vsphere.training_info"
+# The options of a job that say where it runs.
+PLACE = ("launcher", "user", "run_dir", "records", "nodes", "kubernetes", "slurm")
 ARGUMENTS: dict[str, Any] = {
     "cluster": {"type": "str", "default": ""},
     "guests": {"type": "list", "elements": "str", "default": []},
@@ -61,10 +65,22 @@ class JobSearch:
             return {}
         if self._window and not around.first_found(self._found()):
             # Its job ended while no controller was at work: the host at hand is finished, and the job is judged.
-            return {key: self._window[key] for key in ("launcher", "user", "run_dir", "records", "nodes", "kubernetes")}
+            return {key: self._window.get(key) for key in PLACE}
         limit, workers = str(self._vars.get("ansible_limit") or ""), self._vars["groups"].get("workers") or []
         name = self._vars["inventory_hostname"]
         return around.require_found(name, self._found(), limit=limit, has_workers=bool(workers))
+
+    def place(self, action: ActionBase) -> None:
+        """Find the workers of a job in Slurm; an unfinished window knows them, also after the end of its job."""
+        named = self._given["around"]
+        if not named.get("slurm"):
+            return
+        before = self._window
+        is_same = str((before.get("slurm") or {}).get("job")) == str(named["slurm"].get("job"))
+        known = {key: before.get(key) for key in PLACE} if is_same else {}
+        job = {**named, **(known or ({} if before else with_place(action, self._vars, named)))}
+        own = re.escape(os.path.basename(str(job.get("run_dir") or "")))
+        self._given = {**self._given, "around": job, "ignored": f"{own}$"}
 
     def require_running(self, nodes: NodeModules) -> None:
         """Refuse a named job that does not run, before the first write; an unfinished window judges its job itself."""
@@ -73,7 +89,8 @@ class JobSearch:
         if not job or self._window or (launcher not in self._hosts and not job.get("kubernetes")):
             return
         on_launcher = nodes.as_user(str(job["user"])) if job.get("user") else nodes
-        required_to_run(job_from(self._calls.here, partial(on_launcher.on, launcher), job))
+        login = partial(nodes.on, str(job["slurm"]["login"])) if job.get("slurm") else None
+        required_to_run(job_from(self._calls.here, partial(on_launcher.on, launcher), job, login))
 
     def answers(self) -> dict[str, Result]:
         """Return the jobs on each worker; refuse to stop one of them, unless it may be stopped or ends in time."""
@@ -214,6 +231,7 @@ def run(action: ActionBase, task_vars: dict[str, Any], options: Mapping[str, Any
     nodes = nodes.as_user("root") if given["cluster"] else nodes
     search = JobSearch(NodeWorld(Modules(action, task_vars), nodes, "training"), given, task_vars)
     try:
+        search.place(action)
         found = {"changed": False, "job": _read_again_as(search.job(), given), "unread_error": ""}
         if is_check:
             return found

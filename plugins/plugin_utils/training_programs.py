@@ -13,7 +13,7 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils.durable.program import MemoryJournal, Program
 from ..module_utils.errors import CollectionError
-from ..module_utils.slurm.own_job import waiting_runs
+from ..module_utils.slurm.own_job import OwnSlurmJob, waiting_runs
 from ..module_utils.training.programs import ask, fabric_check, stop, sweep, train, vary
 from ..module_utils.training.running import busy
 from ..module_utils.training.runs import job_search, node_setup, rank_words
@@ -58,7 +58,8 @@ def _start(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
     if is_check:
         return {"changed": True}
     started = train.start(p, setup.site, run)
-    return {"changed": True, **job_search.run_of_job(run, started.launched)}
+    slurm = {"slurm": OwnSlurmJob(setup.calls, run).place()} if run.o["backend"] == SLURM else {}
+    return {"changed": True, **job_search.run_of_job(run, started.launched), **slurm}
 
 
 def _find(_p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
@@ -69,6 +70,8 @@ def _find(_p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
     if found["runs"] and setup.options["backend"] == KUBERNETES:
         run = setup.named(str(found["runs"][0]["name"]))
         found.update(job_search.run_of_job(run, setup.site.job_of(run).found()))
+    if found["runs"] and setup.options["backend"] == SLURM:
+        found["slurm"] = OwnSlurmJob(setup.calls, setup.named(str(found["runs"][0]["name"]))).place()
     if found["runs"]:
         found["restart"] = restartable_jobs.kept(setup, str(found["runs"][0]["name"]))
     others = busy.others(str(found.get("run_dir", "")), jobs, nodes, setup.continued_runs)

@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -23,6 +24,7 @@ from ..module_utils.errors import CollectionError, Failed
 from ..module_utils.jobs.running_job import job_from
 from ..module_utils.maintenance.lock.holder import current_user
 from ..module_utils.training.results.report_files import for_collector
+from ..module_utils.training.runs.any_job import Ask
 from ..module_utils.training.runs.restartable import NotRestartable, Restartable
 from ..module_utils.trials.evidence import prediction
 from ..module_utils.trials.evidence.facts import Facts
@@ -42,6 +44,7 @@ from .interruption import shown_if_interrupted
 from .modules import Modules
 from .observer import ended_by_signal, post, run_command
 from .restartable_jobs import restartable
+from .slurm_place import with_place
 from .window_signal import PAUSE, in_progress
 from .world import ActionWorld, show
 
@@ -148,6 +151,16 @@ class TrialSite(ActionWorld):
         self.must_be_attended()
         return self._modules.on(node, user, module, options)
 
+    def of_slurm(self, settings: Mapping[str, Any]) -> tuple[Ask, Ask]:
+        """Return how modules run on the launcher and on the login node of a job in Slurm, which the inventory has."""
+
+        def on(node: str, user: str, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+            return self._connected(lambda: self._modules.on(node, user, module, options))
+
+        places = (settings["launcher"], settings["user"]), (settings["slurm"]["login"], "")
+        on_launcher, on_login = (partial(on, *place) for place in places)
+        return on_launcher, on_login
+
     def roll_records(self) -> bool:
         """Have the watch begin a new file of records; without a watch, the records stay as they are."""
         request = self._folder / "roll"
@@ -226,6 +239,8 @@ def carry_out(modules: Modules, given: Mapping[str, Any]) -> dict[str, Any]:
             start = journal.values.get(START)
             if start is not None and not given["ending"]:
                 continued_settings.refuse_other(folder, start, settings)
+            if start is None:
+                settings = with_place(*modules.task, settings)
             if start is None or not continued_settings.is_replaced(start, settings):
                 done = _carried_out(modules, journal, settings, given["ending"], given["metrics"])
                 return {"folder": str(folder), "changed": True, **done}
@@ -249,7 +264,8 @@ def _carried_out(
     is_observation = bool(kept["observe"])
     site = (ObservationSite if is_observation else TrialSite)(modules, kept["cluster"], folder, metrics)
     started = observer_clock.now()
-    job = job_from(site.here, site.there, kept)
+    on_launcher, on_login = (site.there, None) if not kept.get("slurm") else site.of_slurm(kept)
+    job = job_from(site.here, on_launcher, kept, on_login)
     trial = Trial(site, job, Facts(kept), requested=settings["window"], started=started)
     trial.is_replaced = ending == REPLACED
     program = Program(journal, site, ending)

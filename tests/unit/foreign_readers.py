@@ -34,9 +34,9 @@ from plugins.module_utils.hosts.pci_address import pci_address
 from plugins.module_utils.maintenance import availability, boot, service_note
 from plugins.module_utils.maintenance.lock import lock_rules
 from plugins.module_utils.site.recording import archive
-from plugins.module_utils.slurm import job_states
+from plugins.module_utils.slurm import job_states, named_job
 from plugins.module_utils.training.ending import job_end, rank_errors
-from plugins.module_utils.training.guest import git_commit, job, others_job
+from plugins.module_utils.training.guest import git_commit, job, others_job, slurm_processes
 from plugins.module_utils.training.launch import requirements
 from plugins.module_utils.training.launch.secrets import secret_in
 from plugins.module_utils.training.output.gpu_use import gpus_of
@@ -95,6 +95,7 @@ RECORDING: dict[str, Any] = {
     "esxcli.json": [{"host": "h", "command": "c", "arguments": {}, "response": None}],
     "rest.json": [],
 }
+OF_JOB = "7|RUNNING|None|anna|n1|n[1-2]\nn1|n1|192.0.2.1|down*|Not responding\n   Requeue=1 Restarts=0 B=1 ExitCode=0:0"
 SQUEUE = "1|COMPLETED|None|N/A|dml|(null)\n7|PENDING|Resources|2026-01-01T00:00:00|dml|dml:a"
 LOCK = ("1of2 state=held owner=a run=b since=2026-01-01T00:00:00Z", "2of2 until=2026-01-01T00:00:00Z ttl=60")
 NOTE = {"by": "root@ctl", "since": BOOTED, "ending_boot": BOOTED}
@@ -307,6 +308,13 @@ READERS = (
         text('{"step": 3}\n'),
         (int, NONE),
     ),
+    of(
+        "slurm/named_job.py",
+        lambda one: named_job.read_job(lambda *_: {"stdout": one}, "7"),
+        text(OF_JOB),
+        (named_job.ReadJob, NONE),
+    ),
+    of("training/guest/slurm_processes.py", slurm_processes.processes_of, text("17 4711 batch 0 0\n"), list),
     of("slurm/job_states.py", lambda one: job_states.why_waiting(queued(one), one), text(SQUEUE), str),
     of("training/ending/job_end.py", lambda one: job_end.cause_of(one, 1, ["n1", "n2"]).sentence, text(MPI), str),
     of("training/results/manifest.py", lambda one: manifest.parsed(one, "a"), json_text(MANIFEST), dict),

@@ -134,6 +134,7 @@ JOB = {
     "run_id?": str,
     "launcher?": PROCESS,
     "job?": str,
+    "records?": str,
     "command?": [str],
     "hosts?": [{"name": str, "slots?": int}],
     "mpirun_command?": [str],

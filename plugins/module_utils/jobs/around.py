@@ -12,6 +12,7 @@ from ..errors import WholeError
 from ..training.programs.restart_commands import lacking
 
 Job = Mapping[str, Any]
+BATCH = {"kubernetes": "on Kubernetes", "slurm": "in Slurm"}
 WITHOUT = "leave out under_training to change the hosts without a job"
 
 
@@ -22,21 +23,22 @@ def first_found(found: Sequence[Job]) -> Job:
 
 def require_complete(job: Job, *, under_training: bool) -> None:
     """Refuse a named job without the keys that a maintenance window needs."""
-    needed = ["run_dir", *([] if "kubernetes" in job else ["nodes", "launcher"])]
+    needed = ["run_dir", *([] if "kubernetes" in job else ["nodes", "launcher"])] if "slurm" not in job else []
     missing = [key for key in needed if key not in job]
     if under_training and not missing:
         return
     lacks = f": it lacks {' and '.join(missing)}" if missing else ""
     raise WholeError(
         "maintenance_job names the job around which the hosts are changed: it needs under_training=true, and its keys "
-        f"run_dir, and kubernetes or both nodes and launcher{lacks}."
+        f"slurm, or run_dir and kubernetes, or run_dir, nodes and launcher{lacks}."
     )
 
 
 def restart_of(job: Job, results: str) -> dict[str, Any]:
     """Return how a named job is restarted, as the site of a window reads it, or ``why`` that is impossible."""
     name = posixpath.basename(str(job["run_dir"]))
-    why = "maintenance_job names a job on Kubernetes." if job.get("kubernetes") else lacking(job)
+    batch = next((text for key, text in BATCH.items() if job.get(key)), "")
+    why = f"maintenance_job names a job {batch}." if batch else lacking(job)
     return {"run": name, "why": why} if why else {"run": name, "job": {**job, "results": results}}
 
 

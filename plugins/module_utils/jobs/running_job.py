@@ -7,20 +7,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..core.names import short_name
 from ..durable.calls import required
 from ..errors import WholeError
 from ..kubernetes.mpijob import MpiJob
 from ..kubernetes.state import ranks_of_pods
+from ..slurm.named_job import JobInSlurm
 from ..training.ending.job_state import JobState
 from ..training.runs.any_job import Ask, Job, JobOnNodes
 
 
-def job_from(here: Ask, on_launcher: Ask, settings: Mapping[str, Any]) -> Job:
-    """Return the job that the options ``kubernetes``, or ``launcher``, ``run_dir`` and ``records``, name."""
+def job_from(here: Ask, on_launcher: Ask, settings: Mapping[str, Any], on_login: Ask | None = None) -> Job:
+    """Return the job that the options ``kubernetes``, or ``launcher``, ``run_dir`` and ``records``, name.
+
+    One with ``slurm`` is also read with the commands of Slurm, on its login node.
+    """
     run_dir = settings["run_dir"]
     records = settings.get("records") or run_dir
     if settings.get("kubernetes"):
         return MpiJob(here, on_launcher, settings["kubernetes"], records)
+    if settings.get("slurm"):
+        return JobInSlurm(on_launcher, on_login or on_launcher, settings["slurm"], run_dir, records)
     return JobOnNodes(on_launcher, f"{settings['launcher']}: the job in {run_dir}", run_dir, records)
 
 
@@ -39,9 +46,15 @@ def required_to_run(job: Job) -> JobState:
 
 
 def placed(hosts: Mapping[str, Sequence[int]], job: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Return the ranks by worker: a rank in a pod reports the pod, and its worker is the node of that."""
+    """Return the ranks by worker: a rank in a pod reports the pod, and its worker is the node of that.
+
+    A node of Slurm may have another name than its worker.
+    """
     if job.get("pods") is None:
-        return {"hosts": dict(hosts)}
+        workers: dict[str, list[int]] = {}
+        for host, ranks in hosts.items():
+            workers.setdefault(names.get(short_name(host), host), []).extend(ranks)
+        return {"hosts": workers}
     pods = ranks_of_pods(hosts, job["pods"], names)
     known = {rank for pod in pods.values() for rank in pod["ranks"]}
     # Ranks outside the reported pods may run on any worker: they are kept, so that no worker counts as idle.

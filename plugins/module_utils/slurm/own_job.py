@@ -159,6 +159,13 @@ class OwnSlurmJob(OwnMpirun):
         self.stop()
         super().forget()
 
+    def place(self) -> dict[str, Any]:
+        """Return the number of the job and its nodes, as a vMotion test reads it; empty if Slurm does not have it."""
+        job = super().look().get("job") or {}
+        found = self._find(_comment(str(job["run_id"]))) if job.get("run_id") else None
+        names = dict(zip(self._names(), self._run.nodes))
+        return {"job": found.number, "login": self._login, "names": names} if found else {}
+
     def _names(self) -> list[str]:
         return [str(node["slurm"]) for node in self._run.nodes.values()]
 

@@ -26,6 +26,7 @@ class JobState(TypedDict, total=False):
     run_id: str
     launcher: LauncherIdentity | None
     job: str | None
+    records: str
     command: list[str]
     hosts: list[dict[str, Any]]
     mpirun_command: list[str]

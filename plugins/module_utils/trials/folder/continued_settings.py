@@ -35,7 +35,7 @@ DEFAULTS = {"by": "move"}
 KEPT = {
     "window": "its settings are compared one by one",
     "observe": "its settings are compared one by one",
-    **dict.fromkeys(("run_dir", "launcher", "kubernetes"), "they name the job, which is compared as one"),
+    **dict.fromkeys(("run_dir", "launcher", "kubernetes", "slurm"), "they name the job, which is compared as one"),
     **dict.fromkeys(("records", "user"), "they belong to the job"),
     "nodes": "they are the addresses of the job, which the watch of its records has already",
     **dict.fromkeys(("ends_job", "finish_timeout"), "they follow from whether the first run started the job"),
@@ -120,6 +120,8 @@ def _job(settings: Settings) -> str:
     there = settings.get("kubernetes") or {}
     if there:
         return f"{there.get('name')} in namespace {there.get('namespace') or 'default'}"
+    if settings.get("slurm"):
+        return f"job {settings['slurm'].get('job')} in Slurm"
     return f"{settings['run_dir']} on {settings.get('launcher')}" if settings.get("run_dir") else ""
 
 

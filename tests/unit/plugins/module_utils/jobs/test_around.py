@@ -20,8 +20,9 @@ def test_accepts_a_named_job_with_all_keys(job: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("job", "under_training", "end"),
     [
-        (MPI, False, "or both nodes and launcher."),
+        (MPI, False, "or run_dir, nodes and launcher."),
         ({"run_dir": "/runs/one"}, True, "nodes and launcher: it lacks nodes and launcher."),
+        ({"slurm": {"job": 1}}, False, "or run_dir, nodes and launcher."),
         ({"kubernetes": {}}, True, "nodes and launcher: it lacks run_dir."),
     ],
 )

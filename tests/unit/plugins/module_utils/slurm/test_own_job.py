@@ -233,6 +233,16 @@ def test_slurm_that_does_not_answer_ends_no_run() -> None:
     assert job.look()["job"]["state"] == "running"
 
 
+def test_run_has_its_place_for_a_vmotion_test() -> None:
+    world = SlurmWorld()
+    job = OwnSlurmJob(world, world.run())
+    assert job.place() == {}
+
+    job.begin(Prepared(python="python3", port=1))
+
+    assert job.place() == {"job": "1", "login": "w1", "names": {"w1": "w1", "w2": "w2"}}
+
+
 def test_stop_cancels_the_job_and_keeps_its_end() -> None:
     world = SlurmWorld()
     world.waits_for = 99

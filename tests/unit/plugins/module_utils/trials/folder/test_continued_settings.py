@@ -43,7 +43,7 @@ def reason(before: dict[str, Any], requested: dict[str, Any]) -> str:
 @pytest.mark.parametrize("name", sorted({*OPTIONS} - {"folder", "dir", "ending", "cluster"}))
 @pytest.mark.parametrize("before", [SETTINGS, KINDS["window"], KINDS["observe"]], ids=["test", "window", "observation"])
 def test_a_run_continues_with_equal_options_only(before: dict[str, Any], name: str) -> None:
-    if name in ("window", "observe", "run_dir", "launcher", "kubernetes"):
+    if name in ("window", "observe", "run_dir", "launcher", "kubernetes", "slurm"):
         return
     refused = reason(before, {**before, name: other(before[name])})
 
@@ -81,6 +81,7 @@ def test_a_decision_continues_a_window_with_other_settings(decision: str) -> Non
         ({"run_dir": "/run/two"}, True),
         ({"launcher": "w2"}, True),
         ({"kubernetes": {"name": "bert"}, "run_dir": ""}, True),
+        ({"slurm": {"job": 4711}, "run_dir": ""}, True),
         ({"run_dir": "", "launcher": ""}, False),
         ({"records": "/elsewhere", "user": "anna"}, False),
     ],

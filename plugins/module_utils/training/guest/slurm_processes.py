@@ -1,0 +1,62 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The state of a job in Slurm from its processes on this node, as ``scontrol listpids`` lists them.
+
+The folders of its cgroups have other names in each version of Slurm.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from typing import Any, NamedTuple
+
+from ...guests import supervisor
+from ..ending.job_state import JobState, LauncherIdentity
+from . import node_jobs, others_job
+
+RECORDS = b"DML_RECORDS="
+BATCH, FIRST = "batch", "0"
+_PID = re.compile("[0-9]{1,9}")
+
+
+class Process(NamedTuple):
+    """A process with its step; ``local`` is the number of its task on the node, ``-`` for children of tasks."""
+
+    pid: int
+    step: str
+    local: str
+
+
+def processes_of(output: str) -> list[Process]:
+    """Return the processes in the output of ``scontrol listpids``."""
+    rows = (line.split() for line in output.splitlines())
+    return [Process(int(row[0]), row[2], row[3]) for row in rows if len(row) >= 4 and _PID.fullmatch(row[0])]
+
+
+def state_of(number: str, output: str, failure: str, records: str) -> JobState:
+    """Return the job whose processes are listed, with the folder of its records; absent without a process."""
+    alive = [each for each in processes_of(output) if supervisor.start_ticks(each.pid) is not None]
+    if not alive:
+        cause = f"Slurm lists no process of job {number} on {socket.gethostname()}"
+        return {"state": "absent", "why": f"{cause}: {failure}" if failure else cause}
+    # The batch script, which ends with the job; a job of srun or salloc has none.
+    first = min(alive, key=lambda each: (each.step != BATCH, each.local != FIRST))
+    identity: Any = supervisor.identity(first.pid)
+    launcher: LauncherIdentity = identity
+    started = node_jobs.boot_time() + (launcher["start"] or 0) / os.sysconf("SC_CLK_TCK")
+    folder = records or next(filter(None, (_records_of(each.pid) for each in alive)), "")
+    of_ranks = str(others_job.state_of(folder).get("job") or "") if folder else ""
+    known: JobState = {"state": "running", "run_id": "", "launcher": launcher, "job": of_ranks, "started": started}
+    return {**known, "records": folder}
+
+
+def _records_of(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            variables = file.read().split(b"\0")
+    except OSError:
+        return ""
+    found = next((each for each in variables if each.startswith(RECORDS)), b"")
+    return found[len(RECORDS) :].decode("utf-8", "replace")
