@@ -47,7 +47,7 @@ def with_place(action: ActionBase, task_vars: Options, job: Options) -> dict[str
         "run_dir": str(job.get("run_dir") or records),
         "records": records,
         "nodes": [{"name": name, "reach": _reach(action, task_vars, name, user)} for name in place["nodes"]],
-        "slurm": {**place["slurm"], "login": login},
+        "slurm": {**slurm, **place["slurm"], "login": login},
     }
 
 

@@ -24,7 +24,7 @@ from ..module_utils.errors import CollectionError, Failed
 from ..module_utils.jobs.running_job import job_from
 from ..module_utils.maintenance.lock.holder import current_user
 from ..module_utils.training.results.report_files import for_collector
-from ..module_utils.training.runs.any_job import Ask
+from ..module_utils.training.runs.any_job import Job
 from ..module_utils.training.runs.restartable import NotRestartable, Restartable
 from ..module_utils.trials.evidence import prediction
 from ..module_utils.trials.evidence.facts import Facts
@@ -61,7 +61,7 @@ def show_plan(modules: Modules, given: Mapping[str, Any]) -> dict[str, Any]:
     if late:
         return {"failed": True, "msg": f"Cluster {settings['cluster']}: no window would be opened: {late}."}
     site = TrialSite(modules, settings["cluster"], Path(settings["dir"]) / "check", "")
-    trial = Trial(site, job_from(site.here, site.there, settings), Facts(settings))
+    trial = Trial(site, site.job(settings), Facts(settings))
     earlier = trial_folder.earlier_changes(Path(settings["dir"]), settings["cluster"])
     possible = [window_ways.by_moves(trial, earlier)]
     if settings["window"]:
@@ -86,6 +86,8 @@ def _shown(settings: Mapping[str, Any], possible: Sequence[window_ways.Way], now
         show(line)
     if not moves.why_not:
         show(f"limit of a stun: {settings['stun_budget']:.0f} s; a move that would be longer is not made")
+        nodes = (settings.get("slurm") or {}).get("nodes")
+        show(f"Slurm starts no job on {', '.join(nodes)} during the window" if nodes else "")
     for line in possible[1].lines:
         show(line)
     for line in (*map(window_ways.Way.in_words, possible), *window_end.limits_in_words(window, now)):
@@ -151,15 +153,17 @@ class TrialSite(ActionWorld):
         self.must_be_attended()
         return self._modules.on(node, user, module, options)
 
-    def of_slurm(self, settings: Mapping[str, Any]) -> tuple[Ask, Ask]:
-        """Return how modules run on the launcher and on the login node of a job in Slurm, which the inventory has."""
+    def job(self, settings: Mapping[str, Any]) -> Job:
+        """Return the job of a test; one in Slurm is read on its launcher and its login node, which the inventory has."""
+        slurm = settings.get("slurm")
+        if not slurm:
+            return job_from(self.here, self.there, settings)
 
         def on(node: str, user: str, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
             return self._connected(lambda: self._modules.on(node, user, module, options))
 
-        places = (settings["launcher"], settings["user"]), (settings["slurm"]["login"], "")
-        on_launcher, on_login = (partial(on, *place) for place in places)
-        return on_launcher, on_login
+        on_launcher = partial(on, settings["launcher"], settings["user"])
+        return job_from(self.here, on_launcher, settings, partial(on, str(slurm.get("login") or ""), ""))
 
     def roll_records(self) -> bool:
         """Have the watch begin a new file of records; without a watch, the records stay as they are."""
@@ -264,9 +268,7 @@ def _carried_out(
     is_observation = bool(kept["observe"])
     site = (ObservationSite if is_observation else TrialSite)(modules, kept["cluster"], folder, metrics)
     started = observer_clock.now()
-    on_launcher, on_login = (site.there, None) if not kept.get("slurm") else site.of_slurm(kept)
-    job = job_from(site.here, on_launcher, kept, on_login)
-    trial = Trial(site, job, Facts(kept), requested=settings["window"], started=started)
+    trial = Trial(site, site.job(kept), Facts(kept), requested=settings["window"], started=started)
     trial.is_replaced = ending == REPLACED
     program = Program(journal, site, ending)
     run = observe if is_observation else window_by if kept["window"] else test

@@ -42,6 +42,8 @@ def job_name(name: str) -> str:
 class OwnMpiJob(MpiJob):
     """The MPIJob or TrainJob of a run, which it can start."""
 
+    is_scheduled, may_wait = True, False
+
     def __init__(self, calls: NodeCalls, run: TrainingRun) -> None:
         self._calls, self._run = calls, run
         super().__init__(calls.here, partial(calls.on, run.launcher), seen(run), run.dir)

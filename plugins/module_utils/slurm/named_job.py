@@ -119,7 +119,12 @@ def located(job: ReadJob | None, number: str, hosts: Mapping[str, Sequence[str]]
         "launcher": names.get(job.launcher) or next(iter(workers.values())),
         "user": job.user,
         "nodes": list(dict.fromkeys(workers.values())),
-        "slurm": {"job": number, "names": names, "restarts": job.restarts},
+        "slurm": {
+            "job": number,
+            "names": names,
+            "restarts": job.restarts,
+            "nodes": [node.name for node in job.nodes],
+        },
     }
 
 

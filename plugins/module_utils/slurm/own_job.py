@@ -45,6 +45,8 @@ exec {python} {folder}/supervisor.py run {folder}
 class OwnSlurmJob(OwnMpirun):
     """The Slurm job of a run, which it can submit."""
 
+    is_scheduled = may_wait = True
+
     def __init__(self, calls: NodeCalls, run: TrainingRun) -> None:
         known = run.known.get("launcher")
         super().__init__(calls, replace(run, o={**run.o, "launcher": known}) if known in run.nodes else run)
@@ -164,7 +166,7 @@ class OwnSlurmJob(OwnMpirun):
         job = super().look().get("job") or {}
         found = self._find(_comment(str(job["run_id"]))) if job.get("run_id") else None
         names = dict(zip(self._names(), self._run.nodes))
-        return {"job": found.number, "login": self._login, "names": names} if found else {}
+        return {"job": found.number, "login": self._login, "names": names, "nodes": list(names)} if found else {}
 
     def _names(self) -> list[str]:
         return [str(node["slurm"]) for node in self._run.nodes.values()]

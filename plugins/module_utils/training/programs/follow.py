@@ -84,10 +84,10 @@ def follow(p: Program, site: TrainingSite, run: TrainingRun, watch: RunWatch) ->
 
 
 def await_start(p: Program, site: TrainingSite, run: TrainingRun) -> None:
-    """Wait while Slurm holds the job in its queue, and show its place there when that changes."""
-    shown = ""
-    while run.o["backend"] == SLURM:
-        job = p.ensure(lambda: site.job_of(run).look()).get("job") or {}
+    """Wait while the job is in a queue, and show its place there when that changes."""
+    shown, own = "", site.job_of(run)
+    while own.may_wait:
+        job = p.ensure(own.look).get("job") or {}
         if job.get("state") != "waiting":
             return
         p.say(str(job.get("why") or "") if job.get("why") != shown else "")

@@ -10,16 +10,17 @@ from typing import Any
 from ...durable.calls import required
 from ...durable.program import Program
 from ..runs import any_job, job_search, run_files
-from ..runs.training_run import KUBERNETES, SLURM, TrainingFailed, TrainingRun
+from ..runs.training_run import TrainingFailed, TrainingRun
 from .follow import TrainingSite
 
 
 def stop(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
     """Stop a run. The program that stops the job is in the run directory, which the user of the run can change."""
     by = f"stopped by {run.requested_by}"
-    if run.o["backend"] in (KUBERNETES, SLURM):
+    job = site.job_of(run)
+    if job.is_scheduled:
         _require_known(site, run)
-        deleted = p.ensure(site.job_of(run).stop)
+        deleted = p.ensure(job.stop)
         if run.known:
             _keep_end(p, site, run, str(run.known["rank_0_on"]), {"ended": p.now(), "step": None, "by": by})
         return {"changed": bool(deleted.get("changed"))}

@@ -27,7 +27,14 @@ class Launched(TypedDict):
 
 
 class OwnJob(Job, Protocol):
-    """The job of a run of the role training, which it can start."""
+    """The job of a run of the role training, which it can start.
+
+    ``is_scheduled``: a scheduler starts and ends the job, which is found by its name. ``may_wait``: it may wait in a
+    queue after ``begin``.
+    """
+
+    is_scheduled: bool
+    may_wait: bool
 
     def begin(self, prepared: Prepared) -> Launched:
         """Start the job, unless it was started before, and return where it runs."""
@@ -53,6 +60,8 @@ def watched_nodes(run: TrainingRun) -> list[dict[str, Any]]:
 
 class OwnMpirun(JobOnNodes):
     """The job of a run, with mpirun on its launcher."""
+
+    is_scheduled = may_wait = False
 
     def __init__(self, calls: NodeCalls, run: TrainingRun) -> None:
         self._calls, self._run = calls, run

@@ -20,6 +20,7 @@ from ..evidence.facts import Facts
 from ..evidence.other_verdicts import broken
 from ..evidence.prediction import predicted
 from ..steps import jobs_beside
+from ..steps.holding import reservation_in_slurm
 from ..steps.judgement import judge, review
 from ..steps.opening import planned
 from ..steps.permission import heed, permission, require_possible
@@ -93,7 +94,7 @@ def change_all(p: Program, trial: Trial) -> None:
         p.say(f"sets the image of cluster {facts.cluster}")
         p.once("image", partial(commit_image, trial.site, facts.cluster, image))
     try:
-        with jobs_beside.watched(p, trial):
+        with reservation_in_slurm(p, trial), jobs_beside.watched(p, trial):
             change_each(p, trial)
     finally:
         keep_unfinished(p, facts)

@@ -1,11 +1,12 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The lock of the cluster, the watch of the records and the DRS override, which a test takes and releases; pure."""
+"""The lock, the watch of the records, the DRS override and the reservation, which a test takes and releases; pure."""
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -13,6 +14,7 @@ from ...core.findings import listed
 from ...durable.calls import required
 from ...durable.program import Program
 from ...errors import Refused
+from ...slurm import reservation
 from .trial import Trial
 
 RULE = "vmotion-test"
@@ -66,6 +68,25 @@ def drs_override(p: Program, trial: Trial) -> AbstractContextManager[None]:
             trial.of_cluster("worker_rules", name=RULE, state="absent")
 
     return p.held("the DRS settings of the workers", take, restore)
+
+
+def reservation_in_slurm(p: Program, trial: Trial) -> AbstractContextManager[None]:
+    """Keep Slurm from starting jobs on the nodes of its job, which continues."""
+    slurm = trial.settings.get("slurm") or {}
+    if not slurm or slurm.get("reservation") in (False, "false", "no"):
+        return nullcontext()
+    ask = partial(trial.site.on_node, str(slurm["login"]), "root")
+    name = reservation.name_of(posixpath.basename(trial.site.folder))
+
+    def take() -> None:
+        p.say(f"reserves {', '.join(slurm['nodes'])} in Slurm, which starts no job there")
+        reservation.take(ask, name, slurm["nodes"])
+
+    def free() -> None:
+        p.say("ends the reservation in Slurm")
+        reservation.release(ask, name)
+
+    return p.held("the reservation in Slurm", take, free)
 
 
 def require_same_machines(p: Program, trial: Trial) -> None:

@@ -240,7 +240,7 @@ def test_run_has_its_place_for_a_vmotion_test() -> None:
 
     job.begin(Prepared(python="python3", port=1))
 
-    assert job.place() == {"job": "1", "login": "w1", "names": {"w1": "w1", "w2": "w2"}}
+    assert job.place() == {"job": "1", "login": "w1", "names": {"w1": "w1", "w2": "w2"}, "nodes": ["w1", "w2"]}
 
 
 def test_stop_cancels_the_job_and_keeps_its_end() -> None:
