@@ -59,7 +59,8 @@ def _reach(action: ActionBase, task_vars: Options, name: str, user: str) -> list
     """Return the command that reaches a worker, with the variables of the worker and the defaults of the role."""
     of_role: dict[str, Any] = {}
     for file in FILES:
-        of_role.update(action._loader.load_from_file(str(ROOT / "roles" / ROLE / file)))
+        path = str(ROOT / "roles" / ROLE / file)
+        of_role.update(action._loader.load_from_file(path, trusted_as_template=True))
     facts = {"ansible_facts": {"ansible_local": {"dml_node": {"user": user}}}, "hostvars": task_vars["hostvars"]}
     variables = {**of_role, **task_vars["hostvars"].raw_get(name), **facts}
     node = role_options(action, variables, ROLE, only=("reach",))

@@ -58,7 +58,9 @@ def inventory(place: Place, folder: Path) -> Path:
 def submitted(place: Place, *options: str) -> str:
     """Submit a job on all workers as a user does, and return its number when it runs."""
     place.inside(1, f"cat > job.sh <<'E'\n{SCRIPT}E")
-    number = place.inside(1, f"sbatch --parsable --exclusive --nodes=4 {' '.join(options)} job.sh").stdout.strip()
+    number = place.inside(
+        1, f"sbatch --parsable --exclusive --nodes=4 --ntasks-per-node=1 {' '.join(options)} job.sh"
+    ).stdout.strip()
     until(lambda: state(place, number) == "RUNNING", f"job {number} runs", 120)
     return number
 

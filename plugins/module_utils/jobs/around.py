@@ -36,7 +36,7 @@ def require_complete(job: Job, *, under_training: bool) -> None:
 
 def restart_of(job: Job, results: str) -> dict[str, Any]:
     """Return how a named job is restarted, as the site of a window reads it, or ``why`` that is impossible."""
-    name = posixpath.basename(str(job["run_dir"]))
+    name = posixpath.basename(str(job.get("run_dir") or ""))
     batch = next((text for key, text in BATCH.items() if job.get(key)), "")
     why = f"maintenance_job names a job {batch}." if batch else lacking(job)
     return {"run": name, "why": why} if why else {"run": name, "job": {**job, "results": results}}

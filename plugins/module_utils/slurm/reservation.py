@@ -12,7 +12,7 @@ from ..errors import Failed
 from ..training.runs.any_job import Ask
 from .named_job import COMMAND
 
-# A window that no run ends does not keep its nodes for ever.
+# A window that no run ends does not keep its nodes forever.
 MINUTES = 7 * 24 * 60
 _ODD = re.compile("[^A-Za-z0-9_-]")
 

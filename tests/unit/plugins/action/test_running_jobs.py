@@ -48,6 +48,17 @@ def test_an_unfinished_window_needs_no_running_job(tmp_path: Path) -> None:
     assert (job["run_dir"], job["launcher"]) == ("/runs/one", "w1")
 
 
+@pytest.mark.parametrize(("number", "launcher"), [(7, "w1"), (8, None)])
+def test_unfinished_window_knows_the_place_of_its_slurm_job(number: int, launcher: str | None, tmp_path: Path) -> None:
+    unfinished = search(tmp_path, settings={**SETTINGS, "slurm": {"job": "7", "login": "w1"}})
+    unfinished._given["around"] = {"slurm": {"job": number}}
+
+    unfinished.place(None)  # type: ignore[arg-type]
+
+    assert unfinished.job().get("launcher") == launcher
+    assert unfinished._given["ignored"] == ("one$" if launcher else "$")
+
+
 def test_unfinished_run_of_another_kind_replaces_no_job(tmp_path: Path) -> None:
     with pytest.raises(CollectionError, match="no job was found, because none runs"):
         search(tmp_path, settings={**SETTINGS, "window": {}}).job()
