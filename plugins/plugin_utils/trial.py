@@ -154,7 +154,7 @@ class TrialSite(ActionWorld):
         return self._modules.on(node, user, module, options)
 
     def job(self, settings: Mapping[str, Any]) -> Job:
-        """Return the job of a test; one in Slurm is read on its launcher and its login node, which the inventory has."""
+        """Return the job of a test; one in Slurm is read on its launcher and on its login node."""
         slurm = settings.get("slurm")
         if not slurm:
             return job_from(self.here, self.there, settings)

@@ -141,7 +141,7 @@ class JobInSlurm(JobOnNodes):
     """A job that Slurm runs, whose ranks write step records; ``place`` is that of ``located``."""
 
     def __init__(self, on_launcher: Ask, on_login: Ask, place: Mapping[str, Any], run_dir: str, records: str) -> None:
-        self._number = str(place["job"])
+        self._number = str(place.get("job") or "")
         super().__init__(on_launcher, f"Slurm job {self._number}: it", run_dir, records)
         self._on_login, self._restarts = on_login, int(place.get("restarts") or 0)
         self.workers = place.get("names") or {}
