@@ -57,6 +57,13 @@ options:
     description: An assigned GPU is idle if its mean utilisation is below this percentage.
     type: float
     default: 5.0
+  slurm_jobs:
+    description:
+      - The jobs of the period in Slurm, as C(sacct --allocations --truncate --parsable2 --noheader) lists them with
+        C(--format=Account,User,ElapsedRaw,AllocTRES). The report sums the GPU hours of each account and user.
+    type: list
+    elements: str
+    default: []
   folder:
     description: The folder for the files. The module creates it if it does not exist.
     type: path
@@ -159,7 +166,7 @@ usage:
       elements: dict
 report:
   description:
-    - The content of C(CLUSTER.json), with C(totals), C(idle), C(gpus), C(groups), C(waiting), C(lost),
+    - The content of C(CLUSTER.json), with C(totals), C(idle), C(gpus), C(groups), C(slurm), C(waiting), C(lost),
       C(period) and C(price).
   returned: success
   type: dict
@@ -203,6 +210,7 @@ ARGUMENTS = {
     "price": {"type": "float"},
     "currency": {"type": "str", "default": ""},
     "idle_below": {"type": "float", "default": 5.0},
+    "slurm_jobs": {"type": "list", "elements": "str", "default": []},
     "folder": {"type": "path"},
     "metrics": {"type": "path"},
 }
@@ -226,7 +234,7 @@ def files_of(folder: str, report: dict[str, Any]) -> ReportFiles:
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     usage = usage_of(params)
-    report = usage_report.report(usage, params["price"], params["currency"], params["idle_below"])
+    report = usage_report.report(usage, *(params[key] for key in ("price", "currency", "idle_below", "slurm_jobs")))
     answer = {"changed": False, "usage": usage, "report": report, "lines": usage_text.lines(report), "files": []}
     files = [files_of(params["folder"], report)] if params["folder"] else []
     if params["metrics"]:

@@ -45,6 +45,7 @@ from plugins.module_utils.training.running import busy
 from plugins.module_utils.training.runs import node_setup
 from plugins.module_utils.training.transport.job_settings import TransportError, version_of
 from plugins.module_utils.trials.checks import guest_checks
+from plugins.module_utils.usage import slurm_hours
 from plugins.module_utils.usage.gpu_load import card_of
 from plugins.module_utils.vsphere import esxcli
 from plugins.module_utils.watch import hangs, mpi_output, shown_lines
@@ -345,6 +346,7 @@ READERS = (
     ),
     of("watch/mpi_output.py", mpi_output.lines_of, text(MPI), list),
     of("training/transport/job_settings.py", version_of, text("2.4.7-1+cuda10.0"), tuple, TransportError),
+    of("usage/slurm_hours.py", lambda one: slurm_hours.hours_of(one.splitlines()), text("a|b|5400|gres/gpu=2"), list),
     of("usage/gpu_load.py", lambda one: card_of(one, ["0000:3b:00.0"]), text("GPU-0000003B:00:00.0"), (str, NONE)),
     of("core/versions.py", versions.numbers, text("8.0.3") | foreign.JSON, tuple),
     of("core/vgpu_manager.py", vgpu_manager.is_manager, text("NVD-AIE_ESXi_8.0.0_Driver"), bool),

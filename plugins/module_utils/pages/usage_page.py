@@ -41,6 +41,7 @@ def page(report: Mapping[str, Any]) -> str:
         _idle(report),
         _section("Utilisation of each GPU", _utilisation(report)),
         _section(f"GPUs by {plain(report['group_by']).replace('_', ' ')}", _groups(report)),
+        _section("GPU hours in Slurm", _slurm(report)) if report["slurm"] else "",
         _section("All GPUs", _gpus(report["gpus"])),
         _waiting(report),
         _section("Notes", "".join(f"<p>{escape(text)}</p>" for text in _how(report))),
@@ -109,6 +110,11 @@ def _groups(report: Mapping[str, Any]) -> str:
         everything = sum(group["cost_per_hour"] for group in report["groups"])
         sums += [money(everything, report), money(totals["cost"], report)]
     return _table(columns, rows, f"<tfoot>{_row(columns, sums)}</tfoot>")
+
+
+def _slurm(report: Mapping[str, Any]) -> str:
+    columns = usage_text.slurm_columns(report)
+    return _table(columns, (_row(columns, cells) for cells in usage_text.slurm_cells(report)))
 
 
 def _gpus(gpus: Iterable[Mapping[str, Any]]) -> str:

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .slurm_hours import hours_of
+
 FORMAT = 1
 IDLE, UNASSIGNED, NOT_MEASURED, UNREACHABLE, BUSY = "idle", "unassigned", "not measured", "unreachable", "busy"
 # The order of the GPUs in the report: underused ones come first.
@@ -14,9 +16,16 @@ STATES = (IDLE, UNASSIGNED, NOT_MEASURED, UNREACHABLE, BUSY)
 
 
 def report(
-    facts: Mapping[str, Any], price: float | None = None, currency: str = "", idle_below: float = 5.0
+    facts: Mapping[str, Any],
+    price: float | None = None,
+    currency: str = "",
+    idle_below: float = 5.0,
+    slurm: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return the report of a result of gpu_usage; ``price`` is the price of one whole GPU for one hour."""
+    """Return the report of a result of gpu_usage; ``price`` is the price of one whole GPU for one hour.
+
+    ``slurm`` are the jobs that sacct lists.
+    """
     judged = [_judged(gpu, price, idle_below) for gpu in facts["gpus"]]
     gpus = sorted(judged, key=_order)
     hours = float(facts["period"]["hours"])
@@ -32,6 +41,7 @@ def report(
         "idle": [_called(gpu) for gpu in gpus if gpu["state"] in (IDLE, UNASSIGNED)],
         "gpus": gpus,
         "groups": groups(gpus, price, hours),
+        "slurm": hours_of(slurm, price),
         "waiting": [dict(one) for one in facts["waiting"]],
         "lost": [dict(one) for one in facts["lost"]],
     }

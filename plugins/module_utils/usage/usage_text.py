@@ -15,6 +15,7 @@ NOT_KNOWN = "not measured"
 _LONGEST_CELL = 48
 GPU_COLUMNS = ("State", "Host", "GPU", "Utilisation mean/peak", "Model", "Mode", "Slots used/free", "Used by")
 GROUP_COLUMNS = ("Tenant", "GPUs", "Idle GPUs", "VMs", "Utilisation", "GPU hours")
+SLURM_COLUMNS, COST = ("Account in Slurm", "User", "Jobs", "GPU hours"), "Cost in the period"
 
 
 def lines(report: Mapping[str, Any]) -> list[str]:
@@ -23,6 +24,7 @@ def lines(report: Mapping[str, Any]) -> list[str]:
     text += [f"IDLE: {', '.join(map(plain, report['idle']))}"] if report["idle"] else []
     text += ["", *_table(GPU_COLUMNS, [gpu_cells(gpu) for gpu in report["gpus"]])]
     text += ["", *_table(group_columns(report), [group_cells(one, report) for one in report["groups"]])]
+    text += ["", *_table(slurm_columns(report), slurm_cells(report))] if report["slurm"] else []
     text += [f"off: {waiting(one)}" for one in report["waiting"]]
     text += [lost(one) for one in report["lost"]]
     return text
@@ -81,7 +83,7 @@ def user(one: Mapping[str, Any]) -> str:
 
 def group_columns(report: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the columns of the table of tenants, with costs only if there is a price."""
-    return (*GROUP_COLUMNS, "Cost per hour", "Cost in the period") if report["price"] else GROUP_COLUMNS
+    return (*GROUP_COLUMNS, "Cost per hour", COST) if report["price"] else GROUP_COLUMNS
 
 
 def group_cells(one: Mapping[str, Any], report: Mapping[str, Any]) -> list[str]:
@@ -98,6 +100,20 @@ def group_cells(one: Mapping[str, Any], report: Mapping[str, Any]) -> list[str]:
     if report["price"]:
         cells += [money(one["cost_per_hour"], report), "" if one["cost"] is None else money(one["cost"], report)]
     return cells
+
+
+def slurm_columns(report: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the columns of the table of accounts in Slurm."""
+    return (*SLURM_COLUMNS, COST) if report["price"] else SLURM_COLUMNS
+
+
+def slurm_cells(report: Mapping[str, Any]) -> list[list[str]]:
+    """Return the cells of each account and user in Slurm, by column."""
+    rows = []
+    for one in report["slurm"]:
+        cells = [plain(one["account"]), plain(one["user"]), str(one["jobs"]), number(one["gpu_hours"])]
+        rows.append([*cells, money(one["cost"], report)] if report["price"] else cells)
+    return rows
 
 
 def waiting(one: Mapping[str, Any]) -> str:
