@@ -61,7 +61,7 @@ def show_plan(modules: Modules, given: Mapping[str, Any]) -> dict[str, Any]:
     if late:
         return {"failed": True, "msg": f"Cluster {settings['cluster']}: no window would be opened: {late}."}
     site = TrialSite(modules, settings["cluster"], Path(settings["dir"]) / "check", "")
-    trial = Trial(site, site.job(settings), Facts(settings))
+    trial = Trial(site, _job(site, settings), Facts(settings))
     earlier = trial_folder.earlier_changes(Path(settings["dir"]), settings["cluster"])
     possible = [window_ways.by_moves(trial, earlier)]
     if settings["window"]:
@@ -153,17 +153,9 @@ class TrialSite(ActionWorld):
         self.must_be_attended()
         return self._modules.on(node, user, module, options)
 
-    def job(self, settings: Mapping[str, Any]) -> Job:
-        """Return the job of a test; one in Slurm is read on its launcher and on its login node."""
-        slurm = settings.get("slurm")
-        if not slurm:
-            return job_from(self.here, self.there, settings)
-
-        def on(node: str, user: str, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
-            return self._connected(lambda: self._modules.on(node, user, module, options))
-
-        on_launcher = partial(on, settings["launcher"], settings["user"])
-        return job_from(self.here, on_launcher, settings, partial(on, str(slurm.get("login") or ""), ""))
+    def on(self, node: str, user: str, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Run a module on a host of the inventory, as a user, and wait for one that does not answer."""
+        return self._connected(lambda: self._modules.on(node, user, module, options))
 
     def roll_records(self) -> bool:
         """Have the watch begin a new file of records; without a watch, the records stay as they are."""
@@ -234,6 +226,15 @@ class ObservationSite(TrialSite):
             self.ask_for_end()
 
 
+def _job(site: TrialSite, settings: Mapping[str, Any]) -> Job:
+    """Return the job of a test; one in Slurm is read on its launcher and on its login node."""
+    slurm = settings.get("slurm")
+    if not slurm:
+        return job_from(site.here, site.there, settings)
+    on_launcher = partial(site.on, settings["launcher"], settings["user"])
+    return job_from(site.here, on_launcher, settings, partial(site.on, str(slurm.get("login") or ""), ""))
+
+
 def carry_out(modules: Modules, given: Mapping[str, Any]) -> dict[str, Any]:
     """Begin or continue a test, a maintenance window or an observation in its folder, and return its result."""
     settings = {name: value for name, value in _settings(given).items() if name != "dir"}
@@ -268,7 +269,7 @@ def _carried_out(
     is_observation = bool(kept["observe"])
     site = (ObservationSite if is_observation else TrialSite)(modules, kept["cluster"], folder, metrics)
     started = observer_clock.now()
-    trial = Trial(site, site.job(kept), Facts(kept), requested=settings["window"], started=started)
+    trial = Trial(site, _job(site, kept), Facts(kept), requested=settings["window"], started=started)
     trial.is_replaced = ending == REPLACED
     program = Program(journal, site, ending)
     run = observe if is_observation else window_by if kept["window"] else test
