@@ -12,10 +12,10 @@ from tests.fakes.frameworks import OPTIMIZER, TORCH
 from tests.integration.training import Playbook
 
 TRAIN = """
-import time
+import sys, time
 import torch
 one, two = torch.optim.optimizer.SGD(), torch.optim.optimizer.Adam()
-for _step in range(40):
+for _step in range(int(sys.argv[1])):
     time.sleep(0.05)
     one.step()
     two.step()
@@ -31,12 +31,13 @@ def test_unchanged_script_reports_its_steps(tmp_path: Path) -> None:
     (folder / "torch" / "optim" / "optimizer.py").write_text(OPTIMIZER)
     (folder / "train.py").write_text(TRAIN)
     playbook = Playbook(tmp_path)
-    options: dict[str, Any] = {"training_folder": str(folder), "training_command": "python train.py"}
+    # The stand-in has no gradients.
+    options: dict[str, Any] = {"training_folder": str(folder), "training_check_gradients": 0}
     options["training_python"] = sys.executable
-    alone = playbook.run(**options, training_name="alone")
+    alone = playbook.run(**options, training_name="alone", training_command="python train.py 9000")
     assert alone.returncode != 0
     assert "was stopped: ranks 0, 1, 2, 3 of 4 formed no process group" in " ".join(alone.stdout.split()), alone.stdout
-    options["training_accept"] = ["group"]
+    options |= {"training_accept": ["group"], "training_command": "python train.py 40"}
     ran = playbook.run(**options, training_name="one", training_metrics=str(metrics))
     assert ran.returncode == 0, ran.stdout
     result = playbook.result("one")
