@@ -4,7 +4,9 @@
 
 ``records`` are step records (``t, step, stride, rank, size, host, pid, start, boot_id, job, generation, phase, loss,
 images_per_sec``), stamped by the observer with ``seen``; one with ``mark: begin`` or ``mark: end`` is about a
-phase, not a step, and one with ``mark: loss`` has the loss that a framework logged after the step. ``moves`` are ``worker, ranks, source, target, started, completed, ok`` on the clock of ``seen``; a
+phase, not a step, and one with ``mark: loss`` has the loss that a framework logged after the step.
+
+``moves`` are ``worker, ranks, source, target, started, completed, ok`` on the clock of ``seen``; a
 move that never started has ``started: null``, a move in progress ``completed: null``, and a move that another user
 started ``external: true`` and ``by``: it is judged like any other, named in ``notes``, and ignored by ``moved``.
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ... import runner
-from ...core import whole_file
+from ...core import replies, whole_file
 from ...errors import Failed, Refused
 from ...plan import Plan
 from ...watch.mpi_output import LineJoiner, lines_of
@@ -53,20 +53,24 @@ def for_collector(folder: str, name: str, metrics: str) -> ReportFiles:
 def write_output(folder: str, text: str) -> dict[str, Any]:
     """Write the output of a job that has ended by ranks: the watch collects it with the tags of mpirun while it runs.
 
-    If the file lacks the end of the output, the end replaces it.
+    If the file lacks the end of the output, the end replaces it. A reply has "?" in place of control characters.
     """
-    path = Path(folder, "output.log")
-    text = "".join(f"{line}\n" for line in map(whole_line, lines_of(text)))
+    path, plain = Path(folder, "output.log"), "".join(f"{line}\n" for line in map(whole_line, lines_of(text)))
+    is_whole = _ends_with(path, text)
     if path.is_file() and not path.is_symlink():
         _remove_tags(path)
+    is_whole = is_whole or _ends_with(path, plain)
+    return {"changed": False} if is_whole else write_private(folder, {path.name: plain})
+
+
+def _ends_with(path: Path, text: str) -> bool:
     try:
         with path.open("rb") as file:
             file.seek(-min(SAME_BYTES, file.seek(0, os.SEEK_END)), os.SEEK_END)
-            kept = file.read()
+            kept = replies.lines(file.read().decode(errors="replace"))
     except OSError:
-        kept = b""
-    end = text.encode(errors="replace").rstrip()[-SAME_BYTES // 2 :]
-    return {"changed": False} if end in kept and path.exists() else write_private(folder, {path.name: text})
+        return False
+    return text.encode(errors="replace").rstrip()[-SAME_BYTES // 2 :] in kept.encode(errors="replace")
 
 
 def _remove_tags(path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils import runner
+from plugins.module_utils.core import replies
 from plugins.module_utils.errors import CollectionError, Failed, Refused
 from plugins.module_utils.training.results.report_files import PRIVATE, FileModes, ReportFiles, write_output
 
@@ -118,3 +119,13 @@ def test_output_of_an_ended_job_has_no_tags(tmp_path: Path) -> None:
     write_output(str(tmp_path), printed + "[1,1]<stdout>:later\n")
     assert path.read_text() == f"{plain}rank 1: later\n"
     assert (path.stat().st_mode & 0o777, [each.name for each in tmp_path.iterdir()]) == (0o600, ["output.log"])
+
+
+def test_output_with_colours_and_progress_bars_stays_whole(tmp_path: Path) -> None:
+    """A reply has no control characters, so that its end was never that of the file, and replaced it."""
+    printed = "[1,0]<stderr>:\x1b[1mEpoch 1\x1b[0m\n[1,0]<stderr>: 10%|#\r 20%|##\r\n"
+    (tmp_path / "output.log").write_text("[1,0]<stdout>:earlier\n" + printed)
+
+    write_output(str(tmp_path), replies.lines(printed))
+
+    assert (tmp_path / "output.log").read_text() == "rank 0: earlier\nrank 0: Epoch 1\nrank 0:  20%|##\n"
