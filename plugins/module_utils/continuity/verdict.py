@@ -3,12 +3,10 @@
 """The continuity verdict: whether a training job continued without interruption while its workers were moved.
 
 ``records`` are step records (``t, step, stride, rank, size, host, pid, start, boot_id, job, generation, phase, loss,
-images_per_sec``), stamped by the observer with ``seen``; one with ``mark: begin`` or ``mark: end`` is about a
-phase, not a step, and one with ``mark: loss`` has the loss that a framework logged after the step.
-
-``moves`` are ``worker, ranks, source, target, started, completed, ok`` on the clock of ``seen``; a
-move that never started has ``started: null``, a move in progress ``completed: null``, and a move that another user
-started ``external: true`` and ``by``: it is judged like any other, named in ``notes``, and ignored by ``moved``.
+images_per_sec``), stamped by the observer with ``seen``; one with ``mark: begin`` or ``mark: end`` is about a phase,
+no step; ``mark: loss`` is a loss logged after it. ``moves`` are ``worker, ranks, source, target, started, completed,
+ok`` on the clock of ``seen``; a move that never started has ``started: null``, a move in progress ``completed: null``,
+and one that another user started ``external: true`` and ``by``: it is judged like others, and ignored by ``moved``.
 
 ``limits``: ``max_gap_s`` (120; a number, or one for each phase), ``phases`` (phase -> seconds), ``warmup_steps`` (0),
 ``resume_deadline_s`` (120), ``min_throughput_ratio`` (not judged unless given).
