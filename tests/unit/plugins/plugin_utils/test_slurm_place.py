@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
+from unittest import mock
 
 import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 
 from plugins.module_utils.errors import CollectionError
-from plugins.plugin_utils import slurm_place
+from plugins.plugin_utils import slurm_place, trial
 
 LOADER = DataLoader()
 ACTION: Any = SimpleNamespace(_loader=LOADER, _templar=Templar(LOADER, variables={}))
@@ -94,6 +96,21 @@ def test_job_with_known_nodes_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) ->
     given = {"run_dir": "/mine", "records": "", "nodes": [{"name": "w1"}], "slurm": {"job": 4711}}
 
     assert placed(monkeypatch, "anna", **given) == given and Nodes.calls == []
+
+
+def test_job_is_read_on_its_launcher_and_its_login_node(tmp_path: Path) -> None:
+    modules = mock.Mock()
+    modules.load.return_value, modules.version = {}, "1.0"
+    modules.on.return_value = {"job": {"state": "running"}, "stdout": ANSWERS["squeue"].format(user="anna")}
+    named = {"launcher": "worker01", "user": "anna", "run_dir": "/r", "records": "/r", "kubernetes": {}}
+
+    trial._job(trial.TrialSite(modules, "gpu", tmp_path, ""), {**named, "slurm": {"job": 4711, "login": "n9"}}).look()
+
+    places = {call.args[:3] for call in modules.on.call_args_list}
+    assert places == {
+        ("worker01", "anna", "dml.vsphere.training_info"),
+        ("n9", "", "ansible.builtin.command"),
+    }
 
 
 def test_refuses_a_login_node_outside_the_inventory(monkeypatch: pytest.MonkeyPatch) -> None:
