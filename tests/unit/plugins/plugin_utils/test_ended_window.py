@@ -93,13 +93,18 @@ def test_a_collector_reads_whether_the_window_runs(tmp_path: Path) -> None:
 class Plans:
     """The modules on the controller; each plan fails with its name."""
 
+    version, environment = "1.0", dict[str, str]()
+
+    def load(self, _path: str) -> dict[str, Any]:
+        return {}
+
     def here(self, name: str, _options: Any) -> dict[str, Any]:
         return {"failed": True, "msg": name}
 
 
 @pytest.mark.parametrize(("until", "is_over"), [("1970-01-02T06:00Z", True), ("9999-01-01T06:00Z", False)])
-def test_check_refuses_a_window_that_is_over(until: str, is_over: bool) -> None:
-    settings = Window(window={**WINDOW, "not_after": until}).settings
+def test_check_refuses_a_window_that_is_over(until: str, is_over: bool, tmp_path: Path) -> None:
+    settings = {**Window(window={**WINDOW, "not_after": until}).settings, "dir": str(tmp_path)}
 
     result = trial.show_plan(Plans(), settings)  # type: ignore[arg-type]
 
