@@ -5,6 +5,7 @@ Hypothesis shrinks a sequence that breaks a promise, and prints it as Python to 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -130,7 +131,7 @@ class SiteMachine(RuleBasedStateMachine):
         self.site.requested_image = 0 if is_dropped else self.site.image + 1
 
     @rule(ranks=st.sampled_from(RANKS))
-    @precondition(lambda self: self.site.job is None or not self.site.job.is_running)
+    @precondition(lambda self: not self.site.stopped and (self.site.job is None or not self.site.job.is_running))
     def start_job(self, ranks: dict[int, str] = RANKS[0]) -> None:
         if all(self.site.hosts[place].responds for place in self.site.workers.values()):
             self.site.job = Job(ranks, self.site.clock)
@@ -289,15 +290,16 @@ class SiteMachine(RuleBasedStateMachine):
         self.run_hosts(under_training=False, most=1, stuns=[], faults=faults, only=[], ack=False)
 
     def start_job_if_none(self) -> None:
-        if self.site.job is None or not self.site.job.is_running:
+        if not self.site.stopped and (self.site.job is None or not self.site.job.is_running):
             self.start_job()
 
     def left_out(self) -> set[str]:
-        """Return the hosts that earlier runs left out of service."""
-        return {name for name, host in self.site.hosts.items() if host.by == "us"}
+        """Return the hosts that earlier runs left out of service, the workers that they left off, and a stopped job."""
+        hosts = {name for name, host in self.site.hosts.items() if host.by == "us"}
+        return {*hosts, *self.site.off, *filter(None, [self.site.stopped])}
 
     def check(self, outcome: Outcome, left: set[str]) -> None:
-        """A run names each thing that it leaves behind, unless it was killed; the hosts of ``left`` were out before."""
+        """A run names each thing that it leaves behind, unless it was killed; those of ``left`` were out before."""
         site, message = self.site, outcome.message
         # A history that was pasted into a test runs without Hypothesis.
         if currently_in_test_context():
@@ -306,7 +308,8 @@ class SiteMachine(RuleBasedStateMachine):
             self.next_controller()
             return
         for name in self.left_out() - left:
-            assert name in message, f"{name} was left out of service without a word: {message}"
+            named = "the job (is|may be) stopped" if name == site.stopped else name
+            assert re.search(named, message), f"{name} was left out of service without a word: {message}"
         is_open = any(folder.is_open for folder in self.team.folders)
         is_held = site.holder.startswith(f"run {self.team.runs} ")
         shown = " ".join([message, *self.team.shown])
@@ -343,6 +346,7 @@ class SiteMachine(RuleBasedStateMachine):
         self.calm()
         self.site.stuns = []
         self.finish_open_folders()
+        assert not self.site.off and not self.site.stopped, f"left: {self.site.off}, {self.site.stopped}"
         finishes(SimulatedCalls(self.site, "nobody", {}), "")
         ACTS["ends_beside"](SimulatedCalls(self.site, "nobody", {}), "")
         outcomes = []

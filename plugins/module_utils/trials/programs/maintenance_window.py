@@ -107,7 +107,7 @@ def change_each(p: Program, trial: Trial) -> None:
     facts = trial.facts
     while facts.waiting_hosts and not facts.stopped:
         number = facts.round + 1
-        facts.stopped = p.once(("requests", number), partial(attend, p, trial))
+        facts.stopped = p.once(("requests", number), partial(requests, p, trial))
         if not facts.stopped:
             keep_settled(p, trial, number)
         if facts.stopped or not facts.waiting_hosts:
@@ -117,12 +117,24 @@ def change_each(p: Program, trial: Trial) -> None:
         if number == 1:
             facts.prediction = p.once("prediction", partial(predicted, trial.settings["window"], plan, trial.earlier))
             notify(p, trial, "start", ", ".join(facts.waiting_hosts))
-        facts.stopped = p.once(("limits", number), partial(reason_to_end, p, trial, stage))
+        facts.stopped = p.once(("limits", number), partial(reason_not_to_start, p, trial, stage))
         if not facts.stopped:
             heed(trial, p.once(("permission", number), partial(permission, p, trial, stage)))
         if not facts.stopped:
             notify(p, trial, "host", stage["host"])
             empty_and_change(p, trial, plan, stage)
+
+
+def requests(p: Program, trial: Trial) -> str:
+    """Return why the window ends before its next host, by the requests to it."""
+    trial.attended_round = trial.facts.round + 1
+    return attend(p, trial)
+
+
+def reason_not_to_start(p: Program, trial: Trial, stage: Mapping[str, Any]) -> str:
+    """Return why the next host is not started; a controller that did not read the requests itself reads them first."""
+    is_attended = trial.attended_round == trial.facts.round + 1
+    return ("" if is_attended else requests(p, trial)) or reason_to_end(p, trial, stage)
 
 
 def keep_unfinished(p: Program, facts: Facts) -> None:

@@ -100,6 +100,8 @@ class Trial:
     started_host: str = ""
     # The last host that this controller found to be in time.
     host_in_time: str = ""
+    # The last round of a window before which this controller read the requests to it.
+    attended_round: int = 0
     # The requests whose moves did not start, because another controller continued.
     unmade: int = 0
     # Whether this controller has judged the job, or has seen it become warm.

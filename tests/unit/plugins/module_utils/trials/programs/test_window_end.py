@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
+from itertools import count
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from plugins.module_utils.trials.evidence.facts import Facts
 from plugins.module_utils.trials.evidence.verdict_input import with_left
 from plugins.module_utils.trials.steps.trial import Trial
 from plugins.module_utils.trials.steps.window_end import WindowPaused, deadline, reason_to_end
-from tests.fakes.deaths import MortalJournal, MortalWorld
+from tests.fakes.deaths import Killed, MortalJournal, MortalWorld
 from tests.unit.simulation.world import BROKEN, HOSTS, WINDOW, Window, changed
 
 OTHER = {
@@ -83,6 +85,22 @@ def test_paused_window_waits_and_ends_on_request() -> None:
     lines = [line for line in world.lines if "requested a pause" in line or "goes on" in line]
     assert lines == ["bob@ops requested a pause: the window waits for resume or end", "the window goes on"]
     assert facts.judged is not None
+
+
+def test_request_between_two_controllers_starts_no_host() -> None:
+    for point in count(10):
+        world = Window([point])
+        with suppress(Killed):
+            world.carry_out()
+        if "maintenance esx3" in world.log:
+            break
+        world.site.go_on()
+        world.waiting_requests = ["end"] * 20
+
+        world.carry_out()
+
+        assert not world.boots and not world.moved and "requested the end" in world.outcome, (point, world.log)
+    assert point > 20
 
 
 def test_interrupted_window_finishes_its_host_and_is_continued() -> None:

@@ -1,0 +1,48 @@
+"""Random histories in which windows also stop a job at a checkpoint, and start it again after its hosts."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+
+from .machine import FAULTS, HOSTS, SiteMachine
+from .operations import End
+
+# The steps between two checkpoints, and the seconds for which a window by restart waits for one.
+SAVES_EVERY, RESTART_WAIT = 100, 1200
+# The signal that a window sends, and the answer of the program.
+ANSWERS = [("", ""), ("", ""), ("USR1", "nothing"), ("USR1", "save"), ("TERM", "save and end"), ("TERM", "end")]
+
+
+class RestartMachine(SiteMachine):
+    """Windows by restart besides all else."""
+
+    @rule(
+        most=st.integers(1, 3),
+        how=st.sampled_from(ANSWERS),
+        faults=FAULTS,
+        seconds=st.sampled_from([0.0, 0.0, 3600.0]),
+    )
+    def restart_around_hosts(
+        self, most: int, how: tuple[str, str], faults: dict[int, tuple[str, str]], seconds: float
+    ) -> None:
+        """A window stops the job at a checkpoint, shuts its workers down, and starts it again."""
+        self.start_job_if_none()
+        if self.site.job and not self.site.stopped:
+            self.site.job.every, self.site.job.at_signal = SAVES_EVERY, how[1]
+        window = {"by": "restart", "checkpoint_wait": RESTART_WAIT, "checkpoint_signal": how[0]}
+        end = End.after(self.site, seconds, is_date=True) if seconds else End()
+        self.change_hosts(faults, end, under_training=True, most=most, window=window)
+
+    @rule(
+        point=st.integers(60, 330),
+        events=st.lists(st.sampled_from(["waits", "alarm", "loses", "starts_beside", "dies"]), max_size=2),
+        host=st.sampled_from(HOSTS),
+    )
+    def kill_a_restart_and_go_on(self, point: int, events: list[str], host: str) -> None:
+        """A window by restart is killed, much happens, and it runs again."""
+        self.request_profile(1, leaves=True)
+        self.restart_around_hosts(2, ("", ""), {point: ("kill", "")}, 0.0)
+        for act in events:
+            self.another_user(act, host)
+        self.restart_around_hosts(2, ("", ""), {}, 0.0)

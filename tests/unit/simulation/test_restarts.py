@@ -1,0 +1,45 @@
+"""Random histories with windows by restart keep the promises of the collection, and each promise can be broken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis.stateful import run_state_machine_as_test
+
+from plugins.module_utils.trials.programs import restart_window
+from plugins.module_utils.trials.steps import stopping, workers_off
+
+from .restarting import RestartMachine
+from .test_simulation import HISTORIES, UNSHRUNK, always_in_time, nothing
+
+
+def test_random_histories_with_restarts_keep_every_promise() -> None:
+    run_state_machine_as_test(RestartMachine, settings=HISTORIES)
+
+
+def test_killed_restart_goes_on_whatever_happens_meanwhile() -> None:
+    for point, events in ((90, ["waits"]), (150, ["alarm"]), (200, ["loses"]), (240, ["dies"]), (280, ["waits"])):
+        machine = RestartMachine()
+        machine.begin(1, True, 0.0)
+        machine.kill_a_restart_and_go_on(point, events, "esx1")
+        machine.teardown()
+
+
+MENDS: dict[str, list[tuple[Any, str, Any]]] = {
+    "workers are powered on again": [(workers_off, "power_on", lambda *_given: {})],
+    "a stopped job is started again": [(restart_window, "start_again", lambda *_given: {"run": "", "why": ""})],
+    "a restart stops no job that started meanwhile": [(workers_off, "why_not_shut_down", lambda *_given: "")],
+    "a restart shuts down nothing after its end": [(restart_window, "no_time", always_in_time)],
+    "a job stops right after a checkpoint": [(stopping, "_is_after", lambda *_given: True)],
+    "hosts that were not changed return": [(restart_window, "return_unchanged", nothing)],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mend", sorted(MENDS))
+def test_each_mend_of_restarts_is_missed(monkeypatch: pytest.MonkeyPatch, mend: str) -> None:
+    for module, name, replacement in MENDS[mend]:
+        monkeypatch.setattr(module, name, replacement)
+    with pytest.raises((AssertionError, RuntimeError, ExceptionGroup)):
+        run_state_machine_as_test(RestartMachine, settings=UNSHRUNK)
