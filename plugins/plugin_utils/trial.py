@@ -243,7 +243,7 @@ def carry_out(modules: Modules, given: Mapping[str, Any]) -> dict[str, Any]:
         with observer_clock.running(folder), FileJournal(folder / NAME, observer_clock.now) as journal:
             start = journal.values.get(START)
             if start is not None and not given["ending"]:
-                continued_settings.refuse_other(folder, start, settings)
+                continued_settings.refuse_other(folder, continued_settings.with_next_attempt(journal.values), settings)
             if start is None:
                 settings = with_place(*modules.task, settings)
             if start is None or not continued_settings.is_replaced(start, settings):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from lab.simulator import Simulator
+from plugins.module_utils.training.ending.job_state import STOP_REQUEST
 from tests.integration.ansible import Ansible, Outcome
 from tests.integration.killing import has_started, kill_all, wait_for
 from tests.integration.releases import NEWEST
@@ -132,6 +133,12 @@ def test_full_cluster_is_changed_while_its_job_restarts(full: FullCluster) -> No
     assert shown.rc != 0 and full.vcenter.writes() == [], shown.out
     assert "by move: impossible" in text and "window_by=restart" in text, shown.out
     assert "the window stops the job right after its next checkpoint" in text and "hosts at once: 2" in text, shown.out
+
+    for by in ("restart", "auto"):
+        shown = full.change("--check", window_by=by, window_checkpoint_signal="USR1")
+        assert shown.rc == 0 and full.vcenter.writes() == [] and full.attempts() == ["one"], shown.out
+    assert not (full.folder / "runs" / "one" / STOP_REQUEST).exists(), "no rank got a signal"
+    assert "window_by=auto chooses restart" in shown.out, shown.out
 
     done = full.change(window_by="auto")
 

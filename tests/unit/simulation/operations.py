@@ -225,7 +225,9 @@ class Team:
         named = {"run_dir": self.site.job.run_dir} if is_training and self.site.job else {}
         if unfinished:
             settings = {"window": requested, **named, "launcher": OPTIONS["launcher"]}
-            continued_settings.refuse_other(unfinished.path, unfinished.values[START], settings)
+            continued_settings.refuse_other(
+                unfinished.path, continued_settings.with_next_attempt(unfinished.values), settings
+            )
         self._roll_out(calls, options, plan)
         if options.around_job and (plan["leaving"] or unfinished):
             return self._carry_out(calls, requested, named)
@@ -302,7 +304,7 @@ class Team:
             folder = Folder(path, self.site.job, dict(self.site.machines))
             self.folders.append(folder)
         else:
-            continued_settings.refuse_other(folder.path, folder.values[START], settings)
+            continued_settings.refuse_other(folder.path, continued_settings.with_next_attempt(folder.values), settings)
         return folder
 
     def _check_end(self, message: str) -> None:

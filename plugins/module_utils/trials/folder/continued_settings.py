@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from ...durable.program import START
 from ...errors import Refused
 from ...maintenance.window_limits import LIMITS
 
@@ -36,7 +37,7 @@ KEPT = {
     "window": "its settings are compared one by one",
     "observe": "its settings are compared one by one",
     **dict.fromkeys(("run_dir", "launcher", "kubernetes", "slurm"), "they name the job, which is compared as one"),
-    **dict.fromkeys(("records", "user"), "they belong to the job"),
+    **dict.fromkeys(("records", "user", "restart"), "they belong to the job"),
     "nodes": "they are the addresses of the job, which the watch of its records has already",
     **dict.fromkeys(("ends_job", "finish_timeout"), "they follow from whether the first run started the job"),
     "site": "it is a sentence on the page",
@@ -71,6 +72,13 @@ def refuse_other(folder: Path, before: Settings, requested: Settings) -> None:
         of_window, of_other = (END_FIRST, WITHOUT_JOB) if job else (EITHER, EARLIER_ONES)
         remedy = of_window if kinds[0] == WINDOW else of_other
         raise Refused(str(folder), tried, f"its {kinds[0]} began with other settings: {'; '.join(changed)}", remedy)
+
+
+def with_next_attempt(values: Settings) -> Settings:
+    """Return the settings with which a run began, around the next attempt of its job if its window has started that."""
+    started = values.get("started again") or {}
+    place = {key: started[key] for key in ("run_dir", "launcher", "kubernetes") if started.get("run_dir")}
+    return {**values[START], **place}
 
 
 def is_replaced(before: Settings, requested: Settings) -> bool:

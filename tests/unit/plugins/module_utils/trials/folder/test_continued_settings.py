@@ -102,6 +102,19 @@ def test_another_job_is_not_taken_for_the_first(kind: str, named: dict[str, Any]
         assert (continuing.WITHOUT_JOB in refused) == is_another
 
 
+def test_window_continues_around_the_attempt_that_it_started() -> None:
+    started = {"run_dir": "/runs/one-2", "launcher": "w1", "kubernetes": {}}
+    before = {**KINDS["window"], "run_dir": "/runs/one", "launcher": "w1", "restart": {"run": "one"}}
+    later = {**before, "run_dir": "/runs/one-2", "restart": {"run": "one-2"}}
+    for values, is_another in (
+        ({}, True),
+        ({"started again": started}, False),
+        ({"started again": {"why": "x"}}, True),
+    ):
+        refused = reason(continuing.with_next_attempt({"start": before, **values}), later)
+        assert ("its job was /runs/one on w1 and is /runs/one-2 on w1 now" in refused) == bool(refused) == is_another
+
+
 def test_identifies_kubernetes_jobs_by_name_and_namespace() -> None:
     before = {**SETTINGS, "kubernetes": {"name": "bert", "names": {"n1": "w1"}, "kubeconfig": "a"}}
     for named, is_same in ({"namespace": "default"}, True), ({"names": {}}, True), ({"namespace": "ml"}, False):

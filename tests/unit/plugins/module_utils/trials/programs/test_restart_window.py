@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.errors import WholeError
+from plugins.module_utils.training.runs.restartable import Checkpoints
 from plugins.module_utils.trials.evidence import restart_lines
 from plugins.module_utils.trials.steps.window_end import WindowPaused, paused
 from tests.fakes.deaths import Killed, histories
+from tests.unit.simulation.attempts import RestartableJob, seen
 from tests.unit.simulation.job import STEP_SECONDS
 from tests.unit.simulation.world import HOSTS, WINDOW, Window, changed
 
@@ -187,6 +189,43 @@ def test_lost_host_keeps_the_window_open_until_repaired() -> None:
     facts = world.carry_out()
     assert world.is_running_once and world.boots == {"esx1": 1} and world.is_in_service, world.log
     assert "2 left (esx2, esx3): a host failed at first" in world.outcome and facts.finished_changes
+
+
+def test_sick_gpu_after_the_boot_keeps_the_job_stopped() -> None:
+    world = Restart(checkpoint_wait=600)
+    sick = {"severity": "stop", "rule": "gpu_xid", "object": "w1", "text": "w1: GPU 0 has fallen off the bus."}
+    world.answers["read_gpus"] = {"findings": [sick]}
+
+    with pytest.raises(WholeError, match=r"ready within 600 s: w1: GPU 0 has.*the job is stopped at .*checkpoint-25"):
+        world.carry_out()
+    assert world.is_in_service and not world.site.off and "start the job" not in world.log
+    del world.answers["read_gpus"]
+    world.carry_out()
+
+    assert world.outcome == "" and world.is_running_once and world.boots == dict.fromkeys(HOSTS, 1)
+
+
+def torn(job: RestartableJob) -> Checkpoints:
+    part = {**seen(26, 0.0, True), "why": "the part of rank 1 is missing"}
+    return {"folder": job.name, "newest": None, "torn": part, "interval": None, "why": "it has no complete checkpoint"}  # type: ignore[typeddict-item]
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "reported"),
+    [
+        ("checkpoints", torn, "checkpoint-26 is not complete: the part of rank 1 is missing, and it has no complete"),
+        ("refusal", lambda _job: "the training run one: its data has changed.", "its data has changed."),
+    ],
+)
+def test_torn_checkpoint_or_changed_data_stops_nothing(
+    monkeypatch: pytest.MonkeyPatch, name: str, method: Any, reported: str
+) -> None:
+    monkeypatch.setattr(RestartableJob, name, method)
+    world = Restart(checkpoint_wait=60)
+
+    world.carry_out()
+
+    assert reported in world.outcome and untouched(world), world.outcome
 
 
 def test_request_to_end_is_obeyed_before_each_group() -> None:
