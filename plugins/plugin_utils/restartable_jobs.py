@@ -38,7 +38,10 @@ def kept(setup: TrainingSetup, name: str) -> dict[str, Any]:
         run = setup.attempt(name)
     except CollectionError as error:
         return {"run": name, "why": str(error)}
-    nodes = {each: {**node, "facts": _facts(node)} for each, node in run.nodes.items()}
+    nodes = {
+        each: {**node, "facts": _facts(node), "ansible_host": setup.ansible_host(each)}
+        for each, node in run.nodes.items()
+    }
     o = {key: value for key, value in run.o.items() if key != ENVIRONMENT}
     return {"run": name, "options": o, "nodes": nodes}
 
@@ -59,6 +62,8 @@ def restartable(action: ActionBase, task_vars: dict[str, Any], content: Mapping[
         user = str(content["job"].get("user") or "")
         calls = NodeWorld(Modules(action, task_vars), nodes.as_user(user) if user else nodes, ROLE)
         return OthersJob(calls, content["job"])
+    # The inventory of a later controller has no address of a worker that the window has shut down.
+    nodes.addresses = {each: str(node.get("ansible_host") or "") for each, node in content["nodes"].items()}
     variables = task_vars["hostvars"][content["options"]["launcher"]].get(f"{ROLE}_{ENVIRONMENT}") or {}
     o = {**content["options"], ENVIRONMENT: variables, "name": name, "resume": "", "repeat": ""}
     calls = NodeWorld(Modules(action, task_vars), nodes.as_user(str(o["user"])) if o["user"] else nodes, ROLE)

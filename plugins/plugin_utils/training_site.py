@@ -202,6 +202,10 @@ class TrainingSetup:
         node = self._vars["hostvars"][name].get(OF_ONE_NODE)
         return dict(node) if isinstance(node, Mapping) and "address" in node else None
 
+    def ansible_host(self, name: str) -> str:
+        """Return the address of a node in the inventory; empty without one."""
+        return str(self._vars["hostvars"][name].get("ansible_host") or "")
+
     def _facts(self, name: str) -> Mapping[str, Any]:
         hosts = self._vars["hostvars"]
         return dict(hosts[name].get("ansible_facts") or {}) if name in hosts else {}

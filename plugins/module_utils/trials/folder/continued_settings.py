@@ -30,6 +30,8 @@ PRESENT_IN_WINDOW = (
     *("notify", "requires_ack", "maintenance_timeout", "reboot_timeout", "take_over"),
     *("checkpoint_wait", "checkpoint_signal", "accept_repeat_s"),
 )
+# The key under which a window by restart writes where the next attempt of its job runs.
+STARTED_AGAIN = "started again"
 # Windows of earlier versions have no such setting.
 DEFAULTS = {"by": "move"}
 # The settings that may differ and stay as they were, with the reason. All others must be equal.
@@ -76,7 +78,7 @@ def refuse_other(folder: Path, before: Settings, requested: Settings) -> None:
 
 def with_next_attempt(values: Settings) -> Settings:
     """Return the settings with which a run began, around the next attempt of its job if its window has started that."""
-    started = values.get("started again") or {}
+    started = values.get(STARTED_AGAIN) or {}
     place = {key: started[key] for key in ("run_dir", "launcher", "kubernetes") if started.get("run_dir")}
     return {**values[START], **place}
 

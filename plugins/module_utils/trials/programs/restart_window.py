@@ -29,6 +29,7 @@ from ...hosts.image_plan import commit_image
 from ...jobs.running_job import required_to_run
 from ...maintenance.window_limits import limits_of
 from ..evidence import prediction, restart_lines
+from ..folder.continued_settings import STARTED_AGAIN
 from ..steps import workers_off
 from ..steps.ending import close
 from ..steps.holding import lock_of_cluster, machines_of
@@ -191,7 +192,7 @@ def bring_back(p: Program, trial: Trial) -> None:
         keep_part(p, trial, "workers on")
     if p.written(TOUCHED) is not None:
         known["touched"] = True
-        known["started"] = p.once("started again", partial(start_again, p, trial))
+        known["started"] = p.once(STARTED_AGAIN, partial(start_again, p, trial))
         p.ensure(partial(trial.site.write_facts, facts))
         judge_next(p, trial)
 
