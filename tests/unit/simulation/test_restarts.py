@@ -18,7 +18,7 @@ def test_random_histories_with_restarts_keep_every_promise() -> None:
     run_state_machine_as_test(RestartMachine, settings=HISTORIES)
 
 
-def test_killed_restart_goes_on_whatever_happens_meanwhile() -> None:
+def test_killed_restart_continues_after_each_event() -> None:
     for point, events in ((90, ["waits"]), (150, ["alarm"]), (200, ["loses"]), (240, ["dies"]), (280, ["waits"])):
         machine = RestartMachine()
         machine.begin(1, True, 0.0)
