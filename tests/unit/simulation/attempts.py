@@ -96,7 +96,12 @@ class RestartableJob:
         self._site.stopped = "" if self._job.is_running else self._dir
 
     def withdraw(self) -> None:
-        self._calls.must_be_attended()
+        self._calls.effect("withdraw", self._withdraw)
+
+    def _withdraw(self) -> None:
+        """Without the request, an end with the exit code 0 is that of the program."""
+        if self._job.state == "stopped":
+            self._job.state = "finished"
 
     def stop(self) -> StoppedJob:
         self._reach()

@@ -34,7 +34,6 @@ def stop_at_checkpoint(p: Program, trial: Trial, may_stop: Callable[[], str]) ->
     found = _found(p, trial)
     why = found.get("ends") or p.ensure(may_stop)
     if why:
-        p.ensure(job.withdraw)
         raise WholeError(f"{str(why).rstrip('.')}. {job.name} was not stopped.")
     if found["state"] == "finished":
         return {"state": "finished", "checkpoint": None, "waited_s": found["waited_s"]}
@@ -129,13 +128,15 @@ def _is_after(checkpoint: SeenCheckpoint, known: SeenCheckpoint | None) -> bool:
 
 
 def _accepted(p: Program, trial: Trial, most: float, state: str) -> SeenCheckpoint:
-    """Return the newest complete checkpoint if the user accepts the repetition of the time since; raise otherwise."""
+    """Return the newest complete checkpoint if the user accepts the repetition of the time since; raise otherwise.
+
+    Only ``start_again`` withdraws the request: a job that has ended since would count as finished, and stay so.
+    """
     job, found = trial.restartable(), p.ensure(trial.restartable().checkpoints)
     newest, window = usable(found), trial.settings["window"]
     age = p.now() - newest["since"] if newest else 0.0
     if newest and age <= most:
         return newest
-    p.ensure(job.withdraw)
     signal = f" after the signal {window['checkpoint_signal']}" if window.get("checkpoint_signal") else ""
     cause = f"no new checkpoint was complete{signal} within {float(window.get('checkpoint_wait') or 0):.0f} s"
     if state == "stopped":
