@@ -257,7 +257,7 @@ def at_once(module: AnsibleModule, subjects: list[move.WorkerMove], lock: own_lo
     moved = [
         {
             "worker": subject.target,
-            "failed": bool(result.get("failed")) and not (subject.record or {}).get("ok"),
+            "failed": bool(result.get("failed")) and not (subject.record and subject.record["ok"]),
             "msg": report.get("msg") or result.get("msg", ""),
             **observed(subject),
         }

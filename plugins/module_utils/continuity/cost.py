@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
+from .judged_facts import JobFacts, Move
 from .limits import number
 from .marked_phases import MarkedPhases
 from .move_windows import Timeline, before_and_after, moment
@@ -63,8 +64,8 @@ class Observed(NamedTuple):
     began: float
     timeline: Timeline
     marked: MarkedPhases
-    moves: Sequence[Mapping[str, Any]]
-    evidence: Sequence[Mapping[str, Any] | None]
+    moves: Sequence[Move]
+    evidence: Sequence[Mapping[str, object] | None]
     hosts: Sequence[Host]
     checkpoint_s: float | None
     saved: Sequence[float]
@@ -72,16 +73,14 @@ class Observed(NamedTuple):
     has_caution: bool
 
 
-def read_hosts(facts: Mapping[str, Any]) -> list[Host]:
+def read_hosts(facts: JobFacts) -> list[Host]:
     """Return the hosts that were out of service at known times."""
     hosts = facts.get("hosts")
     given = [host for host in hosts if isinstance(host, Mapping)] if isinstance(hosts, list) else []
     return [host for host in given if moment(host.get("out_at")) is not None and host.get("host")]
 
 
-def period_of(
-    timeline: Timeline, moves: Sequence[Mapping[str, Any]], hosts: Sequence[Host], until: float
-) -> Period | None:
+def period_of(timeline: Timeline, moves: Sequence[Move], hosts: Sequence[Host], until: float) -> Period | None:
     """Return the time whose cost is measured; None if nothing happened."""
     starts = [group.started for group in timeline.groups]
     starts += [float(host["out_at"]) for host in hosts]
@@ -198,7 +197,7 @@ def _interruptions(seen: Observed) -> Iterator[float]:
             yield _began(seen.moves, host)
 
 
-def _left(moves: Sequence[Mapping[str, Any]], host: Host) -> Iterator[int]:
+def _left(moves: Sequence[Move], host: Host) -> Iterator[int]:
     """Yield the number, starting at one, of each move that emptied a host before it left service."""
     for index, move in enumerate(moves, start=1):
         started = moment(move.get("started"))
@@ -206,7 +205,7 @@ def _left(moves: Sequence[Mapping[str, Any]], host: Host) -> Iterator[int]:
             yield index
 
 
-def _began(moves: Sequence[Mapping[str, Any]], host: Host) -> float:
+def _began(moves: Sequence[Move], host: Host) -> float:
     starts = [moment(moves[index - 1].get("started")) for index in _left(moves, host)]
     return min([*(start for start in starts if start is not None), float(host["out_at"])])
 

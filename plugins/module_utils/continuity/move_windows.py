@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .judged_facts import Move
 from .limits import number
 
 
@@ -32,7 +33,7 @@ class MoveGroup:
 class Timeline:
     """The groups of moves, sorted by time."""
 
-    def __init__(self, moves: Sequence[Mapping[str, Any]], resume_deadline_s: float) -> None:
+    def __init__(self, moves: Sequence[Move], resume_deadline_s: float) -> None:
         self.groups = _groups(moves, resume_deadline_s)
         self._starts = [group.started for group in self.groups]
         self._completions = [group.completed for group in self.groups]
@@ -72,24 +73,24 @@ class Timeline:
             yield before, group, after
 
 
-def move_name(moves: Sequence[Mapping[str, Any]], index: int) -> str:
+def move_name(moves: Sequence[Move], index: int) -> str:
     """Return the name of a move in messages."""
     return f"move {index + 1} ({moves[index].get('worker', 'worker unknown')})"
 
 
-def is_external(move: Mapping[str, Any]) -> bool:
+def is_external(move: Move) -> bool:
     """Return whether another user started the move."""
     return bool(move.get("external"))
 
 
-def external_text(move: Mapping[str, Any]) -> str:
+def external_text(move: Move) -> str:
     """Return the note on a move that another user started."""
     ended = "moved" if move.get("ok") else "began to move" if move.get("completed") is None else "failed to move"
     where = f"{move.get('worker')} from {move.get('source')} to {move.get('target')}"
     return f"moved by others: {move.get('by') or 'an unknown user'} {ended} {where}; this test did not start that"
 
 
-def faults(moves: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def faults(moves: Sequence[Move]) -> Iterator[str]:
     """Yield a sentence for each move with too little data to judge it."""
     for index, move in enumerate(moves):
         started, completed = moment(move.get("started")), moment(move.get("completed"))
@@ -105,7 +106,7 @@ def faults(moves: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             yield f"moves: {move_name(moves, index)} ends {started - completed:.3f} s before it starts"
 
 
-def moved(moves: Sequence[Mapping[str, Any]], evidence: Sequence[Mapping[str, Any] | None]) -> list[bool]:
+def moved(moves: Sequence[Move], evidence: Sequence[Mapping[str, object] | None]) -> list[bool]:
     """Return whether each move took place: it succeeded at known times, and no observation contradicts that."""
     return [_succeeded(move) and not _contradicted(seen or {}) for move, seen in zip(moves, evidence)]
 
@@ -116,14 +117,14 @@ def moment(value: object) -> float | None:
     return given if given is not None and math.isfinite(given) else None
 
 
-def ranks_of(move: Mapping[str, Any]) -> frozenset[int]:
+def ranks_of(move: Mapping[str, object]) -> frozenset[int]:
     """Return the ranks on the worker that moves, without invalid ones."""
     given = move.get("ranks")
     numbers = [moment(rank) for rank in given] if isinstance(given, (list, tuple, set, frozenset)) else []
     return frozenset(int(rank) for rank in numbers if rank is not None)
 
 
-def _succeeded(move: Mapping[str, Any]) -> bool:
+def _succeeded(move: Move) -> bool:
     known = None not in (moment(move.get("started")), moment(move.get("completed")))
     return move.get("ok") is True and known
 
@@ -135,13 +136,13 @@ def before_and_after(value: object) -> tuple[Any, Any]:
     return value.get("before"), value.get("after")
 
 
-def _contradicted(evidence: Mapping[str, Any]) -> bool:
+def _contradicted(evidence: Mapping[str, object]) -> bool:
     host_before, host_after = before_and_after(evidence.get("host"))
     stayed = None not in (host_before, host_after) and host_before == host_after
     return evidence.get("hot_migration") is False or stayed
 
 
-def _groups(moves: Sequence[Mapping[str, Any]], resume_deadline_s: float) -> list[MoveGroup]:
+def _groups(moves: Sequence[Move], resume_deadline_s: float) -> list[MoveGroup]:
     groups: list[MoveGroup] = []
     for started, completed, index in sorted(_spans(moves)):
         group = MoveGroup((index,), ranks_of(moves[index]), started, completed, completed + resume_deadline_s)
@@ -156,7 +157,7 @@ def _joined(first: MoveGroup, second: MoveGroup) -> MoveGroup:
     return MoveGroup(first.moves + second.moves, first.ranks | second.ranks, first.started, last.completed, last.ends)
 
 
-def _spans(moves: Sequence[Mapping[str, Any]]) -> Iterator[tuple[float, float, int]]:
+def _spans(moves: Sequence[Move]) -> Iterator[tuple[float, float, int]]:
     """Yield the window of each move; moves that a test requested together share one window."""
     windows: dict[object, tuple[float, float]] = {}
     own: dict[int, object] = {}

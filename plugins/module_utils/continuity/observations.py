@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from .judged_facts import JobFacts, Move
 from .limits import Breach
 from .move_windows import before_and_after, is_external, moment, move_name
 
@@ -15,9 +16,7 @@ NOT_PROVEN = ("", "unproven")
 LAUNCHER = ("host", "pid", "start", "boot_id")
 
 
-def evidence_of(
-    facts: Mapping[str, Any], name: str, moves: Sequence[Mapping[str, Any]]
-) -> list[Mapping[str, Any] | None]:
+def evidence_of(facts: JobFacts, name: str, moves: Sequence[Move]) -> list[Mapping[str, object] | None]:
     """Return the observations of a kind, one for each move, None for a missing one."""
     given = facts.get(name)
     each = list(given) if isinstance(given, (list, tuple)) else []
@@ -25,7 +24,7 @@ def evidence_of(
     return [observed if isinstance(observed, Mapping) else None for observed in each[: len(moves)]]
 
 
-def fact_breaches(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> Iterator[Breach]:
+def fact_breaches(facts: JobFacts, moves: Sequence[Move]) -> Iterator[Breach]:
     """Yield the breaches that no step record shows."""
     for key, was, became in _launcher_pairs(facts):
         if was != became:
@@ -43,7 +42,7 @@ def fact_breaches(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) 
         yield Breach("parameters", None, None, None, f"the ranks ended with different parameters: {result}")
 
 
-def _transport_breaches(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> Iterator[Breach]:
+def _transport_breaches(facts: JobFacts, moves: Sequence[Move]) -> Iterator[Breach]:
     """Yield the changes of the verified transport, during a move or between two moves."""
     known: dict[str, tuple[str, str]] = {}
     for index, observed in enumerate(evidence_of(facts, "transport", moves)):
@@ -62,9 +61,7 @@ def _transport_breaches(facts: Mapping[str, Any], moves: Sequence[Mapping[str, A
                 known[whose] = (last, name)
 
 
-def missing_facts(
-    facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]], require: Collection[str]
-) -> Iterator[str]:
+def missing_facts(facts: JobFacts, moves: Sequence[Move], require: Collection[str]) -> Iterator[str]:
     """Yield the required observations that are missing or incomplete."""
     jump = moment(facts.get("server_clock_set_s"))
     if jump and "vsphere" in require:
@@ -80,7 +77,7 @@ def missing_facts(
             yield from _missing_of_moves(facts, moves, name)
 
 
-def _missing_of_moves(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]], name: str) -> Iterator[str]:
+def _missing_of_moves(facts: JobFacts, moves: Sequence[Move], name: str) -> Iterator[str]:
     missing = _missing_transport if name == "transport" else _missing_vsphere
     for index, observed in enumerate(evidence_of(facts, name, moves)):
         # This test had no reason to observe anything before a move that another user started.
@@ -88,17 +85,17 @@ def _missing_of_moves(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any
             yield from (f"{name}: {move_name(moves, index)}: {what}" for what in missing(observed, moves[index]))
 
 
-def _was_refused(move: Mapping[str, Any]) -> bool:
+def _was_refused(move: Move) -> bool:
     """Return whether a move never started, so that there is nothing to compare before and after it."""
     return not move.get("ok") and moment(move.get("started")) is None
 
 
-def _stayed_on(facts: Mapping[str, Any], name: str) -> bool:
+def _stayed_on(facts: JobFacts, name: str) -> bool:
     """Return whether power events, which show that the worker stayed on, are known if this observation needs them."""
     return name == "transport" or facts.get("power") is not None
 
 
-def _launcher_pairs(facts: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+def _launcher_pairs(facts: JobFacts) -> Iterator[tuple[str, str, str]]:
     before, after = before_and_after(facts.get("launcher"))
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key, old in before.items():
@@ -106,7 +103,7 @@ def _launcher_pairs(facts: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
                 yield key, str(old), str(after[key])
 
 
-def _transports(observed: Mapping[str, Any] | None) -> Iterator[tuple[str, str | None, str | None]]:
+def _transports(observed: Mapping[str, object] | None) -> Iterator[tuple[str, str | None, str | None]]:
     before, after = before_and_after(observed)
     if before and after and isinstance(before, Mapping) and isinstance(after, Mapping):
         for who in sorted({*before, *after}, key=str):
@@ -119,14 +116,14 @@ def _proven(transport: object) -> str | None:
     return transport if isinstance(transport, str) and transport not in NOT_PROVEN else None
 
 
-def _missing_transport(observed: Mapping[str, Any] | None, _move: Mapping[str, Any]) -> Iterator[str]:
+def _missing_transport(observed: Mapping[str, object] | None, _move: Move) -> Iterator[str]:
     for whose, old, new in _transports(observed):
         when = [name for name, value in (("before", old), ("after", new)) if value is None]
         if when:
             yield f"the transport{whose} {' and '.join(when)} was not verified"
 
 
-def _missing_vsphere(observed: Mapping[str, Any] | None, move: Mapping[str, Any]) -> Iterator[str]:
+def _missing_vsphere(observed: Mapping[str, object] | None, move: Move) -> Iterator[str]:
     observed = observed or {}
     if observed.get("power_cycled") is None:
         yield "power cycles not observed"

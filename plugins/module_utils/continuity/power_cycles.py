@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from .judged_facts import JobFacts, Move
 from .limits import Breach
 from .move_windows import moment, move_name, ranks_of
 from .observations import evidence_of
@@ -21,9 +22,7 @@ class Power(NamedTuple):
     notes: list[str]
 
 
-def judge_power(
-    facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]], tracks: Sequence[Track], ended: str
-) -> Power:
+def judge_power(facts: JobFacts, moves: Sequence[Move], tracks: Sequence[Track], ended: str) -> Power:
     """Return the power cycles that hit the job, those that may have hit it, and the others."""
     found = Power([], [], [])
     for index, observed in enumerate(evidence_of(facts, "vsphere", moves)):
@@ -40,7 +39,7 @@ def judge_power(
 
 
 def _judge_event(
-    event: Mapping[str, Any], workers: _Workers, tracks: Sequence[Track], ended: str, found: Power
+    event: Mapping[str, object], workers: _Workers, tracks: Sequence[Track], ended: str, found: Power
 ) -> None:
     worker, at = event.get("worker"), moment(event.get("at"))
     detail = f"{worker} was power-cycled by {event.get('by') or 'an unknown user'} ({event.get('what')})"
@@ -64,7 +63,7 @@ class _Workers:
     ranks in a move shows nothing: a guest whose name differs from that of its machine may have been missed.
     """
 
-    def __init__(self, facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]], tracks: Sequence[Track]) -> None:
+    def __init__(self, facts: JobFacts, moves: Sequence[Move], tracks: Sequence[Track]) -> None:
         given = facts.get("ranks")
         known = given.items() if isinstance(given, Mapping) else ()
         listed = [{"worker": name, "ranks": ranks} for name, ranks in known]

@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from .gaps import phase_after, phase_between
+from .judged_facts import Move
 from .limits import LOSS, TRAIN, Breach, Limits
 from .lines import FINITE, Line, neighbours
 from .marked_phases import MarkedPhases
@@ -177,7 +178,7 @@ def _steps_text(first: int, last: int) -> str:
     return f"step {first}" if first == last else f"steps {first} to {last}"
 
 
-def silence_in_move(tracks: Sequence[Track], timeline: Timeline, moves: Sequence[Mapping[str, Any]]) -> str:
+def silence_in_move(tracks: Sequence[Track], timeline: Timeline, moves: Sequence[Move]) -> str:
     """Return which rank of a dead job fell silent first, if that was in the window of a move; empty otherwise."""
     ends = sorted((track.last.at, track.rank) for track in tracks)
     group = timeline.owner(ends[0][0], ends[0][0]) if ends else None

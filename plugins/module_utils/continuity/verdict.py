@@ -4,43 +4,11 @@
 
 ``records`` are step records (``t, step, stride, rank, size, host, pid, start, boot_id, job, generation, phase, loss,
 images_per_sec``), stamped by the observer with ``seen``; one with ``mark: begin`` or ``mark: end`` is about a phase,
-no step; ``mark: loss`` is a loss logged after it. ``moves`` are ``worker, ranks, source, target, started, completed,
-ok`` on the clock of ``seen``; a move that never started has ``started: null``, a move in progress ``completed: null``,
-and one that another user started ``external: true`` and ``by``: it is judged like others, and ignored by ``moved``.
+no step; ``mark: loss`` is a loss logged after it. ``judged_facts.py`` has the types of ``moves`` and ``facts``, of
+which each part is optional.
 
 ``limits``: ``max_gap_s`` (120; a number, or one for each phase), ``phases`` (phase -> seconds), ``warmup_steps`` (0),
 ``resume_deadline_s`` (120), ``min_throughput_ratio`` (not judged unless given).
-
-``facts``: each part is optional; lists are in the order of ``moves``; null means that nothing was observed::
-
-    {"launcher": {"before": {"host": "w1", "pid": 7, "start": 99, "boot_id": "..."}, "after": {...}},
-     "transport": [{"before": "rdma", "after": "rdma"}, {"before": {"w1": "rdma", "w2": "rdma"}, "after": {...}}],
-     "vsphere": [{"hot_migration": true, "power_cycled": false,
-                  "host": {"before": "esx1", "after": "esx5"},
-                  "gpus": {"before": ["0000:3b:00.0"], "after": ["0000:86:00.0"]}}],
-     "power": [{"worker": "w1", "at": 1234.5, "by": "eve", "what": "VmPoweredOffEvent"}],
-     "ranks": {"w1": [0], "w2": [1]},
-     "checksums": {"w1:summary0.json": "6b86..."},
-     "pods": ["pod w1 was recreated: afc6e497 became 5264c7a5"],
-     "silences": ["Kubernetes reported node w1 as not ready, last at 2026-07-03 14:59:17 UTC"],
-     "died": "pod w1 was evicted from k1 (Evicted)",
-     "hosts": [{"host": "esx1", "out_at": 1200.0, "back_at": 1290.0, "reboots": 1}],
-     "checkpoint_s": 1800,
-     "saved": [1150.0, 1180.5],
-     "server_clock_set_s": null,
-     "site": "SIMULATED: without GPUs.",
-     "observed_until": 1234.5}
-
-A transport that could not be verified is ``unproven`` or null. ``gpus`` are the PCI IDs on the host of the same move.
-``pods`` lists the changes of the pods of a job on Kubernetes; it is empty if none exist. ``silences`` lists the
-nodes that Kubernetes reported as not ready. ``died`` is the cause of death if ``ended`` is ``died``.
-``power`` are power events of the virtual machines, during a move or not, on the clock of ``seen``. ``ranks`` are the
-ranks on each worker, as far as known; an empty list means that no rank runs there.
-``hosts`` were out of service. ``checkpoint_s`` are the seconds between two checkpoints of the job, ``saved`` the times
-of those in its outputs. ``site`` is a
-caution about the site, such as that it is simulated. Only ``cost``, which does not change the verdict, needs them.
-``server_clock_set_s`` is the time by which vCenter's clock was set; its events cannot be dated in that case.
-``observed_until`` is the time until which the observer listened, with which a currently silent job is judged.
 """
 
 from __future__ import annotations
@@ -56,6 +24,7 @@ from .clock import tracks_of
 from .cost import Observed, Period, RankCost, cost_of, period_of, rank_cost, read_hosts
 from .gaps import MOVED_ONLY, OTHERS, Gap, Judge, find_gaps, gap_breaches
 from .job_identity import absent_ranks, identity_breaches, one_sided, unseen_identity
+from .judged_facts import JobFacts, Move
 from .limits import TRAIN, Breach, Limits, number, read_limits
 from .marked_phases import MarkedPhases
 from .move_windows import MoveGroup, Timeline, external_text, faults, is_external, moment, move_name, moved, ranks_of
@@ -81,11 +50,11 @@ ENDINGS = ("running", "finished", "died")
 
 def verdict(
     records: Iterable[dict[str, Any]],
-    moves: Sequence[dict[str, Any]],
+    moves: Sequence[Move],
     limits: dict[str, Any],
     *,
     ended: str,
-    facts: dict[str, Any] | None = None,
+    facts: JobFacts | None = None,
     require: Collection[str] = ("launcher", "transport", "vsphere"),
 ) -> dict[str, Any]:
     """Return ``continuous``, ``broken`` or ``inconclusive`` with all reasons; raise ValueError for invalid limits."""
@@ -94,11 +63,11 @@ def verdict(
 
 def read_case(
     records: Iterable[dict[str, Any]],
-    moves: Sequence[dict[str, Any]],
+    moves: Sequence[Move],
     limits: dict[str, Any],
     *,
     ended: str,
-    facts: dict[str, Any] | None = None,
+    facts: JobFacts | None = None,
 ) -> Case:
     """Read the records once, for the verdict and the timeline; raise ValueError for invalid limits."""
     if ended not in ENDINGS:
@@ -127,10 +96,10 @@ class Case:
     def __init__(
         self,
         records: Iterable[Mapping[str, Any]],
-        moves: Sequence[Mapping[str, Any]],
+        moves: Sequence[Move],
         limits: Limits,
         ended: str,
-        facts: Mapping[str, Any],
+        facts: JobFacts,
     ) -> None:
         self.moves, self.limits, self.ended, self.facts = moves, limits, ended, facts
         self.timeline = Timeline(moves, limits.resume_deadline_s)

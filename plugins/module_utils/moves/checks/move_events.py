@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Literal, TypedDict
+
+from ...continuity.judged_facts import Move, PowerEvent, WorkerPlace
 
 HOT = "VmBeingHotMigratedEvent"
 # Encrypted moves, the default if both hosts support encryption, have an EventEx of this type instead.
@@ -18,21 +20,39 @@ CYCLE_SECONDS = 60.0
 KINDS = (*BEGAN, *MOVED, *FAILED, *POWER)
 
 
-def moves(worker: str, events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+class MoveEvent(TypedDict):
+    """An event about a worker; ``chain`` is the number that a task's events share."""
+
+    kind: str
+    at: str
+    chain: int
+    by: str
+    source: str
+    target: str
+    text: str
+
+
+class TimedEvent(MoveEvent):
+    """An event with its time on the controller's clock."""
+
+    time: float
+
+
+def moves(worker: str, events: Iterable[TimedEvent]) -> list[Move]:
     """Return the moves in the order of their start, one for each chain of events."""
-    chains: dict[int, list[Mapping[str, Any]]] = {}
+    chains: dict[int, list[TimedEvent]] = {}
     for event in events:
         if event["kind"] not in POWER:
             chains.setdefault(event["chain"], []).append(event)
     return [_move(worker, chain) for chain in chains.values()]
 
 
-def power(worker: str, events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def power(worker: str, events: Iterable[TimedEvent]) -> list[PowerEvent]:
     """Return each power cycle of the worker or boot of its guest, with its time, user and events.
 
     The events of one cycle, such as off and on, follow each other within a minute and differ in kind.
     """
-    cycles: list[list[Mapping[str, Any]]] = []
+    cycles: list[list[TimedEvent]] = []
     for event in events:
         if event["kind"] in POWER:
             last = cycles[-1] if cycles else []
@@ -52,9 +72,7 @@ def power(worker: str, events: Iterable[Mapping[str, Any]]) -> list[dict[str, An
     ]
 
 
-def moves_of_others(
-    every: Iterable[Mapping[str, Any]], own: Iterable[Mapping[str, Any]], ranks: Mapping[str, Sequence[int]]
-) -> list[dict[str, Any]]:
+def moves_of_others(every: Iterable[Move], own: Iterable[Move], ranks: Mapping[str, Sequence[int]]) -> list[Move]:
     """Return the moves that others started, ready for the verdict, with the ranks on their workers."""
     chains = {move.get("chain") for move in own}
     others = [move for move in every if move["chain"] not in chains]
@@ -71,7 +89,7 @@ def is_encrypted(kinds: Collection[str]) -> bool | None:
     return HOT_ENCRYPTED in kinds if is_hot(kinds) else None
 
 
-def has_booted(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+def has_booted(before: WorkerPlace, after: WorkerPlace) -> bool:
     """Return whether a worker is off or was powered on between two readings.
 
     vCenter forgets the boot time of a machine when the machine moves: a missing time has no meaning.
@@ -80,10 +98,10 @@ def has_booted(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     return after["power"] != "on" or (earlier is not None and later is not None and earlier != later)
 
 
-def _move(worker: str, chain: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _move(worker: str, chain: Sequence[TimedEvent]) -> Move:
     end = next((event for event in chain if event["kind"] in (*MOVED, *FAILED)), None)
     is_ok = end is not None and end["kind"] in MOVED
-    source, target = (_first(chain, key) for key in ("source", "target"))
+    source, target = _first(chain, "source"), _first(chain, "target")
     first, kinds = chain[0], {event["kind"] for event in chain}
     return {
         "worker": worker,
@@ -106,5 +124,5 @@ def _move(worker: str, chain: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _first(chain: Iterable[Mapping[str, Any]], key: str) -> str:
+def _first(chain: Iterable[TimedEvent], key: Literal["by", "source", "target"]) -> str:
     return next((str(event[key]) for event in chain if event.get(key)), "")

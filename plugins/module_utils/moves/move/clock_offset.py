@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TypedDict
 
 from ...core import observer_clock
 from ...vsphere.host_clocks import server_time
@@ -29,12 +29,23 @@ class Offset:
         return server.timestamp() - self.seconds
 
 
+class TaskTimes(TypedDict):
+    """The times of a task on the controller's clock, and the errors of that."""
+
+    started: float
+    completed: float | None
+    seconds: float | None
+    clock_offset_s: float
+    clock_error_s: float
+    clock_set_s: float
+
+
 def measure(session: Session) -> Offset:
     """Return the offset from the fastest of several answers, because its error is the smallest."""
     return min((_reading(session) for _number in range(READINGS)), key=lambda reading: reading.error)
 
 
-def times(began: datetime, ended: datetime | None, before: Offset, after: Offset) -> dict[str, Any]:
+def times(began: datetime, ended: datetime | None, before: Offset, after: Offset) -> TaskTimes:
     """Return start and end of a task on the controller's clock, from the offsets before its start and after its end.
 
     The duration is that of the server's clock, unless this clock was set in between.

@@ -8,8 +8,9 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict, cast
 
+from ...continuity.judged_facts import Move, MoveEvidence
 from ...core import findings
 from ...core.findings import Finding
 from ...errors import Failed, Refused, TimedOut
@@ -46,6 +47,18 @@ class MoveRequest:
     refusal: Callable[[], str] = lambda: ""
 
 
+class ObservedMove(TypedDict):
+    """The result of a move, as its task, its events and two readings of its worker show it."""
+
+    ok: bool
+    said: str
+    chain: int
+    by: str
+    task: dict[str, str]
+    vsphere: MoveEvidence
+    events: list[move_events.MoveEvent]
+
+
 class WorkerMove:
     """One worker and its host."""
 
@@ -54,7 +67,7 @@ class WorkerMove:
     def __init__(self, cluster: WorkerCluster, request: MoveRequest) -> None:
         self.cluster, self.session, self.request, self.target = cluster, cluster.session, request, request.worker
         self.found: list[Finding] = []
-        self.record: dict[str, Any] | None = None
+        self.record: Move | None = None
         self.stun: float | None = None
         self.tasks: list[RecentTask] = []
         self.running: Any = None
@@ -107,7 +120,7 @@ class WorkerMove:
         task = self.running or self._start()
         info, in_time = self._follow(task)
         later = clock_offset.measure(self.session)
-        self.record = {
+        record = {
             "worker": self.target,
             "source": before.host,
             "target": plan.after["host"],
@@ -115,6 +128,7 @@ class WorkerMove:
             **clock_offset.times(info.startTime or info.queueTime, info.completeTime, offset, later),
             **self._observed(before, info),
         }
+        self.record = cast("Move", record)
         self._judge(info, in_time=in_time)
 
     @property
@@ -172,7 +186,7 @@ class WorkerMove:
     def _info(self, task: Any) -> Any:
         return properties.read_many(self.session, [task], ("info",))[task._moId]["info"]
 
-    def _observed(self, before: move_watch.WorkerRuntime, info: Any) -> dict[str, Any]:
+    def _observed(self, before: move_watch.WorkerRuntime, info: Any) -> ObservedMove:
         """Return the hosts and GPUs before and after the move, and its events."""
         after = move_watch.runtime_of(self.session, self.machine.ref)
         every = move_watch.events_since(self.session, self.machine.ref, self.target, info.queueTime)

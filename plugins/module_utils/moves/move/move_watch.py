@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
+from ...continuity.judged_facts import Move, PowerEvent, WorkerPlace
 from ...vsphere import properties
 from ...vsphere.faults import translating_faults
 from ...vsphere.sdk import vim
@@ -16,7 +17,8 @@ from ...vsphere.session import Session
 from ...workers import existing_workers
 from ...workers.capacity import host_capacity as capacity
 from ..checks import move_events
-from ..checks.move_events import KINDS, MOVED, POWER, has_booted
+from ..checks.move_events import KINDS, MOVED, POWER, MoveEvent, TimedEvent, has_booted
+from ..plan.results import ServerMoves
 from . import clock_offset, rolling_moves
 
 MACHINE = ("runtime.host", "runtime.powerState", "runtime.bootTime", "config.migrateEncryption")
@@ -36,9 +38,15 @@ class WorkerRuntime:
     encryption: str
 
     @property
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> WorkerPlace:
         """Return the runtime as plain data."""
-        return {**asdict(self), "gpus": list(self.gpus)}
+        return {
+            "host": self.host,
+            "gpus": list(self.gpus),
+            "power": self.power,
+            "powered_on": self.powered_on,
+            "encryption": self.encryption,
+        }
 
 
 def runtime_of(session: Session, ref: Any) -> WorkerRuntime:
@@ -58,29 +66,29 @@ def runtime_of(session: Session, ref: Any) -> WorkerRuntime:
     )
 
 
-def moves_since(session: Session, cluster: str, names: Sequence[str] | None, moment: float) -> dict[str, Any]:
+def moves_since(session: Session, cluster: str, names: Sequence[str] | None, moment: float) -> ServerMoves:
     """Return moves and power changes of workers since a time; all times are on the controller's clock."""
     refs = existing_workers.worker_refs(session, cluster)
     selected = rolling_moves.select_workers(cluster, list(refs), names)
     offset = clock_offset.measure(session)
     begin = datetime.fromtimestamp(moment + offset.seconds, timezone.utc)
-    moves, power = [], []
+    moves, power = list[Move](), list[PowerEvent]()
     for name in selected:
-        events = [
+        events: list[TimedEvent] = [
             {**event, "time": offset.on_controller(datetime.fromisoformat(event["at"]))}
             for event in events_since(session, refs[name], name, begin)
         ]
         moves += move_events.moves(name, events)
         power += move_events.power(name, events)
     return {
-        "moves": sorted(moves, key=lambda move: float(move["started"])),
+        "moves": sorted(moves, key=lambda move: move["started"] or 0.0),
         "power": power,
         "clock_offset_s": offset.seconds,
         "places": {name: runtime_of(session, refs[name]).plain for name in selected},
     }
 
 
-def events_since(session: Session, ref: object, name: str, since: datetime) -> list[dict[str, Any]]:
+def events_since(session: Session, ref: object, name: str, since: datetime) -> list[MoveEvent]:
     """Return the events about the worker since a time, oldest first."""
     entity = vim.event.EventFilterSpec.ByEntity(entity=ref, recursion="self")
     time = vim.event.EventFilterSpec.ByTime(beginTime=since)
@@ -91,17 +99,17 @@ def events_since(session: Session, ref: object, name: str, since: datetime) -> l
     return [_plain(event) for event in sorted(events or [], key=lambda event: event.key)]
 
 
-def of_chain(events: Sequence[dict[str, Any]], chain: int) -> list[dict[str, Any]]:
+def of_chain(events: Sequence[MoveEvent], chain: int) -> list[MoveEvent]:
     """Return the events of one task."""
     return [event for event in events if event["chain"] == chain]
 
 
-def power_cycled(before: WorkerRuntime, after: WorkerRuntime, events: Sequence[dict[str, Any]]) -> bool:
+def power_cycled(before: WorkerRuntime, after: WorkerRuntime, events: Sequence[MoveEvent]) -> bool:
     """Return whether the worker was powered off or booted in between."""
     return has_booted(before.plain, after.plain) or any(event["kind"] in POWER for event in events)
 
 
-def _plain(event: Any) -> dict[str, Any]:
+def _plain(event: Any) -> MoveEvent:
     kind = getattr(event, "eventTypeId", None) or type(event).__name__.rsplit(".", maxsplit=1)[-1]
     reason = getattr(event, "reason", None)
     return {

@@ -7,21 +7,74 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import Any, Dict, cast
+from typing import Any, TypedDict, cast
 
+from ...continuity.judged_facts import Move, PowerEvent, WorkerPlace
 from ...continuity.limits import read_limits
+from ...core.findings import FindingRecord
 from ...core.names import short_name
+from ...moves.plan.results import MovePlan
 from . import move_lines
 from .window_settings import WindowSettings
 
 Value = Mapping[str, Any]
-Move = Dict[str, Any]
 LONGEST_WAIT_S = 86_400.0
 # Events whose times are wrong by less than this are still found.
 CLOCK_SET_S = 5.0
 
 
-def is_same_wave(move: Value, other: Value) -> bool:
+class _Requested(TypedDict):
+    move: Move
+    place: WorkerPlace
+    at: float
+
+
+class MoveRequest(_Requested, total=False):
+    """A move, and the state of its worker before the request; the other keys describe its attempts."""
+
+    lost: int
+    is_unknown: bool
+    is_under_way: bool
+    is_aged: bool
+
+
+class CheckedRequest(TypedDict, total=False):
+    """The moves of the next wave and the controller that requests them, or why they are not made.
+
+    ``is_stale``: the job must be judged first; ``ends``: why the test ends; ``refused``: the move that findings stop.
+    """
+
+    moves: list[MoveRequest]
+    controller: str
+    findings: list[FindingRecord]
+    accepted: list[str]
+    refused: Move
+    ends: str
+    is_stale: bool
+
+
+class FoundMove(TypedDict):
+    """A move on the server, which replaces the known one at its ``place``."""
+
+    place: int
+    move: Move
+
+
+class OthersMoves(TypedDict):
+    """The moves and power events of others, and the moves of the test that it requested without an answer.
+
+    ``found`` replaces a known move at its ``place``, and ``own`` adds one.
+    """
+
+    at: float
+    found: list[FoundMove]
+    own: list[Move]
+    moves: list[Move]
+    power: list[PowerEvent]
+    clock_offset_s: float | None
+
+
+def is_same_wave(move: Move, other: Move) -> bool:
     """Return whether two moves are the same move, or ran at the same time."""
     return move is other or (move.get("wave") is not None and move["wave"] == other.get("wave"))
 
@@ -63,11 +116,11 @@ class Facts:
     round: int = 0
     # The planned moves of the round that were not made, and the requested moves without a result.
     left: list[Move] = field(default_factory=list)
-    pending: list[dict[str, Any]] = field(default_factory=list)
+    pending: list[MoveRequest] = field(default_factory=list)
     waves: int = 0
     moves: list[Move] = field(default_factory=list)
     others: list[Move] = field(default_factory=list)
-    power: list[dict[str, Any]] | None = None
+    power: list[PowerEvent] | None = None
     # The offsets of the server's clock in this window, at the plans and whenever its events were read.
     clock_offsets: list[float] = field(default_factory=list)
     judged: dict[str, Any] | None = None
@@ -191,7 +244,7 @@ class Facts:
         self.cluster_after = dict(cluster)
         self.cluster_before = self.cluster_before or self.cluster_after
 
-    def keep_places(self, plan: Value) -> None:
+    def keep_places(self, plan: MovePlan) -> None:
         """Keep the host of each worker at the start of the test, from its first plan."""
         self.at, self.rdma, self.began = dict(plan["places"]), dict(plan["rdma"]), float(plan["at"])
         self.keep_offset(plan)
@@ -199,7 +252,7 @@ class Facts:
     def keep_round(self, plan: Value, moves: Sequence[Move]) -> None:
         """Keep the planned moves of the next round."""
         self.round += 1
-        self.rdma, self.left = dict(plan["rdma"]), [dict(move) for move in moves]
+        self.rdma, self.left = dict(plan["rdma"]), [move.copy() for move in moves]
         self.keep_offset(plan)
 
     def keep_look(self, look: Value) -> None:
@@ -207,29 +260,33 @@ class Facts:
         known = {"moves": len(self.moves), "others": list(self.others), "rdma": self.rdma}
         self.looks.append({"nodes": look["nodes"], "hosts": look["hosts"], **known})
 
-    def keep_request(self, request: Value) -> None:
+    def keep_request(self, requested: CheckedRequest) -> None:
         """Keep the moves of a wave that are requested next."""
-        self.pending = [dict(move) for move in request["moves"]]
+        self.pending = [request.copy() for request in requested["moves"]]
 
     def keep_moves(self, moves: Sequence[Move], is_canary: bool = False) -> None:
         """Keep moves that have ended, or that were refused before they started."""
         self.waves += bool(moves)
         for made in moves:
-            planned: Value = next((one["move"] for one in self.pending if one["move"]["worker"] == made["worker"]), {})
-            move = {key: value for key, value in made.items() if key != "wave"}
-            wave = {"wave": self.waves} if "wave" in planned else {}
-            self.moves.append({**move, **wave, "looks": len(self.looks), "canary": is_canary})
+            requested = [one["move"] for one in self.pending if one["move"]["worker"] == made["worker"]]
+            move: Move = {**made, "looks": len(self.looks), "canary": is_canary}
+            move.pop("wave", None)
+            if requested and "wave" in requested[0]:
+                move["wave"] = self.waves
+            self.moves.append(move)
             self.pending = [one for one in self.pending if one["move"]["worker"] != made["worker"]]
             self.left = _without(self.left, str(made["worker"]))
         if is_canary and not all(move["ok"] for move in moves):
             self.stopped = next(str(move.get("said") or "the first worker did not move") for move in moves)
 
-    def keep_others(self, reading: Value) -> None:
+    def keep_others(self, reading: OthersMoves) -> None:
         """Keep moves and power events of others, and own moves that the server has although they had no answer."""
         for found in reading["found"]:
-            before = self.moves[found["place"]]
-            kept = {key: before[key] for key in ("looks", "canary", "wave") if key in before}
-            self.moves[found["place"]] = {**found["move"], **kept}
+            before, move = self.moves[found["place"]], found["move"].copy()
+            move.update({"looks": before["looks"], "canary": before["canary"]})
+            if "wave" in before:
+                move["wave"] = before["wave"]
+            self.moves[found["place"]] = move
         self.keep_moves(reading["own"])
         self.others, self.power = list(reading["moves"]), list(reading["power"])
         self.keep_offset(reading)

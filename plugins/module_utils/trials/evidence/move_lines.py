@@ -8,40 +8,40 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...continuity import cost_lines
+from ...continuity.judged_facts import Move, PlannedMove
 
-NOT_STARTED = {"started": None, "completed": None, "ok": False, "vsphere": None}
 
-
-def line(move: Mapping[str, Any]) -> str:
+def line(move: PlannedMove) -> str:
     """Return one move as text."""
     return f"{move['worker']}: {move['source']} -> {move['target']}"
 
 
-def observed(
-    result: Mapping[str, Any], planned: Mapping[str, Any], ranks: Mapping[str, Sequence[int]]
-) -> dict[str, Any]:
+def observed(result: Mapping[str, Any], planned: Move, ranks: Mapping[str, Sequence[int]]) -> Move:
     """Return the move in a result of vmotion, or why it was not started, with the ranks on its worker."""
     ranks_on_worker = list(ranks.get(planned["worker"], []))
-    move = result.get("move")
+    move: Move | None = result.get("move")
     if move is None:
         reason = str(result.get("msg") or "it was not moved")
-        return {**planned, **NOT_STARTED, "said": reason, "ranks": ranks_on_worker}
+        not_started: Move = {**planned, "started": None, "completed": None, "ok": False, "vsphere": None}
+        return {**not_started, "said": reason, "ranks": ranks_on_worker}
     return {**move, "ranks": ranks_on_worker}
 
 
-def hosts_after(at: Mapping[str, str], moves: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def hosts_after(at: Mapping[str, str], moves: Sequence[Move]) -> dict[str, str]:
     """Return the host of each worker after some moves."""
     done = [move for move in moves if move.get("ok") and move.get("completed") is not None]
-    arrived = {str(move["worker"]): str(move["target"]) for move in sorted(done, key=lambda move: move["completed"])}
+    arrived = {
+        str(move["worker"]): str(move["target"]) for move in sorted(done, key=lambda move: move["completed"] or 0.0)
+    }
     return {**at, **arrived}
 
 
-def without_events(move: Mapping[str, Any]) -> dict[str, Any]:
+def without_events(move: Move) -> dict[str, object]:
     """Return a move without its events and its task, which separate files contain."""
     return {key: value for key, value in move.items() if key not in ("events", "task")}
 
 
-def verdict(judged: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> list[str]:
+def verdict(judged: Mapping[str, Any], moves: Sequence[Move]) -> list[str]:
     """Return the verdict with its reasons, then one line for each move."""
     gap = judged.get("longest_gap_s")
     longest = "no gap was measured" if gap is None else f"longest gap {gap:.1f} s"
@@ -65,9 +65,9 @@ def _earlier(judged: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"  {cost_lines.clock(window['until'])}: {window['verdict']}, {page}" for page in pages)
 
 
-def _row(move: Mapping[str, Any], judged: Mapping[str, Any]) -> str:
+def _row(move: Move, judged: Mapping[str, Any]) -> str:
     if not judged["moved"]:
         return f"{line(move)}: NOT MOVED: {move.get('said') or 'it is still on its host'}"
-    seconds, gap = move["completed"] - move["started"], judged.get("gap_s")
+    seconds, gap = (move["completed"] or 0.0) - (move["started"] or 0.0), judged.get("gap_s")
     stood = "" if gap is None else f", the job stood still for {gap:.1f} s"
     return f"{line(move)}: {seconds:.1f} s{stood}"

@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
+from ...continuity.judged_facts import Move
 from ...durable.program_journal import NAME as JOURNAL
 from ...errors import CollectionError
 from ...training.output.live_state import JobMove
@@ -59,10 +59,11 @@ def moves_of(facts: Facts) -> Iterator[JobMove]:
         yield from (_job_move(one["move"], one["at"], one["at"], "running") for one in facts.pending)
 
 
-def _ended(move: Mapping[str, Any]) -> JobMove:
+def _ended(move: Move) -> JobMove:
     kind = "failed" if not move.get("ok") else "external" if move.get("external") else "moved"
-    return _job_move(move, move["started"], move.get("completed") or move["started"], kind)
+    started = move["started"] or 0.0
+    return _job_move(move, started, move.get("completed") or started, kind)
 
 
-def _job_move(move: Mapping[str, Any], begin: float, until: float, kind: str) -> JobMove:
+def _job_move(move: Move, begin: float, until: float, kind: str) -> JobMove:
     return JobMove(str(move["worker"]), str(move["source"]), str(move["target"]), float(begin), float(until), kind)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...continuity.judged_facts import Move
 from ...durable.program import Program
 from ...errors import WholeError
 from ..evidence.facts import Facts
@@ -51,9 +52,10 @@ def idle_worker(facts: Facts) -> str:
     return free[0] if free else ""
 
 
-def _plan(trial: Trial, worker: str) -> dict[str, Any]:
+def _plan(trial: Trial, worker: str) -> Move:
     planned = trial.of_cluster("vmotion_plan", one_per_host=trial.settings["one_per_host"], workers=[worker])
     reason = not_applicable(trial.facts.cluster, planned)
     if reason:
         raise WholeError(reason)
-    return dict(planned["moves"][0])
+    move: Move = planned["moves"][0]
+    return move

@@ -4,23 +4,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from ...core.findings import WARN, stops
+from ...continuity.judged_facts import Move
+from ...core.findings import WARN, FindingRecord, stops
 from ...durable.program import Program
 from ..checks import node_findings
 from ..evidence import move_lines
-from ..evidence.facts import next_wave
+from ..evidence.facts import CheckedRequest, MoveRequest, next_wave
 from . import gpu_looks
 from .holding import renew_lock
 from .opening import in_rank_order, rank_list
 from .trial import Trial
 
-Move = Mapping[str, Any]
 
-
-def checked_request(p: Program, trial: Trial, why_not: Callable[[], str]) -> dict[str, Any]:
+def checked_request(p: Program, trial: Trial, why_not: Callable[[], str]) -> CheckedRequest:
     """Return the request of the next wave, or why its first move is not made, or that the job must be judged first.
 
     The job may have changed while no controller was at work: a new one judges it before it moves anything.
@@ -32,7 +30,7 @@ def checked_request(p: Program, trial: Trial, why_not: Callable[[], str]) -> dic
     if ends:
         return {"ends": ends}
     findings = [] if trial.facts.outlives_job else [*_of_nodes(p, trial), *_of_kubernetes(p, trial)]
-    checked = {"findings": findings, "accepted": list(trial.settings["accept"])}
+    checked: CheckedRequest = {"findings": findings, "accepted": list(trial.settings["accept"])}
     reasons = stops(findings, trial.settings["accept"])
     if reasons:
         result = {"msg": not_withstood(trial.facts.cluster, reasons)}
@@ -40,13 +38,13 @@ def checked_request(p: Program, trial: Trial, why_not: Callable[[], str]) -> dic
     return {**checked, **request(p, trial)}
 
 
-def request(p: Program, trial: Trial) -> dict[str, Any]:
+def request(p: Program, trial: Trial) -> CheckedRequest:
     """Return the moves of the next wave, each with the state of its worker, and the controller that asks."""
     moves = next_wave(trial.facts.left)
     p.say(_prepares(moves, trial))
     workers, at = [move["worker"] for move in moves], p.now()
     places = trial.of_cluster("vmotion_info", workers=workers, since=at)["places"]
-    pending = [{"move": move, "place": places[move["worker"]], "at": at} for move in moves]
+    pending: list[MoveRequest] = [{"move": move, "place": places[move["worker"]], "at": at} for move in moves]
     return {"moves": pending, "controller": trial.site.controller}
 
 
@@ -58,13 +56,13 @@ def _prepares(moves: Sequence[Move], trial: Trial) -> str:
     return ", with ".join([f"prepares {named}", *(f"{rank_list(pod['ranks'])} in pod {name}" for name, pod in inside)])
 
 
-def not_withstood(cluster: str, reasons: Sequence[Mapping[str, Any]]) -> str:
+def not_withstood(cluster: str, reasons: Sequence[FindingRecord]) -> str:
     """Return the error that names the findings that stop a move."""
     texts = " ".join(reason["text"] for reason in reasons)
     return f"Cluster {cluster}: {texts} Remove the cause, or accept it with vmotion_test_accept."
 
 
-def _of_nodes(p: Program, trial: Trial) -> list[Any]:
+def _of_nodes(p: Program, trial: Trial) -> list[FindingRecord]:
     settings = trial.settings
     if not settings["guest_checks"]:
         return []
@@ -82,7 +80,7 @@ def _of_nodes(p: Program, trial: Trial) -> list[Any]:
     return [*sick, *inside]
 
 
-def _of_kubernetes(p: Program, trial: Trial) -> list[Any]:
+def _of_kubernetes(p: Program, trial: Trial) -> list[FindingRecord]:
     workers = [move["worker"] for move in next_wave(trial.facts.left)]
     settings = trial.settings
     if settings["kubernetes"]:

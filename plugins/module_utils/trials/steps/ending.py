@@ -33,7 +33,7 @@ def finish(p: Program, trial: Trial) -> None:
     facts, settings = trial.facts, trial.settings
     if not facts.may_end_well:
         return
-    completed = [move["completed"] for move in facts.others if move.get("completed")]
+    completed = [at for move in facts.others if (at := move.get("completed"))]
     if completed:
         p.say("waits until every rank has completed further steps after the moves of others")
         tried(p, trial, "resumed after others", lambda: resumed(trial, max(completed)))

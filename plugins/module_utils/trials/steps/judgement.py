@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 from ...durable.calls import required
 from ...durable.program import Program
+from ...moves.plan.results import ServerMoves
+from ..evidence.facts import OthersMoves
 from . import server_moves
 from .holding import require_same_machines
 from .trial import Trial
@@ -68,13 +70,13 @@ def keep_job(p: Program, trial: Trial, job: dict[str, Any]) -> None:
     trial.facts.keep_job(job)
 
 
-def others(p: Program, trial: Trial) -> dict[str, Any]:
+def others(p: Program, trial: Trial) -> OthersMoves:
     """Return the moves and power events that others caused."""
     result = trial.of_cluster("vmotion_info", since=server_moves.since_when(trial.facts))
-    return server_moves.others_in(result, trial.facts, p.now())
+    return server_moves.others_in(cast("ServerMoves", result), trial.facts, p.now())
 
 
-def keep_others(p: Program, trial: Trial, reading: dict[str, Any]) -> None:
+def keep_others(p: Program, trial: Trial, reading: OthersMoves) -> None:
     """Keep the moves and power events of others, and show the new ones."""
     for line in server_moves.lines(reading, trial.facts):
         p.say(line)

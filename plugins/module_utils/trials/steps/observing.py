@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from ...continuity.judged_facts import Move
 from ...durable.program import Program
 from ...errors import CollectionError
 from ...watch.live_pace import AwaitedSteps
@@ -47,7 +48,7 @@ def has_judged_events(facts: Facts, now: float) -> bool:
     return now >= (facts.rolled_at or facts.began) + keep and all(_has_settled(move, facts) for move in facts.others)
 
 
-def _has_settled(move: Mapping[str, Any], facts: Facts) -> bool:
+def _has_settled(move: Move, facts: Facts) -> bool:
     """Return whether a move, and the time in which the job must continue after it, are over."""
     completed = move.get("completed")
     return completed is not None and completed + facts.resume_deadline_s < facts.observed_until
@@ -95,7 +96,7 @@ def events(facts: Facts) -> Iterator[dict[str, Any]]:
         yield {"kind": BROKEN, "key": f"{BROKEN} {breach.get('kind')} {detail}", "detail": detail}
 
 
-def _stall(move: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+def _stall(move: Move, row: Mapping[str, Any]) -> dict[str, Any]:
     where = {key: move.get(key) for key in OF_MOVE}
     detail = f"{move['worker']} moved from {move.get('source')} to {move.get('target')}"
     sentence = f"{detail}, and the job stood still for {row['gap_s']:.1f} s"

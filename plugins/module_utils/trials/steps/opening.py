@@ -7,13 +7,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from ...core.vgpu_manager import is_manager
 from ...durable.calls import Result
 from ...durable.program import Program
 from ...errors import CollectionError, Refused, WholeError
 from ...jobs.running_job import placed, required_to_run
+from ...moves.plan.results import MovePlan
 from ...training.transport.connections import uses_rdma
 from ...watch.live_pace import AwaitedSteps
 from . import other_jobs
@@ -64,19 +65,20 @@ def _vcenter_of(cluster: Mapping[str, Any]) -> str:
     return str((cluster.get("vcenter") or {}).get("instance_uuid") or "")
 
 
-def planned(p: Program, trial: Trial, key: str | tuple[Any, ...], hosts: Sequence[str] = ()) -> dict[str, Any]:
+def planned(p: Program, trial: Trial, key: str | tuple[Any, ...], hosts: Sequence[str] = ()) -> MovePlan:
     """Plan moves, show them, and return the plan with the place of each worker and the time."""
 
-    def plan() -> dict[str, Any]:
+    def plan() -> MovePlan:
         options = plan_options(trial.settings, hosts)
         result = trial.here("vmotion_plan", **options)
         reason = not_applicable(trial.facts.cluster, result)
         if reason:
             raise WholeError(reason)
-        return {**{name: result[name] for name in KEPT if name in result}, "places": result["at"], "at": p.now()}
+        kept = {name: result[name] for name in KEPT if name in result}
+        return cast("MovePlan", {**kept, "places": result["at"], "at": p.now()})
 
     p.say("plans the moves")
-    made: dict[str, Any] = p.once(key, plan)
+    made: MovePlan = p.once(key, plan)
     for line in plan_lines(made):
         p.say(line)
     return made

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...continuity.judged_facts import Move
+from ...moves.plan.results import Wave
 from ..evidence import move_lines
 
 KEPT = ("moves", "rdma", "profile", "slots", "stages", "waves", "clock_offset_s")
@@ -59,12 +61,12 @@ def plan_lines(planned: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _stun(move: Mapping[str, Any]) -> str:
+def _stun(move: Move) -> str:
     """Return the expected stun of a move; empty if it is not known."""
     return "" if move.get("stun_s") is None else f", stun about {move['stun_s']:.0f} s"
 
 
-def _wave_lines(wave: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> list[str]:
+def _wave_lines(wave: Wave, moves: Sequence[Move]) -> list[str]:
     """Return the lines of a wave: its number, its moves, and why it is not larger."""
     number = int(wave["moves"])
     lines = [f"   {move_lines.line(move)}" for move in moves if move["wave"] == wave["wave"]]

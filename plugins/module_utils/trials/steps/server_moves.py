@@ -4,37 +4,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
+from ...continuity.judged_facts import BeforeAndAfter, Move, MoveEvidence, PowerEvent, WorkerPlace
 from ...moves.checks import move_events
+from ...moves.plan.results import ServerMoves
 from ..evidence import move_lines
-from ..evidence.facts import Facts
+from ..evidence.facts import Facts, FoundMove, MoveRequest, OthersMoves
 
 # The server may date the start of a move a little before the controller dates its request.
 EARLIER_SECONDS = 5.0
 
-Value = Mapping[str, Any]
 
-
-def requested_moves(result: Value, request: Value, facts: Facts) -> list[dict[str, Any]]:
+def requested_moves(result: ServerMoves, request: MoveRequest, facts: Facts) -> list[Move]:
     """Return the moves on the server that can be the move that this test requested."""
     known, since = {move.get("chain") for move in facts.moves}, request["at"] - EARLIER_SECONDS
     planned = (request["move"]["worker"], request["move"]["target"])
     return [
         move
         for move in result["moves"]
-        if (move["worker"], move["target"]) == planned and move["chain"] not in known and move["started"] >= since
+        if (move["worker"], move["target"]) == planned
+        and move["chain"] not in known
+        and (move["started"] or 0.0) >= since
     ]
 
 
-def move_on_server(result: Value, move: Value, place: Value, facts: Facts) -> dict[str, Any]:
+def move_on_server(result: ServerMoves, move: Move, place: WorkerPlace, facts: Facts) -> Move:
     """Return a move from the server, with the state of its worker before the request and after the end."""
     worker = move["worker"]
     after = result["places"][worker]
     was_switched = any(event["worker"] == worker for event in result["power"])
-    vsphere = {
-        **move["vsphere"],
+    vsphere: MoveEvidence = {
+        **(move["vsphere"] or {}),
         "power_cycled": was_switched or move_events.has_booted(place, after),
         "host": {"before": place["host"], "after": after["host"]},
         "gpus": {"before": place["gpus"], "after": after["gpus"]},
@@ -45,15 +46,17 @@ def move_on_server(result: Value, move: Value, place: Value, facts: Facts) -> di
     return {**move, "ok": is_done, "vsphere": vsphere, "attached": True, "ranks": ranks}
 
 
-def from_its_request(move: dict[str, Any], place: Value) -> dict[str, Any]:
+def from_its_request(move: Move, place: WorkerPlace) -> Move:
     """Return a move that the module followed, with the state of its worker before the request.
 
     The worker may have been on its target before the module read its host.
     """
-    if not move.get("attached"):
+    seen = move.get("vsphere")
+    if not move.get("attached") or not seen:
         return move
-    before = {key: {**move["vsphere"][key], "before": place[key]} for key in ("host", "gpus")}
-    vsphere = {**move["vsphere"], **before, "encryption": place["encryption"]}
+    host: BeforeAndAfter = {**seen["host"], "before": place["host"]}
+    gpus: BeforeAndAfter = {**seen["gpus"], "before": place["gpus"]}
+    vsphere: MoveEvidence = {**seen, "host": host, "gpus": gpus, "encryption": place["encryption"]}
     return {**move, "source": place["host"], "vsphere": vsphere}
 
 
@@ -62,39 +65,40 @@ def since_when(facts: Facts) -> float:
     return facts.listed_until - EARLIER_SECONDS if facts.listed_until else facts.began
 
 
-def others_in(result: Value, facts: Facts, at: float) -> dict[str, Any]:
-    """Return the moves and power events of others, and the moves of the test that it requested without an answer.
-
-    ``found`` replaces a known move at its ``place``, and ``own`` adds one.
-    """
-    claimed = list[Any]()
-    found = list[dict[str, Any]]()
+def others_in(result: ServerMoves, facts: Facts, at: float) -> OthersMoves:
+    """Return the moves and power events of others, and the moves of the test that it requested without an answer."""
+    claimed = list[Move]()
+    found, own = list[FoundMove](), list[Move]()
     for place, request in _unanswered(facts):
         candidates = requested_moves(result, request, facts)
         claimed += candidates
         if candidates and candidates[-1]["completed"] is not None:
-            found.append({"place": place, "move": move_on_server(result, candidates[-1], request["place"], facts)})
+            move = move_on_server(result, candidates[-1], request["place"], facts)
+            if place is None:
+                own.append(move)
+            else:
+                found.append({"place": place, "move": move})
     earlier = [move for window in facts.earlier for move in window["moves"]]
     return {
         "at": at,
-        "found": [one for one in found if one["place"] is not None],
-        "own": [one["move"] for one in found if one["place"] is None],
+        "found": found,
+        "own": own,
         "moves": move_events.moves_of_others(result["moves"], [*facts.moves, *claimed, *earlier], facts.ranks),
         "power": [event for event in result["power"] if event["at"] > facts.listed_until],
         "clock_offset_s": result.get("clock_offset_s"),
     }
 
 
-def _unanswered(facts: Facts) -> Iterator[tuple[int | None, Value]]:
+def _unanswered(facts: Facts) -> Iterator[tuple[int | None, MoveRequest]]:
     """Yield the requests without an answer, with the place of their move among the moves, if it has one."""
     for place, move in enumerate(facts.moves):
         if move.get("asked"):
-            yield place, {**move["asked"], "move": move}
+            yield place, {"at": move["asked"]["at"], "place": move["asked"]["place"], "move": move}
     for request in facts.pending:
         yield None, request
 
 
-def lines(reading: Value, facts: Facts) -> list[str]:
+def lines(reading: OthersMoves, facts: Facts) -> list[str]:
     """Return a line for each move and each power event of others that is new."""
     known = {move["chain"] for move in facts.others}
     new = [move for move in reading["moves"] if move["chain"] not in known]
@@ -105,12 +109,12 @@ def lines(reading: Value, facts: Facts) -> list[str]:
     ]
 
 
-def _is_same(event: Value, other: Value) -> bool:
+def _is_same(event: PowerEvent, other: PowerEvent) -> bool:
     """Return whether two readings are the same power event: the times of one differ by milliseconds."""
     is_near = abs(float(event["at"]) - float(other["at"])) < 1.0
     return is_near and (event["worker"], event["what"]) == (other["worker"], other["what"])
 
 
-def move_names(requests: Sequence[Value]) -> str:
+def move_names(requests: Sequence[MoveRequest]) -> str:
     """Return requested moves as text."""
     return " and ".join(move_lines.line(request["move"]) for request in requests)

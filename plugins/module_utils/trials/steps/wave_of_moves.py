@@ -10,11 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import cast
 
+from ...continuity.judged_facts import Move
+from ...durable.calls import Result
 from ...durable.program import Program
+from ...moves.plan.results import ServerMoves
 from ...training.transport.connections import uses_rdma
 from ..evidence import move_lines
+from ..evidence.facts import CheckedRequest, MoveRequest
 from . import gpu_looks
 from .checked_moves import checked_request, request
 from .judgement import judge
@@ -22,6 +26,7 @@ from .opening import look, managers, resumed
 from .server_moves import EARLIER_SECONDS, from_its_request, move_names, move_on_server, requested_moves
 from .trial import Trial
 
+Value = Mapping[str, object]
 # How often a move is looked up and requested again if its call ended without an answer.
 MOST_LOST = 3
 COMPLETED, UNDER_WAY, UNKNOWN, AGED = (
@@ -30,8 +35,6 @@ COMPLETED, UNDER_WAY, UNKNOWN, AGED = (
     "the server has no such move: it starts now",
     "the server has no such move: its checks are repeated first",
 )
-
-Value = Mapping[str, Any]
 
 
 def wave(p: Program, trial: Trial, why_not: Callable[[], str] = str) -> None:
@@ -74,7 +77,7 @@ def _await_steps(p: Program, trial: Trial, number: int) -> None:
 
 def move_alone(p: Program, trial: Trial) -> None:
     """Make the move of a worker without a rank: it cannot harm the job, and it is not judged."""
-    made: list[dict[str, Any]] = []
+    made: list[Move] = []
     for attempt in count(1):
         requested = p.once(("request of the first worker", attempt), lambda: request(p, trial))
         trial.facts.keep_request(requested)
@@ -84,10 +87,10 @@ def move_alone(p: Program, trial: Trial) -> None:
     trial.facts.keep_moves(made, is_canary=True)
 
 
-def _request(p: Program, trial: Trial, number: int, why_not: Callable[[], str]) -> dict[str, Any]:
+def _request(p: Program, trial: Trial, number: int, why_not: Callable[[], str]) -> CheckedRequest:
     """Return the checked request of the next moves; judge the job first if an earlier controller judged it last."""
     for attempt in count(1):
-        requested: dict[str, Any] = p.once(("request", number, attempt), lambda: checked_request(p, trial, why_not))
+        requested: CheckedRequest = p.once(("request", number, attempt), lambda: checked_request(p, trial, why_not))
         if not requested.get("is_stale"):
             break
         judge(p, trial)
@@ -96,7 +99,7 @@ def _request(p: Program, trial: Trial, number: int, why_not: Callable[[], str]) 
     return requested
 
 
-def start_round(p: Program, trial: Trial, plan: Value, moves: Sequence[dict[str, Any]]) -> None:
+def start_round(p: Program, trial: Trial, plan: Value, moves: Sequence[Move]) -> None:
     """Begin a round of planned moves, and read the vGPU managers against which drivers are checked."""
     trial.facts.keep_round(plan, moves)
     if moves and trial.settings["guest_checks"]:
@@ -104,15 +107,16 @@ def start_round(p: Program, trial: Trial, plan: Value, moves: Sequence[dict[str,
         trial.managers = p.once(("managers", trial.facts.round), lambda: managers(trial))
 
 
-def make(p: Program, trial: Trial, controller: str) -> list[dict[str, Any]]:
+def make(p: Program, trial: Trial, controller: str) -> list[Move]:
     """Make the requested moves, and return their results, or the refusals of the server.
 
     If another controller may have started them, or if a call had no answer, the server is asked first whether they
     happened. No move starts twice, and none starts that only another controller has checked: it has no result.
     """
     trial.site.write_facts(trial.facts)
-    open_moves = [{**one, "lost": 0, "is_unknown": controller != trial.site.controller} for one in trial.facts.pending]
-    made: dict[str, dict[str, Any]] = {}
+    is_unknown = controller != trial.site.controller
+    open_moves: list[MoveRequest] = [{**one, "lost": 0, "is_unknown": is_unknown} for one in trial.facts.pending]
+    made: dict[str, Move] = {}
     while open_moves:
         if any(one["is_unknown"] for one in open_moves):
             made.update(_looked_up(p, trial, open_moves))
@@ -124,25 +128,26 @@ def make(p: Program, trial: Trial, controller: str) -> list[dict[str, Any]]:
     return [made[worker] for worker in workers if worker in made]
 
 
-def _looked_up(p: Program, trial: Trial, open_moves: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def _looked_up(p: Program, trial: Trial, open_moves: Sequence[MoveRequest]) -> dict[str, Move]:
     """Return the moves that the server has completed, by worker."""
     unknown = [one for one in open_moves if one["is_unknown"]]
     p.say(f"looks up in vCenter the move {move_names(unknown)}")
     since = min(one["at"] for one in unknown) - EARLIER_SECONDS
-    result = trial.of_cluster("vmotion_info", workers=[one["move"]["worker"] for one in unknown], since=since)
-    completed: dict[str, dict[str, Any]] = {}
+    workers = [one["move"]["worker"] for one in unknown]
+    result = cast("ServerMoves", trial.of_cluster("vmotion_info", workers=workers, since=since))
+    completed: dict[str, Move] = {}
     for one in unknown:
         worker, candidates = one["move"]["worker"], requested_moves(result, one, trial.facts)
         is_over = bool(candidates) and candidates[-1]["completed"] is not None
         found = COMPLETED if is_over else UNDER_WAY if candidates else UNKNOWN if one["lost"] else AGED
         p.say(f"{worker}: {found}" if len(open_moves) > 1 else found)
-        one.update(is_unknown=False, is_under_way=found == UNDER_WAY, is_aged=found == AGED)
+        one.update({"is_unknown": False, "is_under_way": found == UNDER_WAY, "is_aged": found == AGED})
         if is_over:
             completed[worker] = move_on_server(result, candidates[-1], one["place"], trial.facts)
     return completed
 
 
-def _moved(p: Program, trial: Trial, open_moves: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def _moved(p: Program, trial: Trial, open_moves: Sequence[MoveRequest]) -> dict[str, Move]:
     """Request the moves, and return those that have an answer, by worker."""
     p.say(f"moves {move_names(open_moves)}")
     settings = trial.settings
@@ -157,8 +162,8 @@ def _moved(p: Program, trial: Trial, open_moves: Sequence[dict[str, Any]]) -> di
     return {worker: move for worker, move in made.items() if move}
 
 
-def _answered(p: Program, trial: Trial, requested: dict[str, Any], result: Value) -> dict[str, Any]:
-    """Return a move that ended or was refused; empty if its call had no answer, so that it is looked up next."""
+def _answered(p: Program, trial: Trial, requested: MoveRequest, result: Result) -> Move | None:
+    """Return a move that ended or was refused; None if its call had no answer, so that it is looked up next."""
     # A worker can be on its target although this call moved nothing: an earlier call without an answer moved it, or the
     # move that was in progress has just ended.
     has_earlier = bool(requested["lost"] or requested.get("is_under_way"))
@@ -170,11 +175,11 @@ def _answered(p: Program, trial: Trial, requested: dict[str, Any], result: Value
     if not is_unknown:
         return move
     if requested["lost"] < MOST_LOST:
-        requested.update(lost=requested["lost"] + 1, is_unknown=True)
-        return {}
+        requested.update({"lost": requested["lost"] + 1, "is_unknown": True})
+        return None
     return {**move, "asked": {"at": requested["at"], "place": requested["place"]}}
 
 
-def _failure(move: Value) -> str:
+def _failure(move: Move) -> str:
     """Return why a move failed; empty if it did not."""
     return "" if move["ok"] else str(move.get("said") or "the worker did not move")
