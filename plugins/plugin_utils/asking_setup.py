@@ -20,6 +20,7 @@ from ..module_utils.core import run_request
 from ..module_utils.errors import Refused
 from ..module_utils.training.programs import ask
 from ..module_utils.training.runs import run_source, training_run
+from ..module_utils.training.runs.training_options import Options
 from ..module_utils.training.runs.training_run import TrainingRun
 from .modules import Modules
 from .node_modules import NodeModules
@@ -60,7 +61,7 @@ class AskingSetup(TrainingSetup):
         self._place = ("", "")
 
     @cached_property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> Options:
         """Return the options; those that follow from facts have their defaults."""
         return {**self._requested.options({}), "interfaces": {}}
 
@@ -70,7 +71,7 @@ class AskingSetup(TrainingSetup):
 
     def named(self, name: str = "") -> TrainingRun:
         """Return the named run with the manifest of its latest attempt here; only its owner's files are touched."""
-        o = {**self.options, "name": name or self.options["name"]}
+        o: Options = {**self.options, "name": name or self.options["name"]}
         if not o["name"]:
             raise Refused("training_name", "find the run", "it is empty", "name a run that dml.vsphere.runs lists")
         known = run_source.latest_attempt(self._own, training_run.name_of_run(o, ""))

@@ -11,13 +11,14 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.vars import load_extra_vars
 
 from ..module_utils.training.launch import data
 from ..module_utils.training.runs import run_source, training_run
+from ..module_utils.training.runs.training_options import Options
 from . import folder_file
 from .role_options import role_options
 
@@ -48,7 +49,7 @@ class RequestedOptions:
         """Return whether the command line names a program: one of the inventory is for new runs."""
         return any(self.extra.get(f"{ROLE}_{key}") for key in run_source.GIVEN)
 
-    def options(self, known: Mapping[str, Any]) -> dict[str, Any]:
+    def options(self, known: Mapping[str, Any]) -> Options:
         """Return all options; ``known`` are the settings that follow from the nodes, without them their defaults."""
         options = self._read({"__training_known": known})
         file = self._file.options
@@ -64,7 +65,8 @@ class RequestedOptions:
         if options["folder"] and f"{ROLE}_steps" not in self.extra:
             # The number of an inventory is that of another program.
             options["steps"] = 0
-        return {**options, "left_out": [_results_in(options), *self._file.left_out]}
+        options["left_out"] = [_results_in(options), *self._file.left_out]
+        return cast("Options", options)
 
     @cached_property
     def _folder(self) -> str:

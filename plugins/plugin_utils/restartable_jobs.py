@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ansible.plugins.action import ActionBase
 
@@ -21,6 +21,7 @@ from ..module_utils.training.programs.restart_commands import OthersJob
 from ..module_utils.training.results import saved_manifests
 from ..module_utils.training.runs import run_source
 from ..module_utils.training.runs.restartable import NotRestartable, Restartable
+from ..module_utils.training.runs.training_options import Options
 from ..module_utils.training.runs.training_run import TrainingRun
 from .modules import Modules
 from .node_modules import NodeModules
@@ -65,7 +66,7 @@ def restartable(action: ActionBase, task_vars: dict[str, Any], content: Mapping[
     # The inventory of a later controller has no address of a worker that the window has shut down.
     nodes.addresses = {each: str(node.get("ansible_host") or "") for each, node in content["nodes"].items()}
     variables = task_vars["hostvars"][content["options"]["launcher"]].get(f"{ROLE}_{ENVIRONMENT}") or {}
-    o = {**content["options"], ENVIRONMENT: variables, "name": name, "resume": "", "repeat": ""}
+    o = cast("Options", {**content["options"], ENVIRONMENT: variables, "name": name, "resume": "", "repeat": ""})
     calls = NodeWorld(Modules(action, task_vars), nodes.as_user(str(o["user"])) if o["user"] else nodes, ROLE)
     run = TrainingRun(o, content["nodes"], name, name, by)
     # Without a manifest, its refusal says so.

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -16,12 +16,12 @@ from ..module_utils.training.launch import data, folder
 from ..module_utils.training.launch.launcher_words import LauncherError, rank_command
 from ..module_utils.training.runs import run_source, training_run
 from ..module_utils.training.runs.rank_words import refused, split_command
+from ..module_utils.training.runs.training_options import Options
 from ..module_utils.training.runs.variations import variations
 from . import packed_folder
 from .requested_options import RequestedOptions
 from .training_site import earlier_run, requirements_of, with_variables
 
-Options = Mapping[str, Any]
 DATA = "{data}"
 
 
@@ -32,7 +32,7 @@ def run(action: ActionBase, task_vars: dict[str, Any]) -> dict[str, Any]:
         o = requested.options({})
         is_new = requested.names_program or not (o["name"] or o["resume"] or o["repeat"])
         checks: list[Callable[[], object]] = [
-            lambda: training_run.require_nodes(o, task_vars["ansible_play_hosts_all"])
+            lambda: training_run.require_nodes(o["nodes"], task_vars["ansible_play_hosts_all"])
         ]
         checks += _of_program(o) if is_new else [lambda: _earlier(o)]
     except CollectionError as error:

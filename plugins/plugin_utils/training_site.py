@@ -25,6 +25,7 @@ from ..module_utils.training.results.manifest import REPORTED
 from ..module_utils.training.runs import gpu_gate, job_search, run_source, training_run
 from ..module_utils.training.runs.launching import OwnJob, OwnMpirun
 from ..module_utils.training.runs.rank_words import split_command
+from ..module_utils.training.runs.training_options import Options
 from ..module_utils.training.runs.training_run import KUBERNETES, MPI, SLURM, TrainingRun
 from ..module_utils.training.runs.variations import Variation, variations
 from ..module_utils.training.transport import node_transport
@@ -60,9 +61,9 @@ class TrainingSetup:
         self.calls = NodeWorld(Modules(action, task_vars), NodeModules(action, task_vars), ROLE)
 
     @cached_property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> Options:
         """Return the options; defaults that follow from the nodes have the variable ``__training_known``."""
-        training_run.require_nodes({"nodes": self._requested.nodes}, self._vars["ansible_play_hosts_all"])
+        training_run.require_nodes(self._requested.nodes, self._vars["ansible_play_hosts_all"])
         known = node_transport.default_settings({name: self._facts(name) for name in self._requested.nodes})
         return {**self._requested.options(known), "interfaces": known["interfaces"]}
 
@@ -109,8 +110,9 @@ class TrainingSetup:
 
     def point(self, point: Mapping[str, Any]) -> TrainingRun:
         """Return a run of a scaling measurement."""
-        own = {"nodes": list(point["on"]), "transport": point["transport"], "name": point["name"]}
-        return self._made({**self.options, **own, "launcher": point["on"][0]})
+        nodes, name = list(point["on"]), str(point["name"])
+        o: Options = {**self.options, "nodes": nodes, "transport": point["transport"], "name": name}
+        return self._made({**o, "launcher": nodes[0]})
 
     def variations(self) -> list[list[Variation]]:
         """Return the runs of a program with each combination of values, by groups of nodes."""
@@ -120,8 +122,8 @@ class TrainingSetup:
 
     def varied(self, variation: Variation) -> TrainingRun:
         """Return the run of a variation."""
-        own = {"name": variation.name, "command": variation.command, "nodes": variation.nodes}
-        return self._made({**self.options, **own, "launcher": variation.nodes[0], "attempts": 1})
+        o: Options = {**self.options, "name": variation.name, "command": variation.command, "nodes": variation.nodes}
+        return self._made({**o, "launcher": variation.nodes[0], "attempts": 1})
 
     def known(self, name: str) -> dict[str, Any]:
         """Return the manifest of the latest attempt of a run that this controller keeps; empty without one."""
@@ -129,16 +131,15 @@ class TrainingSetup:
 
     def fabric(self, gdr: str = "") -> TrainingRun:
         """Return the run that measures the bandwidth between pairs of nodes, with a given use of GPUDirect RDMA."""
-        o = {**self.options, **({"gdr": gdr} if gdr else {})}
-        program = {"folder": "", "data": "", "command": ["dml_pairs.py"], "ranks_per_node": 1}
-        own = {**program, "resume": "", "repeat": ""}
+        o: Options = {**self.options, "folder": "", "data": "", "command": ["dml_pairs.py"], "ranks_per_node": 1}
+        o = {**o, "gdr": gdr or o["gdr"], "resume": "", "repeat": ""}
         moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         end = f"-gdr-{gdr.lower()}" if gdr else ""
-        return self._made({**o, **own, "name": f"fabric-{moment}-{o['transport']}-{len(o['nodes'])}{end}"})
+        return self._made({**o, "name": f"fabric-{moment}-{o['transport']}-{len(o['nodes'])}{end}"})
 
     def named(self, name: str = "") -> TrainingRun:
         """Return the run with the given name on all nodes of the play."""
-        o = {**self.options, "nodes": list(self.all_nodes()), "name": name or self.options["name"]}
+        o: Options = {**self.options, "nodes": list(self.all_nodes()), "name": name or self.options["name"]}
         return self._made(o, known=self._own(o["name"]), any_user=True)
 
     def all_nodes(self) -> Mapping[str, dict[str, Any]]:
@@ -179,7 +180,7 @@ class TrainingSetup:
         options = run_source.with_program(o, source, given) if takes_program else o
         return self._made(options, source={**source, "takes_program": takes_program}, resumed=str(o["resume"]))
 
-    def _made(self, o: Mapping[str, Any], **more: Any) -> TrainingRun:
+    def _made(self, o: Options, **more: Any) -> TrainingRun:
         nodes = {name: self._node(name, o) for name in o["nodes"]}
         if not more.pop("any_user", False):
             training_run.require_one_user(nodes)
@@ -192,7 +193,7 @@ class TrainingSetup:
             o = {**o, "requirements": (not takes_program and requirements_file(o)) or o["requirements"]}
         return TrainingRun(o, nodes, name, name, by, **more)
 
-    def _node(self, name: str, o: Mapping[str, Any]) -> dict[str, Any]:
+    def _node(self, name: str, o: Options) -> dict[str, Any]:
         node = self._described(name)
         if node is None:
             raise Refused(f"training_nodes names {name}", "train", "it is not a host of this play", "correct the name")
@@ -238,7 +239,7 @@ def describe(action: ActionBase, task_vars: dict[str, Any]) -> dict[str, Any]:
     return {**options, "kubernetes": name, "slurm": slurm, "changed": False}
 
 
-def kept_manifest(o: Mapping[str, Any], name: str) -> dict[str, Any]:
+def kept_manifest(o: Options, name: str) -> dict[str, Any]:
     """Return the manifest of a run in the folder of results; empty without one."""
     try:
         return saved_manifests.read(Path(o["results"]) / name)
@@ -246,7 +247,7 @@ def kept_manifest(o: Mapping[str, Any], name: str) -> dict[str, Any]:
         return {}
 
 
-def earlier_run(o: Mapping[str, Any]) -> dict[str, Any]:
+def earlier_run(o: Options) -> dict[str, Any]:
     """Return the manifest of the run to resume or to repeat; empty for another run."""
     name = run_source.source_name(o)
     source = kept_manifest(o, name) if name else {}
@@ -257,7 +258,7 @@ def earlier_run(o: Mapping[str, Any]) -> dict[str, Any]:
     return source
 
 
-def with_variables(o: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+def with_variables(o: Options, known: Mapping[str, Any]) -> Options:
     """Return options with the variables in dml.yml of the folder of an earlier run; no manifest has their values.
 
     The folder in a manifest that a node reported is not read: its user would choose which variables the ranks get.
@@ -266,7 +267,7 @@ def with_variables(o: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, 
     return {**o, "environment": {**folder_file.read(folder).options.get("environment", {}), **o["environment"]}}
 
 
-def requirements_of(o: Mapping[str, Any]) -> str:
+def requirements_of(o: Options) -> str:
     """Return the text of the requirements in the folder; empty if the folder has none."""
     name = requirements_file(o)
     text = packed_folder.requirements_of(o["folder"], name, o["include"]) if name else ""

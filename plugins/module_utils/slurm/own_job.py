@@ -18,6 +18,7 @@ from ..durable.calls import ModuleFailed, NodeCalls, Result, required
 from ..errors import Refused
 from ..training.runs.any_job import JOB
 from ..training.runs.launching import Launched, OwnMpirun
+from ..training.runs.training_options import Options
 from ..training.runs.training_run import Prepared, TrainingFailed, TrainingRun
 from . import job_states
 from .job_states import SlurmJob
@@ -48,7 +49,7 @@ class OwnSlurmJob(OwnMpirun):
     is_scheduled = may_wait = True
 
     def __init__(self, calls: NodeCalls, run: TrainingRun) -> None:
-        known = run.known.get("launcher")
+        known = str(run.known.get("launcher") or "")
         super().__init__(calls, replace(run, o={**run.o, "launcher": known}) if known in run.nodes else run)
         self._login = str(run.o["slurm"].get("login") or self._run.launcher)
 
@@ -186,7 +187,7 @@ class OwnSlurmJob(OwnMpirun):
         return self._calls.on(self._login, COMMAND, {"argv": list(words)})
 
 
-def waiting_runs(calls: NodeCalls, o: Mapping[str, Any]) -> list[str]:
+def waiting_runs(calls: NodeCalls, o: Options) -> list[str]:
     """Return a line for each run that waits in the queue, also of other users, as far as this user may see them."""
     columns = ("squeue", "--noheader", "--states=PENDING", "--sort=P,-p,i", "--format=%i|%u|%r|%S|%j")
     listed = calls.on(str(o["slurm"].get("login") or o["nodes"][0]), COMMAND, {"argv": list(columns)})

@@ -14,6 +14,7 @@ from ...errors import Refused
 from ...guests import gpudirect
 from ..pairs import pair_rounds
 from ..runs import any_job, gpu_gate, launching, node_setup, rank_words, run_files
+from ..runs.training_options import Options
 from ..runs.training_run import MPI, Prepared, TrainingFailed, TrainingRun
 from .follow import TrainingSite
 
@@ -72,7 +73,7 @@ def fabric_check(p: Program, site: TrainingSite, run: TrainingRun) -> Result:
     return p.ensure(lambda: _written(site, run, pairs, records, measured))
 
 
-def require_pairs(o: Mapping[str, Any]) -> None:
+def require_pairs(o: Options) -> None:
     """Refuse a measurement without a pair, and one that mpirun does not start."""
     if len(o["nodes"]) < 2 or o["backend"] != MPI:
         cause = f"training_nodes is {', '.join(o['nodes'])} and the backend is {o['backend']}"
@@ -103,8 +104,10 @@ def job_options(run: TrainingRun, prepared: Prepared, pairs: pair_rounds.PairPla
         "nodes": list(run.nodes),
         "devices": pairs["devices"],
         "library": "libmpi.so.40" if o["image"] else o["fabric_library"],
-        **{key: float(o[f"fabric_{key}"]) for key in ("seconds", "stall")},
-        **{key: int(o[f"fabric_{key}"]) for key in ("repeats", "bytes")},
+        "seconds": o["fabric_seconds"],
+        "stall": o["fabric_stall"],
+        "repeats": o["fabric_repeats"],
+        "bytes": o["fabric_bytes"],
         "sysfs": o["sysfs"],
         "nccl": o["nccl"],
     }

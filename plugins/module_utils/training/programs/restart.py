@@ -18,6 +18,7 @@ from ..running import busy
 from ..runs import any_job, job_search, node_setup, run_data, run_files
 from ..runs.restartable import Checkpoints, Ranks, SeenCheckpoint, StoppedJob, checkpoints_of
 from ..runs.run_watch import RunWatch
+from ..runs.training_options import Options
 from ..runs.training_run import KUBERNETES, SLURM, TrainingRun
 from .follow import ALIVE, TrainingSite, is_reachable
 from .train import require_same_environment, start
@@ -214,7 +215,7 @@ class RestartableRun:
     def _next(self) -> TrainingRun:
         """Return the next attempt, which does not count as one of those for failures of machines."""
         run = self._run
-        o = {**run.o, "attempts": int(run.o["attempts"]) + 1}
+        o: Options = {**run.o, "attempts": run.o["attempts"] + 1}
         return replace(run.attempt(run.number + 1), o=o, requested_by=self._by)
 
     def _followers(self) -> Mapping[str, str]:

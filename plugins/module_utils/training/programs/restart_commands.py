@@ -7,7 +7,7 @@ from __future__ import annotations
 import posixpath
 import shlex
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from ...durable.calls import Result, required
 from ...durable.program import MemoryJournal, Program
@@ -17,6 +17,7 @@ from ..runs import any_job, run_files
 from ..runs.controller_site import TrainingCalls
 from ..runs.restartable import Checkpoints, Ranks, SeenCheckpoint, StoppedJob, checkpoints_of
 from ..runs.run_watch import RunWatch
+from ..runs.training_options import Options
 from ..runs.training_run import TrainingRun
 
 STOP_SECONDS, START_SECONDS = 120.0, 300.0
@@ -116,7 +117,8 @@ class OthersJob:
         """Return the watch of its records."""
         job = self._job
         o = {"results": job["results"], "runs": posixpath.dirname(self._records), "silence": 0, "command": [self.name]}
-        run = TrainingRun({**o, "launcher": job["launcher"]}, {}, posixpath.basename(self._records), self._name, "")
+        options = cast("Options", {**o, "launcher": job["launcher"]})
+        run = TrainingRun(options, {}, posixpath.basename(self._records), self._name, "")
         launched = {"launcher": str(job["launcher"]), "kubernetes": {}, "watched": list(job["nodes"])}
         return RunWatch(self._calls, run, launched, str(job["launcher"]))  # type: ignore[arg-type] # keys of Launched
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...durable.calls import required
 from ...durable.program import Program
+from ..runs.training_options import Options
 from ..runs.training_run import TrainingFailed, TrainingRun, request_of
 from .follow import TrainingSite
 from .train import train
@@ -17,7 +18,7 @@ USABLE = ("running", "finished")
 Point = Mapping[str, Any]
 
 
-def sweep(p: Program, site: TrainingSite, o: Mapping[str, Any], run_of: Callable[[Point], TrainingRun]) -> None:
+def sweep(p: Program, site: TrainingSite, o: Options, run_of: Callable[[Point], TrainingRun]) -> None:
     """Perform the runs of a measurement that have no good result yet; results on the controller are its journal."""
     p.ensure(lambda: require_good_network(site, o))
     plan = p.ensure(lambda: remaining(site, o))
@@ -30,7 +31,7 @@ def sweep(p: Program, site: TrainingSite, o: Mapping[str, Any], run_of: Callable
         train(p, site, run)
 
 
-def remaining(site: TrainingSite, o: Mapping[str, Any]) -> dict[str, Any]:
+def remaining(site: TrainingSite, o: Options) -> dict[str, Any]:
     """Return the runs that are left as ``left``, and a sentence about them as ``summary``."""
     measured = {
         "name": o["sweep_name"],
@@ -44,7 +45,7 @@ def remaining(site: TrainingSite, o: Mapping[str, Any]) -> dict[str, Any]:
     return site.calls.runs.remaining(measured=measured, results=o["results"], requested=request_of(o), prove=o["prove"])
 
 
-def require_good_network(site: TrainingSite, o: Mapping[str, Any]) -> None:
+def require_good_network(site: TrainingSite, o: Options) -> None:
     """Refuse to measure a network with findings: the scaling would measure them."""
     found = site.calls.runs.network_findings(o["fabric_results"], o["nodes"], o["fabric_recent"])
     if found and not o["fabric_accepted"]:

@@ -13,6 +13,7 @@ from ..results import manifest
 from ..running import busy
 from .controller_site import TrainingCalls
 from .node_setup import INFO
+from .training_options import Options
 from .training_run import KUBERNETES, TrainingRun
 
 
@@ -27,7 +28,7 @@ def undescribed_jobs(calls: TrainingCalls, names: Iterable[str]) -> dict[str, An
 
 
 def only_run(
-    o: Mapping[str, Any],
+    o: Options,
     found: Mapping[str, Any],
     nodes: Mapping[str, Mapping[str, Any]],
     own: Mapping[str, Any] | None,
@@ -56,7 +57,7 @@ def only_run(
 
 
 def only_job(
-    o: Mapping[str, Any],
+    o: Options,
     found: Mapping[str, Any],
     nodes: Mapping[str, Mapping[str, Any]],
     own: Mapping[str, Any] | None = None,
@@ -70,9 +71,7 @@ def only_job(
     return {**only, "user": user, "nodes": watched, "kubernetes": {}, "found": True}
 
 
-def listed(
-    calls: TrainingCalls, o: Mapping[str, Any], found: Mapping[str, Any], nodes: Mapping[str, Any]
-) -> dict[str, Any]:
+def listed(calls: TrainingCalls, o: Options, found: Mapping[str, Any], nodes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the runs on the nodes and on the controller, and show them; or the differences of two of them."""
     launchers = [name for name, each in found.items() if any(job.get("launched_here") for job in each.get("jobs", []))]
     places = {name: {"reach": list(nodes[name]["reach"])} for name in launchers}
@@ -83,7 +82,7 @@ def listed(
 
 
 def reported_manifest(
-    calls: TrainingCalls, o: Mapping[str, Any], nodes: Mapping[str, Any], own: Mapping[str, Any] | None = None
+    calls: TrainingCalls, o: Options, nodes: Mapping[str, Any], own: Mapping[str, Any] | None = None
 ) -> str:
     """Return the text of the manifest of the named run on its launcher, which alone has one; empty without one.
 
@@ -102,7 +101,7 @@ def reported_manifest(
     return next(iter(texts), "")
 
 
-def known_manifest(calls: TrainingCalls, o: Mapping[str, Any], own: Mapping[str, Any], reported: str) -> dict[str, Any]:
+def known_manifest(calls: TrainingCalls, o: Options, own: Mapping[str, Any], reported: str) -> dict[str, Any]:
     """Return the manifest with which to follow the named run, and show in which keys that of its node differs."""
     name = str(o["name"])
     there = manifest.reported(reported, name, own) if reported else {}

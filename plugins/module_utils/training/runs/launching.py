@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypedDict
 from ...durable.calls import NodeCalls, Result, required
 from . import rank_words
 from .any_job import INFO, JOB, Job, JobOnNodes
+from .training_options import Options
 from .training_run import Prepared, TrainingRun
 
 OUTPUT_BYTES = 1 << 20
@@ -122,7 +123,7 @@ class OwnMpirun(JobOnNodes):
         self._calls.on_each("ansible.builtin.file", dict.fromkeys(self._run.nodes, options))
 
 
-def launch_options(o: Mapping[str, Any]) -> dict[str, Any]:
+def launch_options(o: Options) -> dict[str, Any]:
     """Return the options with which a node starts mpirun, whatever it runs."""
     return {
         "transport": o["transport"],

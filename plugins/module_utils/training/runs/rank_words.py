@@ -13,6 +13,7 @@ from ...errors import Refused
 from ..launch import launcher_words
 from ..transport import job_settings
 from .run_data import VARIABLE
+from .training_options import Options
 from .training_run import SLURM, Prepared, TrainingRun
 
 ALONE = "pytorch_ddp"
@@ -25,7 +26,6 @@ PATH = "PYTHONPATH"
 RESUME = "{resume}"
 # An option that needs a separate value, and one with {resume} in the same word, also as --x=, x= or +x= of Hydra.
 OPTION, SET_TO_RESUME = re.compile(r"--?[A-Za-z][\w.-]*"), re.compile(r"[-+]{0,2}[A-Za-z][\w./@-]*=\{resume\}")
-Options = Mapping[str, Any]
 
 
 class RankWords(NamedTuple):

@@ -25,7 +25,6 @@ COMMAND, COPY = "ansible.builtin.command", "ansible.builtin.copy"
 MOST_OF_A_SUMMARY, MOST_OF_A_FILE = 1 << 20, 16 << 20
 MEGABYTE, TAR_OVERHEAD = 1_000_000, 2
 KEPT = ("folder", "outputs", "framework", "options", "stack", "transport", "nccl", "steps_by")
-RENAMED = (("hosts", "esxi_hosts"), ("repeats", "repeat"))
 NUMBERS = ("ranks_per_node", "steps", "warmup", "gradient_bytes", "attempts")
 
 
@@ -50,6 +49,7 @@ def stop_request(calls: NodeCalls, run: TrainingRun) -> str:
 def new_manifest(run: TrainingRun, prepared: Prepared, started: Launched, now: float) -> dict[str, Any]:
     """Return the manifest of a run that starts now."""
     o = run.o
+    given: Mapping[str, Any] = o
     return {
         "name": run.name,
         "run_dir": run.dir,
@@ -62,9 +62,10 @@ def new_manifest(run: TrainingRun, prepared: Prepared, started: Launched, now: f
         "nodes": list(run.nodes),
         "command": rank_words.split_command(o["command"]),
         "words": rank_words.rank_words(o, prepared).words,
-        **{key: o[key] for key in KEPT},
-        **{key: int(o[key]) for key in NUMBERS},
-        **{key: o[option] for key, option in RENAMED},
+        **{key: given[key] for key in KEPT},
+        **{key: int(given[key]) for key in NUMBERS},
+        "hosts": o["esxi_hosts"],
+        "repeats": o["repeat"],
         "code": dict(prepared.code),
         **run_data.of_manifest(prepared.data),
         "requirements": run.requirements or "",

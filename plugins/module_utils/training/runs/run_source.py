@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from ...errors import Refused
 from ..results import manifest
@@ -15,9 +15,9 @@ from ..results.manifest import name_of_attempt
 from . import node_setup, run_data
 from .controller_site import TrainingCalls
 from .rank_words import split_command
+from .training_options import Options
 from .training_run import TrainingFailed, TrainingRun, request_of
 
-Options = Mapping[str, Any]
 # The options that belong to a program, and the further ones of a run that is only followed.
 PROGRAM = (
     *("nodes", "launcher", "command", "folder", "outputs", "framework", "options", "transport", "ranks_per_node"),
@@ -89,16 +89,16 @@ def require_same_program(calls: TrainingCalls, run: TrainingRun, results: Mappin
             )
 
 
-def with_program(o: Options, source: Mapping[str, Any], given: Collection[str] = ()) -> dict[str, Any]:
+def with_program(o: Options, source: Mapping[str, Any], given: Collection[str] = ()) -> Options:
     """Return the options of a run that takes the program of an earlier one, except those ``given`` with the command.
 
     The launcher of the earlier run need not be one of other nodes.
     """
     own = {*given, *(("launcher",) if "nodes" in given else ())}
-    return {**o, **_of(source, tuple(name for name in PROGRAM if name not in own))}
+    return cast("Options", {**o, **_of(source, tuple(name for name in PROGRAM if name not in own))})
 
 
-def with_followed(o: Options, known: Mapping[str, Any]) -> dict[str, Any]:
+def with_followed(o: Options, known: Mapping[str, Any]) -> Options:
     """Return the options of a run that was started before, and that is only followed."""
     backend = known.get("backend") or "mpi"
     if backend != o["backend"]:
@@ -106,7 +106,7 @@ def with_followed(o: Options, known: Mapping[str, Any]) -> dict[str, Any]:
             f"The training run {known['name']} has the backend {backend}, but the backend of this command is "
             f"{o['backend']}. Set the same backend and its settings as for the run."
         )
-    return {**o, **_of(known, FOLLOWED), "asked": known.get("asked") or {}}
+    return cast("Options", {**o, **_of(known, FOLLOWED), "asked": known.get("asked") or {}})
 
 
 def latest_attempt(read: Callable[[str], dict[str, Any]], name: str) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from ...errors import Refused, WholeError
 from ...guests.gpudirect import AUTO
 from ..results.manifest import REPORTED, name_of_attempt
 from ..transport import node_transport
+from .training_options import Options
 
-Options = Mapping[str, Any]
 Node = Mapping[str, Any]
 MPI, KUBERNETES, SLURM = "mpi", "kubernetes", "slurm"
 # The value of training_accept for ranks that train separate models.
@@ -178,9 +178,8 @@ def nodes_of(given: Sequence[str], hosts: Sequence[str]) -> list[str]:
     return list(hosts[: int(given[0])])
 
 
-def require_nodes(o: Options, hosts: Sequence[str]) -> None:
+def require_nodes(nodes: Sequence[str], hosts: Sequence[str]) -> None:
     """Refuse nodes that do not take part in the play."""
-    nodes = o["nodes"]
     if not nodes or not set(nodes) <= set(hosts):
         cause = f"the hosts of this play are {', '.join(hosts)}"
         remedy = f"""name at least one of them, in YAML or JSON: -e '{{"training_nodes": ["{hosts[0]}"]}}'"""
