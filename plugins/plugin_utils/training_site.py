@@ -21,7 +21,7 @@ from ..module_utils.maintenance.lock.holder import current_user
 from ..module_utils.slurm.own_job import OwnSlurmJob
 from ..module_utils.training.programs.follow import TrainingSite
 from ..module_utils.training.results import saved_manifests
-from ..module_utils.training.results.manifest import REPORTED
+from ..module_utils.training.results.manifest import REPORTED, Manifest
 from ..module_utils.training.runs import gpu_gate, job_search, run_source, training_run
 from ..module_utils.training.runs.launching import OwnJob, OwnMpirun
 from ..module_utils.training.runs.rank_words import split_command
@@ -125,7 +125,7 @@ class TrainingSetup:
         o: Options = {**self.options, "name": variation.name, "command": variation.command, "nodes": variation.nodes}
         return self._made({**o, "launcher": variation.nodes[0], "attempts": 1})
 
-    def known(self, name: str) -> dict[str, Any]:
+    def known(self, name: str) -> Manifest:
         """Return the manifest of the latest attempt of a run that this controller keeps; empty without one."""
         return run_source.latest_attempt(self._own, name) if name else {}
 
@@ -169,7 +169,7 @@ class TrainingSetup:
         """Return who starts a run, and where."""
         return f"{current_user()}@{os.uname().nodename}"
 
-    def _new(self, own: Mapping[str, Any]) -> TrainingRun:
+    def _new(self, own: Manifest) -> TrainingRun:
         o, source = self.options, earlier_run(self.options)
         if not source:
             return self._made(o, known_job=own)
@@ -211,7 +211,7 @@ class TrainingSetup:
         hosts = self._vars["hostvars"]
         return dict(hosts[name].get("ansible_facts") or {}) if name in hosts else {}
 
-    def _own(self, name: str) -> dict[str, Any]:
+    def _own(self, name: str) -> Manifest:
         """Return the manifest of a run that this controller keeps; empty without one."""
         return kept_manifest(self.options, name)
 
@@ -239,7 +239,7 @@ def describe(action: ActionBase, task_vars: dict[str, Any]) -> dict[str, Any]:
     return {**options, "kubernetes": name, "slurm": slurm, "changed": False}
 
 
-def kept_manifest(o: Options, name: str) -> dict[str, Any]:
+def kept_manifest(o: Options, name: str) -> Manifest:
     """Return the manifest of a run in the folder of results; empty without one."""
     try:
         return saved_manifests.read(Path(o["results"]) / name)
@@ -247,7 +247,7 @@ def kept_manifest(o: Options, name: str) -> dict[str, Any]:
         return {}
 
 
-def earlier_run(o: Options) -> dict[str, Any]:
+def earlier_run(o: Options) -> Manifest:
     """Return the manifest of the run to resume or to repeat; empty for another run."""
     name = run_source.source_name(o)
     source = kept_manifest(o, name) if name else {}
@@ -258,7 +258,7 @@ def earlier_run(o: Options) -> dict[str, Any]:
     return source
 
 
-def with_variables(o: Options, known: Mapping[str, Any]) -> Options:
+def with_variables(o: Options, known: Manifest) -> Options:
     """Return options with the variables in dml.yml of the folder of an earlier run; no manifest has their values.
 
     The folder in a manifest that a node reported is not read: its user would choose which variables the ranks get.

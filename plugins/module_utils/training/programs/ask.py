@@ -12,6 +12,7 @@ from ...durable.calls import required
 from ...errors import Refused
 from ...watch.mpi_output import lines_of
 from ...watch.shown_lines import without_signals
+from ..results.manifest import Manifest
 from ..runs import job_search
 from ..runs.run_files import COMMAND
 from ..runs.training_run import KUBERNETES, MPI, TrainingFailed, TrainingRun
@@ -113,9 +114,9 @@ def _python(run: TrainingRun) -> str:
     return words[0] if words and posixpath.basename(words[0]).startswith("python") else ""
 
 
-def known_manifest(site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
+def known_manifest(site: TrainingSite, run: TrainingRun) -> Manifest:
     """Return the manifest of a run of this controller, or else the one on its launcher, for which all are asked."""
     if run.known:
-        return dict(run.known)
+        return run.known
     reported = job_search.reported_manifest(site.calls, run.o, run.nodes)
     return job_search.known_manifest(site.calls, run.o, {}, reported)

@@ -15,6 +15,7 @@ from typing import Any
 from ...durable.calls import Result
 from ...durable.program import Program
 from ...errors import CollectionError
+from ..results.manifest import Manifest
 from ..runs import gpu_gate, node_setup, run_files
 from ..runs.launching import Launched, forwarding_command
 from ..runs.run_watch import RunWatch
@@ -31,7 +32,7 @@ class StartedJob:
 
     prepared: Prepared
     launched: Launched
-    manifest: Mapping[str, Any]
+    manifest: Manifest
     esxi_before: list[dict[str, Any]]
 
     def rank_0(self, run: TrainingRun) -> str:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,6 +13,7 @@ from typing import Any
 from ...durable.calls import required
 from ...durable.program import Program
 from ...errors import CollectionError
+from ..results.manifest import Manifest
 from ..runs import run_source
 from ..runs.run_watch import WEEK_SECONDS, RunWatch
 from ..runs.training_run import TrainingFailed, TrainingRun
@@ -26,7 +27,7 @@ LOOK_SECONDS = 30.0
 FAILED = ("died", "stopped")
 
 
-KnownOf = Callable[[str], Mapping[str, Any]]
+KnownOf = Callable[[str], Manifest]
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ def _begin(sweep: Sweep, variation: Variation) -> Running:
     return Running(variation, run, started, watch)
 
 
-def require_outputs_here(run: TrainingRun, known: Mapping[str, Any], state: str) -> None:
+def require_outputs_here(run: TrainingRun, known: Manifest, state: str) -> None:
     """Refuse to make a failed run again, which removes its folder on the nodes, while only they have its outputs."""
     if run.o["folder"] and "outputs" not in (known.get("end") or {}):
         raise TrainingFailed(

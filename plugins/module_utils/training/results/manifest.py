@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from ...core.names import printable
 from ...errors import Refused
@@ -55,12 +55,81 @@ ABSENT = "-"
 MOST_OF_A_VALUE, MOST_BYTES = 80, 16 << 20
 
 
+# The settings of the command that started the run.
+class _Request(TypedDict, total=False):
+    asked: Mapping[str, Any]
+
+
+class RunEnd(TypedDict, total=False):
+    """How a run ended, and the path, size and checksum of each of its outputs."""
+
+    state: str
+    ended: float | None
+    cause: str | None
+    steps: int | None
+    loss: float | None
+    steps_per_sec: float | None
+    images_per_sec: float | None
+    not_finite: Mapping[str, Any]
+    outputs: Sequence[Mapping[str, Any]]
+
+
+class Manifest(_Request, total=False):
+    """The manifest. Only the keys in ``NEEDED`` are checked when it is read, because earlier versions lack others."""
+
+    name: str
+    run_dir: str
+    backend: str
+    started: float
+    asked_by: str
+    first_attempt: str
+    attempt: int
+    attempts: int
+    launcher: str
+    nodes: list[str]
+    command: list[str]
+    words: list[str]
+    folder: str
+    outputs: str
+    framework: str
+    options: list[str]
+    stack: str
+    transport: str
+    nccl: str
+    steps_by: str
+    ranks_per_node: int
+    steps: int
+    warmup: int
+    gradient_bytes: int
+    hosts: Mapping[str, str]
+    repeats: str
+    # The checksum of the folder, the state of its git repository and, of data, the source and the checksum.
+    code: Mapping[str, Any]
+    data: str
+    data_sha256: str
+    requirements: str
+    lock: list[str]
+    image: str
+    # The run and the checkpoint from which it continues, and the facts about that checkpoint.
+    resumed_from: str
+    checkpoint: str
+    restart: Mapping[str, Any]
+    rank_0_on: str
+    # The versions and proofs that the roles recorded on each node.
+    built: Mapping[str, Mapping[str, Any]]
+    port: int
+    end: RunEnd
+    # Whether a node reported it, and whether another run takes its program.
+    reported: bool
+    takes_program: bool
+
+
 def name_of_attempt(first: str, number: int) -> str:
     """Return the name of an attempt after the first one."""
     return f"{first}-{number}"
 
 
-def parsed(text: str, name: str) -> dict[str, Any]:
+def parsed(text: str, name: str) -> Manifest:
     """Return the manifest in a text, or refuse it."""
     try:
         content = json.loads(text)
@@ -69,7 +138,7 @@ def parsed(text: str, name: str) -> dict[str, Any]:
     wrong = faults(content)
     if wrong:
         raise _refused(name, wrong)
-    return dict(content)
+    return cast("Manifest", content)
 
 
 def faults(content: object) -> str:
@@ -88,7 +157,7 @@ def _refused(name: str, cause: str) -> Refused:
     return Refused(f"the training run {name}", "read its manifest", cause, "remove this file, or restore it")
 
 
-def reported(text: str, name: str, own: Mapping[str, Any]) -> dict[str, Any]:
+def reported(text: str, name: str, own: Manifest) -> Manifest:
     """Return the manifest in a text from a node; if it is malformed and the controller has one, return an empty one."""
     try:
         return parsed(text, name)
@@ -98,39 +167,44 @@ def reported(text: str, name: str, own: Mapping[str, Any]) -> dict[str, Any]:
         return {}
 
 
-def followed(own: Mapping[str, Any], reported: Mapping[str, Any]) -> dict[str, Any]:
+def followed(own: Manifest, reported: Manifest) -> Manifest:
     """Return the manifest for following a run: the controller's, otherwise a marked copy from the node."""
-    return dict(own) if own else {**{key: value for key, value in reported.items() if key != "end"}, REPORTED: True}
+    if own:
+        return own.copy()
+    copy: Manifest = {**reported, "reported": True}
+    copy.pop("end", None)
+    return copy
 
 
-def continued(own: Mapping[str, Any], reported: Mapping[str, Any]) -> dict[str, Any]:
+def continued(own: Manifest, reported: Manifest) -> Manifest:
     """Return the known facts of a job that has already started: never a command from a node."""
     if own and reported.get("started", own.get("started")) == own.get("started"):
-        return dict(own)
+        return own.copy()
     facts = {key: reported.get(key) for key in OF_A_JOB}
-    return {key: value for key, value in facts.items() if isinstance(value, OF_A_JOB[key]) and value is not True}
+    known = {key: value for key, value in facts.items() if isinstance(value, OF_A_JOB[key]) and value is not True}
+    return cast("Manifest", known)
 
 
-def contradicted(own: Mapping[str, Any], reported: Mapping[str, Any]) -> list[str]:
+def contradicted(own: Manifest, reported: Manifest) -> list[str]:
     """Return the keys whose values in the manifest of a node differ from those of the controller."""
     return differing(own, reported, sorted({*own, *reported} - {"end", REPORTED})) if own else []
 
 
-def ended(manifest: Mapping[str, Any], end: Mapping[str, Any]) -> dict[str, Any]:
+def ended(manifest: Manifest, end: RunEnd) -> Manifest:
     """Return the manifest with facts about the end of its run; null values do not replace known ones."""
     known = {key: value for key, value in end.items() if value is not None}
-    return {**manifest, "end": {**manifest.get("end", {}), **known}}
+    return {**manifest, "end": cast("RunEnd", {**manifest.get("end", {}), **known})}
 
 
-def seconds(manifest: Mapping[str, Any]) -> float | None:
+def seconds(manifest: Manifest) -> float | None:
     """Return the duration of a run; None if it has not ended."""
     started, end = (number(value) for value in (manifest.get("started"), manifest.get("end", {}).get("ended")))
     return None if started is None or end is None else end - started
 
 
 def compared(
-    one: Mapping[str, Any],
-    other: Mapping[str, Any],
+    one: Manifest,
+    other: Manifest,
     code: Sequence[tuple[str, str, str]] = (),
     metrics: Sequence[tuple[str, Any, Any]] = (),
 ) -> list[str]:
@@ -158,12 +232,12 @@ def _folded(row: Sequence[str]) -> Iterator[tuple[str, ...]]:
     yield from zip_longest(*cells, fillvalue="")
 
 
-def differing(one: Mapping[str, Any], other: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
+def differing(one: Mapping[str, object], other: Mapping[str, object], keys: Iterable[str]) -> list[str]:
     """Return the keys with different values."""
     return [key for key in keys if one.get(key) != other.get(key)]
 
 
-def _without(manifest: Mapping[str, Any]) -> dict[str, Any]:
+def _without(manifest: Manifest) -> dict[str, object]:
     unused = OF_BENCHMARKS if manifest.get("command") else ()
     kept = {key: value for key, value in manifest.items() if key not in (*OF_ONE_RUN, *unused)}
     built = kept.pop("built", None)
@@ -191,7 +265,7 @@ def _flat(value: object, above: str = "") -> Iterator[tuple[str, str]]:
         yield above, str(value)
 
 
-def _value(manifest: Mapping[str, Any], key: str, unit: str) -> str:
+def _value(manifest: Manifest, key: str, unit: str) -> str:
     return _text(manifest.get("end", {}).get(key), unit)
 
 
@@ -201,10 +275,11 @@ def _text(value: object, unit: str) -> str:
     return f"{value:.4g}{unit}" if isinstance(value, float) else f"{value}{unit}"
 
 
-def number(value: Any) -> float | None:
+def number(value: object) -> float | None:
     """Return a number that a time or a rate can have; None for anything else, such as NaN."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < HIGHEST
-    return float(value) if is_number else None
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < HIGHEST:
+        return float(value)
+    return None
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:

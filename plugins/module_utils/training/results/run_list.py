@@ -9,6 +9,7 @@ from typing import Any
 
 from ..running import busy
 from . import manifest
+from .manifest import Manifest
 
 RUNNING, UNKNOWN = "running", "unknown"
 NOTHING = "There is no training run on the nodes or among the results."
@@ -16,7 +17,7 @@ COLUMNS = ("RUN", "BY", "STARTED", "SECONDS", "STATE", "STEP", "LOSS", "NODES", 
 
 
 def listed(
-    running: Iterable[Mapping[str, Any]], manifests: Iterable[Mapping[str, Any]], unreachable: Iterable[str]
+    running: Iterable[Mapping[str, Any]], manifests: Iterable[Manifest], unreachable: Iterable[str]
 ) -> list[dict[str, Any]]:
     """Return one entry for each run, the oldest first; a run without end on nodes that answered is unknown."""
     entries = {str(each["name"]): _ended(each, set(unreachable)) for each in manifests}
@@ -42,7 +43,7 @@ def _running(run: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]
     }
 
 
-def _ended(each: Mapping[str, Any], unreachable: set[str]) -> dict[str, Any]:
+def _ended(each: Manifest, unreachable: set[str]) -> dict[str, Any]:
     end = each.get("end", {})
     silent = sorted(unreachable.intersection(each["nodes"]))
     cause = f"unreachable: {', '.join(silent)}" if silent else f"follow it with training_name={each['name']}"

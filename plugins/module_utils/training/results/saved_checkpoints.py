@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from ...errors import CollectionError, Refused
 from . import attempts, checkpoint_reader, saved_manifests
 from .checkpoint import OutputFile, candidates, choose
 from .checkpoint_faults import fault
-from .manifest import number
+from .manifest import Manifest, number
 
 
 def newest_checkpoint(name: str, folder: str, patterns: Sequence[str], required: bool) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def _content(outputs: Path, chosen: OutputFile, files: Sequence[OutputFile]) -> 
     return {**known, "modified": chosen.modified, "files": content}
 
 
-def _manifest(outputs: Path) -> dict[str, Any]:
+def _manifest(outputs: Path) -> Manifest:
     """Return the manifest of a run; empty if it has none."""
     try:
         return saved_manifests.read(outputs.parent)
@@ -77,13 +77,13 @@ def _manifest(outputs: Path) -> dict[str, Any]:
         return {}
 
 
-def _ranks(manifest: Mapping[str, Any], file: OutputFile) -> int:
+def _ranks(manifest: Manifest, file: OutputFile) -> int:
     """Return the number of ranks that wrote a checkpoint; 0 if it is unknown, as that of an earlier run."""
     began, each = number(manifest.get("started")), number(manifest.get("ranks_per_node"))
     return 0 if began is None or each is None or file.modified < began else len(manifest["nodes"]) * int(each)
 
 
-def _kept(manifest: Mapping[str, Any]) -> set[str]:
+def _kept(manifest: Manifest) -> set[str]:
     """Return the paths of the outputs at the end of the run, from its manifest; empty if it has none."""
     listed = manifest.get("end", {}).get("outputs")
     return {str(each.get("path")) for each in listed if isinstance(each, dict)} if isinstance(listed, list) else set()

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from .report_files import PRIVATE, ReportFiles
 BLOCK = 1 << 20
 
 
-def read(folder: Path) -> dict[str, Any]:
+def read(folder: Path) -> manifests.Manifest:
     """Return the manifest in the folder of a run."""
     path = folder / manifests.FILE
     try:
@@ -34,8 +34,8 @@ def read(folder: Path) -> dict[str, Any]:
 
 def write_manifest(
     folder: str,
-    manifest: Mapping[str, Any] | None = None,
-    end: Mapping[str, Any] | None = None,
+    manifest: manifests.Manifest | None = None,
+    end: manifests.RunEnd | None = None,
     outputs: str = "",
     names: Sequence[str] = (),
 ) -> dict[str, Any]:
@@ -44,28 +44,30 @@ def write_manifest(
     ``end`` has facts about the end of the run. ``outputs`` is a folder, of whose files the manifest gets the checksums,
     or only of those with the given ``names``.
     """
-    more = {"outputs": output_files(Path(outputs), set(names))} if outputs else {}
-    content = _new_content(Path(folder), manifest, {**(end or {}), **more})
+    known: manifests.RunEnd = {**(end or {})}
+    if outputs:
+        known["outputs"] = output_files(Path(outputs), set(names))
+    content = _new_content(Path(folder), manifest, known)
     text = json.dumps(content, indent=1, sort_keys=True) + "\n"
     files = ReportFiles(Path(folder), {manifests.FILE: text}, PRIVATE)
     return {**runner.converge_one(runner.OfProgram(), files), "manifest": content}
 
 
-def _new_content(folder: Path, given: Mapping[str, Any] | None, end: Mapping[str, Any]) -> dict[str, Any]:
+def _new_content(folder: Path, given: manifests.Manifest | None, end: manifests.RunEnd) -> manifests.Manifest:
     faults = manifests.faults(given) if given is not None else ""
     if faults:
         raise Refused(str(folder), "write the manifest of a training run", faults)
-    content = read(folder) if given is None else dict(given)
+    content = read(folder) if given is None else given.copy()
     return manifests.ended(content, end) if end else content
 
 
-def read_all(results: Path) -> tuple[list[dict[str, Any]], list[str]]:
+def read_all(results: Path) -> tuple[list[manifests.Manifest], list[str]]:
     """Return the manifests below a folder of results, and a sentence for each that cannot be read."""
     tried = [_attempt(path.parent) for path in sorted(results.glob(f"*/{manifests.FILE}"))]
     return [each for each in tried if isinstance(each, dict)], [each for each in tried if isinstance(each, str)]
 
 
-def _attempt(folder: Path) -> dict[str, Any] | str:
+def _attempt(folder: Path) -> manifests.Manifest | str:
     try:
         return read(folder)
     except CollectionError as error:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Optional, Protocol, TypedDict
+from typing import Any, Protocol, TypedDict
 
 from ...durable.calls import NodeCalls, Result
 from ...watch.live_pace import AwaitedSteps
+from ..results.manifest import Manifest, RunEnd
 
-Facts = Optional[Mapping[str, Any]]
 PROGRESS = "progress"
 
 
@@ -86,7 +86,13 @@ class Files(Protocol):
     """The files of a run on the controller, and the user's folders."""
 
     def write_manifest(
-        self, folder: str, *, manifest: Facts = None, end: Facts = None, outputs: str = "", names: Sequence[str] = ()
+        self,
+        folder: str,
+        *,
+        manifest: Manifest | None = None,
+        end: RunEnd | None = None,
+        outputs: str = "",
+        names: Sequence[str] = (),
     ) -> Result: ...
     def write_private(self, folder: str, files: Mapping[str, str]) -> Result: ...
     def write_output(self, folder: str, text: str) -> Result: ...

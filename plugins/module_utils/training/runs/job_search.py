@@ -10,6 +10,7 @@ from typing import Any
 from ...durable.calls import NodeCalls
 from ...errors import Refused
 from ..results import manifest
+from ..results.manifest import Manifest
 from ..running import busy
 from .controller_site import TrainingCalls
 from .node_setup import INFO
@@ -31,7 +32,7 @@ def only_run(
     o: Options,
     found: Mapping[str, Any],
     nodes: Mapping[str, Mapping[str, Any]],
-    own: Mapping[str, Any] | None,
+    own: Manifest | None,
 ) -> dict[str, Any]:
     """Return the only run and its launcher; without a run, ``why`` says why.
 
@@ -60,7 +61,7 @@ def only_job(
     o: Options,
     found: Mapping[str, Any],
     nodes: Mapping[str, Mapping[str, Any]],
-    own: Mapping[str, Any] | None = None,
+    own: Manifest | None = None,
 ) -> dict[str, Any]:
     """Return where the only job runs, and the connections to its nodes; without one, ``why`` says why."""
     only = only_run(o, found, nodes, own)
@@ -81,9 +82,7 @@ def listed(calls: TrainingCalls, o: Options, found: Mapping[str, Any], nodes: Ma
     return runs
 
 
-def reported_manifest(
-    calls: TrainingCalls, o: Options, nodes: Mapping[str, Any], own: Mapping[str, Any] | None = None
-) -> str:
+def reported_manifest(calls: TrainingCalls, o: Options, nodes: Mapping[str, Any], own: Manifest | None = None) -> str:
     """Return the text of the manifest of the named run on its launcher, which alone has one; empty without one.
 
     ``own`` is the manifest that this controller keeps: only the launcher that it names is questioned.
@@ -101,7 +100,7 @@ def reported_manifest(
     return next(iter(texts), "")
 
 
-def known_manifest(calls: TrainingCalls, o: Options, own: Mapping[str, Any], reported: str) -> dict[str, Any]:
+def known_manifest(calls: TrainingCalls, o: Options, own: Manifest, reported: str) -> Manifest:
     """Return the manifest with which to follow the named run, and show in which keys that of its node differs."""
     name = str(o["name"])
     there = manifest.reported(reported, name, own) if reported else {}

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from ...durable.calls import NodeCalls, Result, required
 from ...durable.node_results import on_all
 from ...errors import CollectionError, Refused
 from ..ending.job_state import STOP_REQUEST
 from ..results import manifest, result
+from ..results.manifest import Manifest
 from . import node_setup, rank_words, run_data
 from .controller_site import TrainingCalls
 from .launching import Launched
@@ -46,11 +47,11 @@ def stop_request(calls: NodeCalls, run: TrainingRun) -> str:
     return str(node_setup.parsed(run.launcher, "read who asked for its end", text, dict).get("by")) if text else ""
 
 
-def new_manifest(run: TrainingRun, prepared: Prepared, started: Launched, now: float) -> dict[str, Any]:
+def new_manifest(run: TrainingRun, prepared: Prepared, started: Launched, now: float) -> Manifest:
     """Return the manifest of a run that starts now."""
     o = run.o
     given: Mapping[str, Any] = o
-    return {
+    made = {
         "name": run.name,
         "run_dir": run.dir,
         "backend": o["backend"],
@@ -77,6 +78,7 @@ def new_manifest(run: TrainingRun, prepared: Prepared, started: Launched, now: f
         "port": prepared.port,
         "asked": request_of(o),
     }
+    return cast("Manifest", made)
 
 
 def _resumed(run: TrainingRun, prepared: Prepared) -> dict[str, Any]:
@@ -93,18 +95,19 @@ def built(run: TrainingRun) -> dict[str, Any]:
     }
 
 
-def write_manifest(calls: TrainingCalls, run: TrainingRun, new: Mapping[str, Any]) -> dict[str, Any]:
+def write_manifest(calls: TrainingCalls, run: TrainingRun, new: Manifest) -> Manifest:
     """Write the manifest on the controller, and its copy and the archive of the program if the job is new."""
     reported = str(calls.on(run.launcher, node_setup.INFO, {"manifest": run.dir}).get("manifest") or "")
     known = manifest.continued(run.known, manifest.reported(reported, run.name, run.known)) if reported else {}
-    content = {**new, **known}
+    content: Manifest = {**new, **known}
     written = _keep(calls, run, manifest=content)["manifest"]
     if not reported:
         text = json.dumps(written, indent=4, sort_keys=True)
         copy = {"content": text, "dest": f"{run.dir}/{manifest.FILE}", "mode": "0600"}
         required(calls.on(run.launcher, COPY, copy))
     _keep_archive(calls, run, written)
-    return dict(written)
+    kept: Manifest = written
+    return kept
 
 
 def write_followed(calls: TrainingCalls, run: TrainingRun) -> None:
@@ -117,7 +120,7 @@ def _keep(calls: TrainingCalls, run: TrainingRun, **content: Any) -> Result:
     return calls.files.write_manifest(run.results, **content)
 
 
-def _keep_archive(calls: TrainingCalls, run: TrainingRun, content: Mapping[str, Any]) -> bool:
+def _keep_archive(calls: TrainingCalls, run: TrainingRun, content: Manifest) -> bool:
     """Keep the archive of the program for a run that repeats this one; return whether this controller has it.
 
     The controller packed the folder, so that it need not come back from a node. If a node reported the run, its folder
@@ -135,7 +138,7 @@ def _keep_archive(calls: TrainingCalls, run: TrainingRun, content: Mapping[str, 
     )
 
 
-def bring_archive(calls: TrainingCalls, run: TrainingRun, content: Mapping[str, Any]) -> None:
+def bring_archive(calls: TrainingCalls, run: TrainingRun, content: Manifest) -> None:
     """Fetch the archive of a program that another controller packed."""
     if not _keep_archive(calls, run, content):
         sha256 = str(content["code"]["sha256"])
@@ -203,7 +206,7 @@ def copy_outputs(calls: TrainingCalls, run: TrainingRun, node: str, folder: str)
     _keep(calls, run, outputs=dest, names=copied["names"])
 
 
-def require_repeatable(run: TrainingRun, new: Mapping[str, Any]) -> None:
+def require_repeatable(run: TrainingRun, new: Manifest) -> None:
     """Refuse to repeat a run on nodes whose versions or packages differ from its manifest."""
     o = run.o
     differing = manifest.differing(run.source, new, manifest.OF_A_REPEAT) if o["repeat"] else []

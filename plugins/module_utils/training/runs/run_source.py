@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from ...errors import Refused
 from ..results import manifest
-from ..results.manifest import name_of_attempt
+from ..results.manifest import Manifest, name_of_attempt
 from . import node_setup, run_data
 from .controller_site import TrainingCalls
 from .rank_words import split_command
@@ -36,7 +36,7 @@ def source_name(o: Options) -> str:
     return str(o["resume"] or o["repeat"])
 
 
-def require_source(o: Options, source: Mapping[str, Any], *, takes_program: bool) -> None:
+def require_source(o: Options, source: Manifest, *, takes_program: bool) -> None:
     """Refuse to resume a run that has not ended here, and to run a program that only a node has reported."""
     name = str(source["name"])
     if takes_program:
@@ -60,7 +60,7 @@ def require_source(o: Options, source: Mapping[str, Any], *, takes_program: bool
         )
 
 
-def require_variables(o: Options, source: Mapping[str, Any]) -> None:
+def require_variables(o: Options, source: Manifest) -> None:
     """Refuse a run without the variables of the earlier one: their values may be secrets, so no manifest has them."""
     before = (source.get("asked") or {}).get("environment") or {}
     missing = sorted(set(before) - set(o["environment"]))
@@ -72,7 +72,7 @@ def require_variables(o: Options, source: Mapping[str, Any]) -> None:
         )
 
 
-def require_same_program(calls: TrainingCalls, run: TrainingRun, results: Mapping[str, Mapping[str, Any]]) -> None:
+def require_same_program(calls: TrainingCalls, run: TrainingRun, results: Mapping[str, Manifest]) -> None:
     """Refuse a table of runs that finished with another program, other data or other settings than a run has now."""
     now = {**request_of(run.o), "data": run_data.known(calls, run).sha256}
     if run.o["folder"]:
@@ -89,7 +89,7 @@ def require_same_program(calls: TrainingCalls, run: TrainingRun, results: Mappin
             )
 
 
-def with_program(o: Options, source: Mapping[str, Any], given: Collection[str] = ()) -> Options:
+def with_program(o: Options, source: Manifest, given: Collection[str] = ()) -> Options:
     """Return the options of a run that takes the program of an earlier one, except those ``given`` with the command.
 
     The launcher of the earlier run need not be one of other nodes.
@@ -98,7 +98,7 @@ def with_program(o: Options, source: Mapping[str, Any], given: Collection[str] =
     return cast("Options", {**o, **_of(source, tuple(name for name in PROGRAM if name not in own))})
 
 
-def with_followed(o: Options, known: Mapping[str, Any]) -> Options:
+def with_followed(o: Options, known: Manifest) -> Options:
     """Return the options of a run that was started before, and that is only followed."""
     backend = known.get("backend") or "mpi"
     if backend != o["backend"]:
@@ -109,7 +109,7 @@ def with_followed(o: Options, known: Mapping[str, Any]) -> Options:
     return cast("Options", {**o, **_of(known, FOLLOWED), "asked": known.get("asked") or {}})
 
 
-def latest_attempt(read: Callable[[str], dict[str, Any]], name: str) -> dict[str, Any]:
+def latest_attempt(read: Callable[[str], Manifest], name: str) -> Manifest:
     """Return the manifest of the latest attempt of the named run; empty without one.
 
     A later attempt that started before the run belongs to an earlier run with this name.
@@ -128,7 +128,7 @@ def latest_attempt(read: Callable[[str], dict[str, Any]], name: str) -> dict[str
     return last
 
 
-def taken_up(run: TrainingRun, known: Mapping[str, Any]) -> TrainingRun:
+def taken_up(run: TrainingRun, known: Manifest) -> TrainingRun:
     """Return a run that has started before; its next attempt has the same program, from the kept archive."""
     return replace(
         run,
@@ -140,12 +140,12 @@ def taken_up(run: TrainingRun, known: Mapping[str, Any]) -> TrainingRun:
     )
 
 
-def is_taken_up(o: Options, own: Mapping[str, Any]) -> bool:
+def is_taken_up(o: Options, own: Manifest) -> bool:
     """Return whether a run with several attempts is started again with its program: its remaining attempts follow."""
     program = {"command": split_command(o["command"]), **{key: o[key] for key in ("folder", "framework", "options")}}
     return int(own.get("attempts") or 1) > 1 and all(own.get(key) == value for key, value in program.items())
 
 
-def _of(known: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+def _of(known: Manifest, names: tuple[str, ...]) -> dict[str, Any]:
     steps_by = {"steps_by": "auto"} if "steps_by" in names else {}
-    return {**steps_by, **{name: known[name] for name in names if name in known}}
+    return {**steps_by, **{name: value for name, value in known.items() if name in names}}

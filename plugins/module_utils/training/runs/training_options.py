@@ -103,13 +103,16 @@ class RoleOptions(TypedDict):
     fabric_accepted: bool
 
 
-class Options(RoleOptions, total=False):
+# The settings that the command of a followed run had.
+class _Followed(TypedDict, total=False):
+    asked: Mapping[str, Any]
+
+
+class Options(RoleOptions, _Followed, total=False):
     """The options of one command, and what follows from its nodes, its folder and the run that it follows.
 
-    ``interfaces`` has the network interface of each node, ``left_out`` the patterns of files that are not copied, and
-    ``asked`` the settings that the command of a followed run had.
+    ``interfaces`` has the network interface of each node, and ``left_out`` the patterns of files that are not copied.
     """
 
     interfaces: Mapping[str, str]
     left_out: Sequence[str]
-    asked: Mapping[str, Any]

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...errors import Refused, WholeError
 from ...guests.gpudirect import AUTO
-from ..results.manifest import REPORTED, name_of_attempt
+from ..results.manifest import REPORTED, Manifest, name_of_attempt
 from ..transport import node_transport
 from .training_options import Options
 
@@ -65,8 +65,8 @@ class TrainingRun:
     number: int = 1
     resumed: str = ""
     requirements: str = ""
-    source: Mapping[str, Any] = field(default_factory=dict)
-    known: Mapping[str, Any] = field(default_factory=dict)
+    source: Manifest = field(default_factory=Manifest)
+    known: Manifest = field(default_factory=Manifest)
 
     @property
     def dir(self) -> str:

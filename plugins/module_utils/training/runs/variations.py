@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ...errors import Refused
 from ..results import manifest
+from ..results.manifest import Manifest
 
 KEY = re.compile(r"[A-Za-z_]\w*")
 MOST = 1000
@@ -70,10 +71,10 @@ def _filled(command: Sequence[str], values: Mapping[str, str]) -> list[str]:
     return words
 
 
-def row(variation: Variation, known: Mapping[str, Any], metrics: Mapping[str, Any]) -> dict[str, Any]:
+def row(variation: Variation, known: Manifest, metrics: Mapping[str, Any]) -> dict[str, Any]:
     """Return a line of the table, from the manifest of a run and the last metrics in its outputs."""
     end = known.get("end") or {}
-    seconds = end["ended"] - known["started"] if end.get("ended") and known.get("started") else None
+    seconds = manifest.seconds(known)
     rate, pace = end.get("images_per_sec"), end.get("steps_per_sec")
     return {
         "run": variation.name,
