@@ -81,7 +81,6 @@ class Manifest(_Request, total=False):
     run_dir: str
     backend: str
     started: float
-    asked_by: str
     first_attempt: str
     attempt: int
     attempts: int

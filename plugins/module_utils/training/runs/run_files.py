@@ -25,8 +25,10 @@ from .training_run import GROUP, KUBERNETES, Prepared, TrainingFailed, TrainingR
 COMMAND, COPY = "ansible.builtin.command", "ansible.builtin.copy"
 MOST_OF_A_SUMMARY, MOST_OF_A_FILE = 1 << 20, 16 << 20
 MEGABYTE, TAR_OVERHEAD = 1_000_000, 2
-KEPT = ("folder", "outputs", "framework", "options", "stack", "transport", "nccl", "steps_by")
-NUMBERS = ("ranks_per_node", "steps", "warmup", "gradient_bytes", "attempts")
+KEPT = (
+    *("folder", "outputs", "framework", "options", "stack", "transport", "nccl", "steps_by"),
+    *("ranks_per_node", "steps", "warmup", "gradient_bytes", "attempts"),
+)
 
 
 def text_on(calls: NodeCalls, node: str, path: str) -> str:
@@ -50,7 +52,6 @@ def stop_request(calls: NodeCalls, run: TrainingRun) -> str:
 def new_manifest(run: TrainingRun, prepared: Prepared, started: Launched, now: float) -> Manifest:
     """Return the manifest of a run that starts now."""
     o = run.o
-    given: Mapping[str, Any] = o
     made = {
         "name": run.name,
         "run_dir": run.dir,
@@ -63,8 +64,7 @@ def new_manifest(run: TrainingRun, prepared: Prepared, started: Launched, now: f
         "nodes": list(run.nodes),
         "command": rank_words.split_command(o["command"]),
         "words": rank_words.rank_words(o, prepared).words,
-        **{key: given[key] for key in KEPT},
-        **{key: int(given[key]) for key in NUMBERS},
+        **{key: value for key, value in o.items() if key in KEPT},
         "hosts": o["esxi_hosts"],
         "repeats": o["repeat"],
         "code": dict(prepared.code),
