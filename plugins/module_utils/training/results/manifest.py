@@ -55,8 +55,9 @@ ABSENT = "-"
 MOST_OF_A_VALUE, MOST_BYTES = 80, 16 << 20
 
 
-# The settings of the command that started the run.
+# Who started the run, and the settings of the command.
 class _Request(TypedDict, total=False):
+    asked_by: str
     asked: Mapping[str, Any]
 
 
