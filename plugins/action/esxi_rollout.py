@@ -121,8 +121,8 @@ def options_of(given: Mapping[str, Any]) -> RolloutOptions:
     # A rollout has no training job, and no workers of one.
     names = {field.name for field in fields(HostChangeOptions)} & set(given)
     change = HostChangeOptions(**{name: given[name] for name in names})
-    own = {field.name: given[field.name] for field in fields(RolloutOptions) if field.name != "change"}
-    return RolloutOptions(change, **own)
+    own = {field.name: given[field.name] for field in fields(RolloutOptions) if field.name in given}
+    return RolloutOptions(change, **{**own, "around_job": given["around_job"] or bool(given["training"])})
 
 
 def result_of(plan: RolloutPlan, how: RolloutOptions, *, is_changed: bool) -> dict[str, Any]:

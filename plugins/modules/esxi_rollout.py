@@ -22,7 +22,7 @@ description:
   - The role P(dml.vsphere.esxi_host#role) uses this module, and first saves evidence for a rollback.
 options:
   around_job:
-    description: Whether only hosts that stay in service are changed, because a training job runs on the others.
+    description: Whether only hosts that stay in service are changed; always with O(training).
     type: bool
     default: false
   plan_only:

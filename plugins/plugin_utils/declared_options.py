@@ -24,8 +24,8 @@ def of_vmotion_test() -> dict[str, Any]:
 
 
 def of_esxi_rollout() -> dict[str, Any]:
-    """Return the options of the action esxi_rollout: the role saves the evidence, and runs the window around a job."""
-    return _of_role("esxi_host", {"training", "evidence_dir"}, {"profiles": "host_profiles"})
+    """Return the options of the action esxi_rollout: the role saves the evidence."""
+    return _of_role("esxi_host", {"evidence_dir"}, {"profiles": "host_profiles"})
 
 
 def specification(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,7 +34,8 @@ class RolloutOptions:
     """The hosts to change and their order: without ``hosts`` all of the cluster, with ``around_job`` only in service.
 
     ``refusal`` is a sentence against every change, such as one about workers whose training jobs are unknown.
-    ``window`` has the options of a maintenance window, which only ``around_job`` opens.
+    ``window`` has the options of a maintenance window, which only ``around_job`` opens, and ``training`` its job with
+    the jobs of others beside it.
     """
 
     change: HostChangeOptions
@@ -45,6 +46,7 @@ class RolloutOptions:
     refusal: str = ""
     force_unlock: bool = False
     window: Mapping[str, Any] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
 
 
 class RolloutPlan(TypedDict):
@@ -179,4 +181,10 @@ def window_of(plan: RolloutPlan, how: RolloutOptions) -> dict[str, Any]:
     # A window is not continued with other hosts than those from which it began to choose.
     chosen = {"only_hosts": sorted(how.hosts), "canary": "" if how.continue_after_canary else how.canary}
     reboots = {host: plan["reboots"][host] for host in plan["leaving"]}
-    return {"hosts": plan["leaving"], "reboots": reboots, **options, **chosen, "accepted": list(accepted), **how.window}
+    beside = {
+        "other_jobs": how.training.get("others") or [],
+        "ignored_jobs": how.training.get("ignored_jobs") or "",
+        "unread_is_idle": how.training.get("unread_is_idle", True),
+    }
+    accepts = {"accepted": list(accepted), **how.window, **(beside if how.training else {})}
+    return {"hosts": plan["leaving"], "reboots": reboots, **options, **chosen, **accepts}

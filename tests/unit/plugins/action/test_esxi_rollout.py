@@ -134,7 +134,8 @@ def test_playbook_refusal_applies_only_if_a_host_differs(differs: bool, is_refus
     ],
 )
 def test_rollout_refuses_limits_that_only_windows_obey(window: dict[str, Any], named: str) -> None:
-    without, around = (esxi_rollout.options_of(given(window=window, around_job=around)) for around in (False, True))
+    job = {"run_dir": "/runs/a", "others": [{"title": "b"}]}
+    without, around = (esxi_rollout.options_of(given(window=window, training=each)) for each in ({}, job))
 
     (refused,) = plan_hosts(world(), without)["refusals"] or [""]
 
@@ -145,6 +146,9 @@ def test_rollout_refuses_limits_that_only_windows_obey(window: dict[str, Any], n
         >= {
             "max_minutes": int(window.get("max_minutes", 0)),
             "accept_other_jobs": window.get("accept_other_jobs") == "true",
+            "other_jobs": [{"title": "b"}],
+            "ignored_jobs": "",
+            "unread_is_idle": True,
         }.items()
     )
 
