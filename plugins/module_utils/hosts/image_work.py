@@ -9,14 +9,17 @@ from typing import Any
 
 from .. import runner
 from ..errors import NotFound, Refused
+from ..plan import Plan
 from ..vsphere import inventory
 from ..vsphere.properties import id_of
 from ..vsphere.rest import Rest
 from ..vsphere.session import Session
 from . import remediation
 from .cluster_image import ClusterImage, ImageSpec
-from .depot import OfflineBundle
 from .host_image import COMPLIANT, ApplyOptions, HostImage, ImageOfHosts, require_eula
+
+OFFLINE_BUNDLES = "/api/esx/settings/depots/offline"
+_LISTED = {str: {"location?": str}}
 
 
 class ImageWork:
@@ -127,3 +130,28 @@ def _refuse_account(depot: str) -> None:
             "serve the bundle without one, or import it with the vSphere Client",
         )
         raise Refused("depot", "import it", cause, remedy)
+
+
+class OfflineBundle:
+    """One offline bundle by its URL."""
+
+    def __init__(self, rest: Rest, url: str, seconds: int, report: Callable[[str, str], None]) -> None:
+        self.rest, self.url, self.seconds, self.report = rest, url, seconds, report
+        self.name, self.target = f"bundle {url}", "the depot of vCenter"
+
+    def read(self) -> dict[str, Any]:
+        """Return whether a bundle was imported from the URL."""
+        listed = self.rest.get(OFFLINE_BUNDLES, tried="list the offline bundles in its depot", form=_LISTED)
+        return {"imported": any(info.get("location") == self.url for info in listed.values())}
+
+    def plan(self, current: Mapping[str, Any]) -> Plan:
+        """Return the plan that imports the bundle."""
+        return Plan(before=current, after={"imported": True})
+
+    def apply(self, _plan: Plan) -> None:
+        """Have vCenter fetch the bundle."""
+        body = {"source_type": "PULL", "location": self.url, "description": "imported by dml.vsphere"}
+        tried = f"import {self.url} into its depot"
+        remedy = "check that vCenter can reach this URL, and that it is the offline bundle of a vendor"
+        self.report(self.target, f"vCenter fetches {self.url}")
+        self.rest.task(OFFLINE_BUNDLES, body, tried=tried, seconds=self.seconds, remedy=remedy)
