@@ -55,7 +55,7 @@ def unusable_checkpoint(name: str, folder: str, patterns: Sequence[str]) -> str:
     return " ".join(f"No run can resume from the checkpoint {path}: {why}." for path, why in torn)
 
 
-def _current(files: Sequence[OutputFile], manifest: Mapping[str, Any]) -> list[OutputFile]:
+def _current(files: Sequence[OutputFile], manifest: Manifest) -> list[OutputFile]:
     """Return the files that the run had at its end, if its manifest has them."""
     kept = _kept(manifest)
     return [file for file in files if not kept or file.path in kept]
