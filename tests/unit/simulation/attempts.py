@@ -78,7 +78,7 @@ class RestartableJob:
     def checkpoints(self) -> Checkpoints:
         self._reach()
         saved = self._calls.effect("checkpoints", lambda: list(self._job.saved))
-        newest = seen(*saved[-1], saved[-1][0] not in self._job.without_optimizer) if saved else None
+        newest = seen(saved[-1][0], saved[-1][1], saved[-1][0] not in self._job.without_optimizer) if saved else None
         interval = self._job.every * STEP_SECONDS
         return {
             "folder": self._dir,

@@ -106,7 +106,7 @@ class TrialCalls(SimulatedCalls):
     def earlier_changes(self) -> list[dict[str, Any]]:
         return []
 
-    def restartable(self, known: Options) -> RestartableJob:
+    def restartable(self, known: Options) -> Any:
         """Return an attempt of the job."""
         assert self.job is not None
         return RestartableJob(self, str(known.get("run") or self.job.run_dir))
