@@ -18,7 +18,7 @@ BARE = {"when", "that", "until", "failed_when", "changed_when"}
 PLACES = ("become_user", "delegate_to", "remote_user", "connection", "port")
 CHECKED = frozenset(
     {"inventory_hostname", "node_user", "training_user", "vmotion_test_user", "vmotion_test_launcher"}
-    | {"__vmotion_test_begun.user", "__vmotion_test_begun.launcher"}
+    | {"audit_slurm", "__vmotion_test_begun.user", "__vmotion_test_begun.launcher"}
 )
 EXPRESSION, NAME = re.compile(r"\{\{(.*?)\}\}", re.DOTALL), re.compile(r"[A-Za-z_][\w.]*")
 BLOCKS = ("block", "rescue", "always")
