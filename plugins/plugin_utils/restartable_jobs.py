@@ -66,7 +66,8 @@ def restartable(action: ActionBase, task_vars: dict[str, Any], content: Mapping[
     # The inventory of a later controller has no address of a worker that the window has shut down.
     nodes.addresses = {each: str(node.get("ansible_host") or "") for each, node in content["nodes"].items()}
     variables = task_vars["hostvars"][content["options"]["launcher"]].get(f"{ROLE}_{ENVIRONMENT}") or {}
-    o = cast("Options", {**content["options"], ENVIRONMENT: variables, "name": name, "resume": "", "repeat": ""})
+    given = {**content["options"], ENVIRONMENT: variables, "name": name, "resume": "", "repeat": ""}
+    o: Options = cast("Options", given)
     calls = NodeWorld(Modules(action, task_vars), nodes.as_user(str(o["user"])) if o["user"] else nodes, ROLE)
     run = TrainingRun(o, content["nodes"], name, name, by)
     # Without a manifest, its refusal says so.

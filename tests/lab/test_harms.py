@@ -142,7 +142,9 @@ def test_task_failed_after_a_long_stun(trial: Trial) -> None:
     seen = trial.move(2)
     trial.check("task_failed_after_a_long_stun", **SHORT)
     assert "The switchover took longer than it may" in seen["said"]
-    assert seen["vsphere"]["host"]["before"] == seen["vsphere"]["host"]["after"]
+    evidence = seen["vsphere"]
+    assert evidence is not None
+    assert evidence["host"]["before"] == evidence["host"]["after"]
 
 
 def test_two_workers_at_once(trial: Trial) -> None:

@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from lab.simulator import ROOT
 from plugins.module_utils.continuity import verdict
+from plugins.module_utils.continuity.judged_facts import BeforeAndAfter, JobFacts, Move
 from plugins.module_utils.moves.checks import move_events
 from plugins.module_utils.training.transport import connections as transport_seen
 from plugins.module_utils.trials.evidence import move_lines
@@ -56,7 +57,7 @@ class Trial:
         self.nodes: list[node_programs.ReachedNode] = [
             {"name": name, "reach": list(self._reach(number))} for number, name in zip(self.numbers, self.names)
         ]
-        self.moves: list[dict[str, Any]] = []
+        self.moves: list[Move] = []
         self.transports: list[dict[str, Any]] = []
         self.usual: dict[str, Any] = {}
         self.launcher: dict[str, Any] = {}
@@ -123,9 +124,7 @@ class Trial:
         how = {"precopy_seconds": precopy, "stun_seconds": stun, "fails": "", **more}
         self.place.lab.hypervisor.ask("PUT", f"/moves/worker0{number}", how)
 
-    def move(
-        self, number: int, target: str = "", *, at_its_start: Callable[[], object] | None = None
-    ) -> dict[str, Any]:
+    def move(self, number: int, target: str = "", *, at_its_start: Callable[[], object] | None = None) -> Move:
         """Move a worker as the playbook does, and wait until the job has gone on."""
         first = self._look()
         self.trained(STEPS // 2, time.time())
@@ -133,7 +132,7 @@ class Trial:
         if at_its_start:
             at_its_start()
         done = self.vmotion(number, target)
-        planned = {"worker": f"worker0{number}", "source": "", "target": target}
+        planned: Move = {"worker": f"worker0{number}", "source": "", "target": target}
         seen = move_lines.observed(done.result, planned, self._ranks)
         self.moves.append(seen)
         after = self._look()
@@ -152,9 +151,9 @@ class Trial:
         history = self.place.ansible.module("vmotion_info", cluster="gpu", since=self.began).result
         others = move_events.moves_of_others(history["moves"], self.moves, self._ranks)
         moves = [*self.moves, *others]
-        seen = {
+        seen: JobFacts = {
             "launcher": {"before": self.launcher, "after": self._launcher()},
-            "transport": self.transports,
+            "transport": cast("list[BeforeAndAfter | None]", self.transports),
             "vsphere": [move["vsphere"] for move in moves],
             "power": history["power"],
             "observed_until": time.time(),

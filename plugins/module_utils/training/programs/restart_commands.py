@@ -117,7 +117,7 @@ class OthersJob:
         """Return the watch of its records."""
         job = self._job
         o = {"results": job["results"], "runs": posixpath.dirname(self._records), "silence": 0, "command": [self.name]}
-        options = cast("Options", {**o, "launcher": job["launcher"]})
+        options: Options = cast("Options", {**o, "launcher": job["launcher"]})
         run = TrainingRun(options, {}, posixpath.basename(self._records), self._name, "")
         launched = {"launcher": str(job["launcher"]), "kubernetes": {}, "watched": list(job["nodes"])}
         return RunWatch(self._calls, run, launched, str(job["launcher"]))  # type: ignore[arg-type] # keys of Launched

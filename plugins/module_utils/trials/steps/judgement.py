@@ -73,7 +73,8 @@ def keep_job(p: Program, trial: Trial, job: dict[str, Any]) -> None:
 def others(p: Program, trial: Trial) -> OthersMoves:
     """Return the moves and power events that others caused."""
     result = trial.of_cluster("vmotion_info", since=server_moves.since_when(trial.facts))
-    return server_moves.others_in(cast("ServerMoves", result), trial.facts, p.now())
+    moves: ServerMoves = cast("ServerMoves", result)
+    return server_moves.others_in(moves, trial.facts, p.now())
 
 
 def keep_others(p: Program, trial: Trial, reading: OthersMoves) -> None:

@@ -136,7 +136,7 @@ def _looked_up(p: Program, trial: Trial, open_moves: Sequence[MoveRequest]) -> d
     p.say(f"looks up in vCenter the move {move_names(unknown)}")
     since = min(one["at"] for one in unknown) - EARLIER_SECONDS
     workers = [one["move"]["worker"] for one in unknown]
-    result = cast("ServerMoves", trial.of_cluster("vmotion_info", workers=workers, since=since))
+    result: ServerMoves = cast("ServerMoves", trial.of_cluster("vmotion_info", workers=workers, since=since))
     completed: dict[str, Move] = {}
     for one in unknown:
         worker, candidates = one["move"]["worker"], requested_moves(result, one, trial.facts)
