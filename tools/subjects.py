@@ -28,7 +28,7 @@ MODULES = ROOT / "plugins" / "modules"
 UNIT_TESTS = ROOT / "tests" / "unit" / "plugins" / "module_utils" / "hosts"
 # Files with classes that have the methods of a subject, but are not a part of a host's profile: the contract, the
 # profile, and the image of a cluster with its depot and hosts.
-NO_PART = {"part", "profile", "cluster_image", "depot", "host_image"}
+NO_PART = {"part", "profile", "cluster_image", "host_image", "image_work"}
 # The keys of a documented option that the profile copies, in addition to the description.
 DOCUMENTED = ("type", "elements", "choices", "default", "required")
 RETURN_BEGIN, RETURN_STATE = 'RETURN = r"""\n', "    state:\n"
