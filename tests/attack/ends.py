@@ -60,8 +60,10 @@ LABELS = tuple(
 )
 # The lock leaves behind how often it was taken.
 LOCK = re.compile(r"Folder (dml\.vsphere\.(lock|gone) |\d+$|\d+of\d+ |claim \d)")
-# Folders and ports of this simulator's process, and numbers that it draws.
-OWN = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(Z|[-+]\d\d:\d\d)?|govcsim-\d+|(?<=127\.0\.0\.1):\d+|^-\d{6,}$")
+# Folders and ports of this simulator's process, and numbers that it draws; that of an uplink port group is its id.
+OWN = re.compile(
+    r"\d{4}-\d\d-\d\dT[\d:.]+(Z|[-+]\d\d:\d\d)?|govcsim-\d+|(?<=127\.0\.0\.1):\d+|^-\d{6,}$|(?<=-DVUplinks-)\d+"
+)
 
 
 def state(vcenter: Centre) -> Counter[str]:
@@ -151,7 +153,7 @@ def _names(found: Iterable[ET.Element]) -> dict[str, str]:
     for root in found:
         for kind, its_id, values in _objects(root):
             name = values["name"].findtext(f"{VIM}val") if "name" in values else ""
-            result[its_id] = f"{kind} {name}" if name else kind
+            result[its_id] = f"{kind} {OWN.sub('', name)}" if name else kind
     return result
 
 
