@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -247,14 +248,20 @@ def test_next_run_returns_a_host_still_in_maintenance(vcenter: Simulator, ansibl
     assert not vcenter.ask("GET", "/hosts/esx01.lab")["maintenance"]
 
 
-def test_continues_only_its_own_entry_into_maintenance(start: START, ansible_for: Callable[..., Ansible]) -> None:
-    vcenter = workers(start)
-    ansible = ansible_for(vcenter)
+@contextmanager
+def first_host(vcenter: Simulator) -> Iterator[inventory.Host]:
+    """The first host, in a session of its own."""
     options = {"validate_certs": True, "tls_fingerprint": None, "proxy": None, "timeout": 60, **vcenter.connection}
     with session.session(options) as opened:
         hosts = inventory.find_hosts(opened, {"hosts": ["esx01.lab"]}, service_note.PATHS)
         hosts.refresh()
-        (host,) = hosts.hosts
+        yield hosts.hosts[0]
+
+
+def test_continues_only_its_own_entry_into_maintenance(start: START, ansible_for: Callable[..., Ansible]) -> None:
+    vcenter = workers(start)
+    ansible = ansible_for(vcenter)
+    with first_host(vcenter) as host:
         host.ref.EnterMaintenanceMode_Task(timeout=60, evacuatePoweredOffVms=False)
         theirs = ansible.module("esxi_power", state="maintenance", moved_by="module", **ONE)
         assert theirs.rc == 1 and "is putting it into maintenance mode now" in theirs.msg
@@ -272,11 +279,7 @@ def test_continues_only_its_own_entry_into_maintenance(start: START, ansible_for
 def test_returning_a_host_cancels_its_own_running_entry(start: START, ansible_for: Callable[..., Ansible]) -> None:
     vcenter = workers(start)
     ansible = ansible_for(vcenter)
-    options = {"validate_certs": True, "tls_fingerprint": None, "proxy": None, "timeout": 60, **vcenter.connection}
-    with session.session(options) as opened:
-        hosts = inventory.find_hosts(opened, {"hosts": ["esx01.lab"]}, service_note.PATHS)
-        hosts.refresh()
-        (host,) = hosts.hosts
+    with first_host(vcenter) as host:
         service_note.write(host, service_note.ServiceNote("killed@ctl", service_note.now(host)))
         entry = host.ref.EnterMaintenanceMode_Task(timeout=60, evacuatePoweredOffVms=False)
         back = ansible.module("esxi_power", state="in_service", **ONE)

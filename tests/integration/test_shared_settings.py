@@ -72,6 +72,17 @@ def test_releases_a_lock_whose_process_has_ended(vcenter: Simulator, ansible_for
     assert not ansible.module("cluster_info", cluster="gpu").result["cluster"]["lock"]["held"]
 
 
+def test_keeps_the_lock_of_a_killed_window(vcenter: Simulator, ansible_for: Callable[..., Ansible]) -> None:
+    with subprocess.Popen(["sleep", "60"]) as other:
+        killed = ansible_for(vcenter, **run_of(other.pid))
+        assert killed.module("cluster_lock", cluster="gpu", note="changes+esx01.lab").changed
+        other.kill()
+    vcenter.clear()
+    ansible = ansible_for(vcenter, **run_of(os.getpid()))
+    assert not ansible.module("shared_settings", cluster="gpu", vcenter_options={HOT: False}).changed
+    assert vcenter.writes() == []
+
+
 def test_keeps_other_drs_options(vcenter: Simulator, ansible: Ansible) -> None:
     vcenter.set_cluster("gpu", drs_options={"LBMaxVmotionPerHost": "1"})
     assert ansible.module("shared_settings", allow_shared_settings=True, **DESIRED).changed

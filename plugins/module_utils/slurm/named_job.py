@@ -129,7 +129,7 @@ def located(job: ReadJob | None, number: str, hosts: Mapping[str, Sequence[str]]
 
 
 def _worker_of(node: SlurmNode, hosts: Mapping[str, Sequence[str]]) -> str:
-    """Return the worker with a name of a node; if there is none, that with its address; empty without one."""
+    """Return the worker that has the name of a node, or else its address; empty if none or several have it."""
     for requested in ({short_name(node.name), short_name(node.host)}, {short_name(node.address)}):
         found = [name for name, known in hosts.items() if requested & {short_name(each) for each in known if each}]
         if found:

@@ -51,7 +51,7 @@ class Networks:
     all: Sequence[Network]
 
     def named(self, name: str) -> Network:
-        """Return the network with that name or path; refused if there is none, or more than one."""
+        """Return the network with a name or path; raise if no network or several have it."""
         desired, tried = plain(name), f"find one port group named {name!r}"
         matches = [network for network in self.all if desired in (network.name, network.path)]
         if len(matches) == 1:

@@ -20,8 +20,8 @@ MOST_REPEATED_S = 500.0
 
 def seen(step: int, at: float, optimizer: bool) -> SeenCheckpoint:
     """Return a complete checkpoint."""
-    whole: dict[str, Any] = {"kind": "torch", "why": "", "parts": 1, "bytes": 1, "optimizer": optimizer}
-    return {"path": f"checkpoint-{step}", "step": step, "since": at, **whole}  # type: ignore[typeddict-item]
+    place = f"checkpoint-{step}"
+    return SeenCheckpoint(path=place, step=step, since=at, kind="torch", why="", parts=1, bytes=1, optimizer=optimizer)
 
 
 def power(site: Site, worker: str, state: str, run: str) -> None:

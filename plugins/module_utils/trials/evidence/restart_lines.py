@@ -27,12 +27,12 @@ def taken(facts: Facts) -> str:
     return f"Cluster {facts.cluster}: {', '.join(found)}: {ways}." if found else ""
 
 
-def checkpoint_in_words(checkpoint: Mapping[str, Any] | None) -> str:
+def checkpoint_in_words(checkpoint: Mapping[str, Any] | None, whose: str = "the") -> str:
     """Return a checkpoint in words."""
     if not checkpoint:
         return "no checkpoint"
     step = "" if checkpoint.get("step") is None else f" (step {checkpoint['step']})"
-    return f"the checkpoint {checkpoint['path']}{step}"
+    return f"{whose} checkpoint {checkpoint['path']}{step}"
 
 
 def reasons(facts: Facts) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import Any, Dict
 from ...durable.program import Program
 from ...errors import Refused, WholeError
 from ...training.runs.restartable import Checkpoints, SeenCheckpoint
+from ..evidence.restart_lines import checkpoint_in_words
 from .trial import Trial
 from .window_end import MOMENTS, attend
 
@@ -42,7 +43,7 @@ def stop_at_checkpoint(p: Program, trial: Trial, may_stop: Callable[[], str]) ->
     if found["checkpoint"] is None:
         found["checkpoint"] = _accepted(p, trial, float(window.get("accept_repeat_s") or 0.0), found["state"])
     _touch(p, trial, None)
-    p.say(f"stops {job.name} at {in_words(found['checkpoint'])}")
+    p.say(f"stops {job.name} at {checkpoint_in_words(found['checkpoint'], 'its')}")
     ended = p.ensure(job.stop)
     # Another one may have become complete until the last process ended.
     checkpoint = p.ensure(job.checkpoints)["newest"] or found["checkpoint"]
@@ -92,7 +93,7 @@ def why_none(found: Checkpoints) -> str:
     """Return why a job has no checkpoint from which it could start again."""
     newest = found["newest"]
     if newest:
-        return f"{in_words(newest)} has no state of the optimizer"
+        return f"{checkpoint_in_words(newest, 'its')} has no state of the optimizer"
     return found["why"] or "it has no complete checkpoint"
 
 
@@ -122,8 +123,8 @@ def _is_after(checkpoint: SeenCheckpoint, known: SeenCheckpoint | None) -> bool:
     """Return whether a checkpoint is a later one; a program may write all of them into one file."""
     if known is None:
         return True
-    seconds, keys = checkpoint["since"] - known["since"], ("path", "step")
-    is_other = any(checkpoint[key] != known[key] for key in keys)  # type: ignore[literal-required]
+    seconds = checkpoint["since"] - known["since"]
+    is_other = (checkpoint["path"], checkpoint["step"]) != (known["path"], known["step"])
     return seconds > SAME_SECONDS or (is_other and seconds > -SAME_SECONDS)
 
 
@@ -143,7 +144,7 @@ def _accepted(p: Program, trial: Trial, most: float, state: str) -> SeenCheckpoi
         cause = f"it ended{signal} without a new checkpoint"
     if found["torn"]:
         cause += f"; {found['torn']['path']} is not complete: {found['torn']['why']}"
-    older = f"{in_words(newest)} is {age:.0f} s old" if newest else why_none(found)
+    older = f"{checkpoint_in_words(newest, 'its')} is {age:.0f} s old" if newest else why_none(found)
     remedy = (
         "set window_checkpoint_wait to more than its interval, or window_accept_repeat_s to the accepted repetition"
     )
@@ -176,17 +177,11 @@ def start_again(p: Program, trial: Trial) -> dict[str, Any]:
     if checkpoint is None:
         remedy = "resume it by hand, then end the window with dml.vsphere.window and window_action=end"
         raise Refused(job.name, "start it again", "it has no complete checkpoint", remedy)
-    p.say(f"starts {job.name} again from {in_words(checkpoint)}")
+    p.say(f"starts {job.name} again from {checkpoint_in_words(checkpoint, 'its')}")
     parts = [list(part) for part in trial.facts.restart.get("parts") or []]
     started = job.start_again(checkpoint, {"waited_s": known.get("waited_s"), "down": parts})
     owner = started.get("by_owner")
     return {"run": "", "why": f"its owner has resumed it as {owner}"} if owner else dict(started)
-
-
-def in_words(checkpoint: SeenCheckpoint) -> str:
-    """Return a checkpoint in words."""
-    step = "" if checkpoint["step"] is None else f" (step {checkpoint['step']})"
-    return f"its checkpoint {checkpoint['path']}{step}"
 
 
 def _waiting(before: Checkpoints, signal: str, seconds: float) -> str:

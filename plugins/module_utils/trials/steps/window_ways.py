@@ -13,6 +13,7 @@ from ...errors import CollectionError, WholeError
 from ...hosts.change_hosts import HostChangeOptions
 from ...hosts.rollout_plan import HostsAtOnce, hosts_at_once
 from ...maintenance import out_of_service
+from ...maintenance.cluster_facts import ClusterState
 from ..evidence import prediction
 from ..evidence.restart_lines import checkpoint_in_words
 from . import other_jobs, workers_off
@@ -86,12 +87,11 @@ def by_restart(trial: Trial, earlier: Sequence[Mapping[str, Any]], now: float) -
     return Way(RESTART, "", down, lines)
 
 
-def expected_at_once(window: Mapping[str, Any], cluster: Mapping[str, Any]) -> int:
+def expected_at_once(window: Mapping[str, Any], cluster: ClusterState) -> int:
     """Return how many hosts leave service together when no worker runs any more."""
     if cluster["vsan"]["enabled"]:
         return 1
-    bounds = [out_of_service.by_count(cluster), out_of_service.by_ha(cluster)]  # type: ignore[arg-type]
-    most = min(bound[0] for bound in bounds if bound is not None)
+    most, _why = out_of_service.allowed({**cluster, "gpu_slots": []})
     return max(1, min(int(window.get("max_out_of_service") or 1), most))
 
 

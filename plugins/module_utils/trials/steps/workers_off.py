@@ -61,7 +61,7 @@ def require_emptiable(trial: Trial, workers: Sequence[Mapping[str, Any]]) -> Non
 
 
 def why_not_shut_down(trial: Trial, workers: Sequence[Mapping[str, Any]]) -> str:
-    """Return which other jobs a shutdown of these workers would stop; empty if there are none."""
+    """Return which other jobs would stop if these workers shut down; empty if none would."""
     read = required(trial.site.jobs_on_workers(trial.settings))
     stage = {"moves": [{"worker": worker["name"]} for worker in workers]}
     found = other_jobs.moving({"other_jobs": read["jobs"]}, {"stages": [stage], "places": trial.facts.at})

@@ -53,7 +53,7 @@ def test_unfinished_window_knows_the_place_of_its_slurm_job(number: int, launche
     unfinished = search(tmp_path, settings={**SETTINGS, "slurm": {"job": "7", "login": "w1"}})
     unfinished._given["around"] = {"slurm": {"job": number}}
 
-    unfinished.place(None)  # type: ignore[arg-type]
+    unfinished.place(None)  # type: ignore[arg-type]  # no action is asked
 
     assert unfinished.job().get("launcher") == launcher
     assert unfinished._given["ignored"] == ("one$" if launcher else "$")

@@ -98,7 +98,7 @@ def test_job_with_known_nodes_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) ->
     assert placed(monkeypatch, "anna", **given) == given and Nodes.calls == []
 
 
-def test_job_is_read_on_its_launcher_and_its_login_node(tmp_path: Path) -> None:
+def test_reads_a_job_on_launcher_and_login_node(tmp_path: Path) -> None:
     modules = mock.Mock()
     modules.load.return_value, modules.version = {}, "1.0"
     modules.on.return_value = {"job": {"state": "running"}, "stdout": ANSWERS["squeue"].format(user="anna")}

@@ -152,7 +152,7 @@ def test_node_that_does_not_answer_stops_a_move() -> None:
 
 
 def test_ranks_belong_to_the_workers_of_their_nodes() -> None:
-    assert placed({"n1": [0], "n3.lab": [1], "other": [2]}, {}, PLACE["names"]) == {  # type: ignore[arg-type]
+    assert placed({"n1": [0], "n3.lab": [1], "other": [2]}, {}, PLACE["names"]) == {  # type: ignore[arg-type]  # its values have many types
         "hosts": {"worker01": [0], "worker03": [1], "other": [2]}
     }
 

@@ -17,7 +17,7 @@ from tests.fakes.training_world import TrainingWorld
 )
 def test_names_nodes_without_a_stack(command: list[str], is_refused: bool) -> None:
     run = TrainingWorld(python="/opt/dml/horovod/bin/python", command=command).run()
-    run.nodes["w2"]["facts"] = {}  # type: ignore[index]
+    run.nodes["w2"]["facts"] = {}  # type: ignore[index]  # made for this test
 
     sentence = r"no stack is recorded on w2; run the playbook dml.vsphere.site"
     with pytest.raises(Refused, match=sentence) if is_refused else nullcontext():

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
 
 from plugins.module_utils.errors import WholeError
-from plugins.module_utils.training.runs.restartable import Checkpoints
+from plugins.module_utils.training.runs.restartable import Checkpoints, SeenCheckpoint
 from plugins.module_utils.trials.evidence import restart_lines
 from plugins.module_utils.trials.steps.window_end import WindowPaused, paused
 from tests.fakes.deaths import Killed, histories
@@ -106,7 +107,7 @@ def test_accepted_repetition_uses_an_older_checkpoint() -> None:
 def test_signal_without_a_checkpoint_restarts_the_job_unchanged(at_signal: str, boots: int) -> None:
     def make(deaths: Iterable[int]) -> Restart:
         world = saved_before(Restart(deaths, checkpoint_wait=60, checkpoint_signal="TERM"), 5)
-        world.site.job.at_signal = at_signal  # type: ignore[union-attr]
+        world.site.job.at_signal = at_signal  # type: ignore[union-attr]  # it has a job
         return world
 
     for world, _facts in histories(make, Restart.to_the_end):
@@ -130,9 +131,9 @@ def test_checkpoint_without_its_optimizer_stops_no_job() -> None:
         assert reported or facts.restart["stop"]["checkpoint"]["step"] == 50
 
 
-def test_job_that_ended_at_the_signal_is_named_while_its_node_is_lost() -> None:
+def test_names_a_job_that_ended_at_the_signal() -> None:
     world = saved_before(Restart(checkpoint_wait=60, checkpoint_signal="TERM"), 5)
-    world.site.job.at_signal = "end"  # type: ignore[union-attr]
+    world.site.job.at_signal = "end"  # type: ignore[union-attr]  # it has a job
     world.before["signal"] = lambda: setattr(world.site.hosts["esx1"], "is_lost", True)
 
     with pytest.raises(WholeError, match=r"w1 did not respond.*the job may be stopped.*window_action=end, powers on"):
@@ -206,8 +207,8 @@ def test_sick_gpu_after_the_boot_keeps_the_job_stopped() -> None:
 
 
 def torn(job: RestartableJob) -> Checkpoints:
-    part = {**seen(26, 0.0, True), "why": "the part of rank 1 is missing"}
-    return {"folder": job.name, "newest": None, "torn": part, "interval": None, "why": "it has no complete checkpoint"}  # type: ignore[typeddict-item]
+    part: SeenCheckpoint = {**seen(26, 0.0, True), "why": "the part of rank 1 is missing"}
+    return {"folder": job.name, "newest": None, "torn": part, "interval": None, "why": "it has no complete checkpoint"}
 
 
 @pytest.mark.parametrize(
@@ -243,7 +244,7 @@ def test_request_to_end_is_obeyed_before_each_group() -> None:
 def test_interruption_pauses_the_window_and_names_its_job() -> None:
     for event in ("checkpoints", "return esx1"):
         world = Restart(max_out_of_service=1)
-        world.before[event] = lambda world=world: setattr(world, "pauses", True)  # type: ignore[misc]
+        world.before[event] = partial(setattr, world, "pauses", True)
         with pytest.raises(WindowPaused):
             world.carry_out()
         is_stopped = event != "checkpoints"
