@@ -250,7 +250,7 @@ def test_next_run_returns_a_host_still_in_maintenance(vcenter: Simulator, ansibl
 
 @contextmanager
 def first_host(vcenter: Simulator) -> Iterator[inventory.Host]:
-    """The first host, in a session of its own."""
+    """The first host, read in a separate session."""
     options = {"validate_certs": True, "tls_fingerprint": None, "proxy": None, "timeout": 60, **vcenter.connection}
     with session.session(options) as opened:
         hosts = inventory.find_hosts(opened, {"hosts": ["esx01.lab"]}, service_note.PATHS)
