@@ -22,7 +22,7 @@ class Chapter:
     in_guests: bool = False
     needs_horovod: bool = False  # which may still be compiled
     is_teardown: bool = False  # left out if the data centre is to be kept
-    stops_workers: bool = False  # which requires an option if there are no guests to ask for training jobs
+    asks_guests: bool = False  # whether they train; if there are none, they count as idle
 
 
 def _harmed(off: str, bare: str) -> tuple[str, Callable[[Centre], None]]:
@@ -61,7 +61,7 @@ HOSTS = (
         "Preview all changes, from bare hosts to workers (--check --diff)", "site.yml", ("--check", "--diff"), False
     ),
     Chapter("Apply the changes: network, hosts (one at a time in maintenance mode), workers", "site.yml"),
-    Chapter("Run the same playbook again: nothing changes", "site.yml", writes=False),
+    Chapter("Run the same playbook again: nothing changes", "site.yml", writes=False, asks_guests=True),
 )
 WINDOW = (
     Chapter(
@@ -94,7 +94,7 @@ REPAIR = Chapter(
     "Repair the drift, with permission to shut down a worker",
     "workers.yml",
     ("-e", "power_cycle=true"),
-    stops_workers=True,
+    asks_guests=True,
 )
 TEARDOWN = (
     Chapter("List the objects that the teardown would remove", "teardown.yml", writes=False, is_teardown=True),
@@ -103,7 +103,7 @@ TEARDOWN = (
         "teardown.yml",
         ("-e", "confirm=true", "-e", "{evidence}"),
         is_teardown=True,
-        stops_workers=True,
+        asks_guests=True,
     ),
 )
 # Virtual machines get no Horovod: their image contains OpenMPI without the headers that Horovod needs.

@@ -105,7 +105,7 @@ class Demo:
             "{report}": f"report_results={self.work / 'runs'} report_vmotion_tests={self.work / 'vmotion'}",
         }
         arguments = [values.get(argument, argument) for argument in chapter.arguments]
-        if self.without_guests and chapter.stops_workers:
+        if self.without_guests and chapter.asks_guests:
             arguments += ["-e", "unreachable_is_idle=true"]
         inventories = [word for inventory in self.inventories for word in ("-i", inventory)]
         return [str(PLAYBOOK), *inventories, f"playbooks/{chapter.playbook}", *arguments]
