@@ -120,8 +120,8 @@ lint-docs: environment
 	antsibull-docs lint-collection-docs --plugin-docs .
 
 lint-go: environment
-	@found=$$("$$(go env GOROOT)/bin/gofmt" -l lab/vcenter lab/kubernetes); test -z "$$found" || { echo "Not formatted by gofmt: $$found"; exit 1; }
-	@long=$$(find lab/vcenter lab/kubernetes -name '*.go' -exec awk \
+	@found=$$("$$(go env GOROOT)/bin/gofmt" -l lab/vcenter lab/kubernetes tests/clients); test -z "$$found" || { echo "Not formatted by gofmt: $$found"; exit 1; }
+	@long=$$(find lab/vcenter lab/kubernetes tests/clients -name '*.go' -exec awk \
 	  '{ line = $$0; gsub(/\t/, "    ", line) } length(line) >= 120 { print FILENAME ":" FNR }' {} +); \
 	  test -z "$$long" || { echo "Lines that do not end before column 120:" $$long; exit 1; }
 	cd lab/vcenter && go vet ./...
@@ -173,8 +173,9 @@ setup-tests: setup ## build: Install the requirements of the tests, such as Open
 integration: setup-tests ## check: Run the tests against the simulator
 	$(RECORDED) tests/integration $(MARKS) --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/integration.xml
 
-clients: setup-tests ## check: Run govmomi's test scripts against this simulator and VMware's; SUITES="vm pool" for some
+clients: setup-tests ## check: Run govmomi's test scripts against this simulator and VMware's; SUITES="vm pool" for some, FULL=1 for all and Cluster API
 	@python tools/suites.py $(SUITES)
+	$(if $(FULL),$(PYTEST) tests/clients --junitxml=$(REPORTS)/clients.xml)
 
 frameworks: environment ## long: Run unchanged scripts of PyTorch, Keras and others; installs several GB
 	tools/frameworks --junitxml=$(REPORTS)/frameworks.xml

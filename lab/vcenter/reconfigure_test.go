@@ -141,7 +141,7 @@ func TestACloneIsLikeItsTemplateAndHasAddressesOfItsOwn(t *testing.T) {
 	host, pool := r.host("esx01.lab").Reference(), r.pool("esx01.lab")
 	folder, err := find.NewFinder(r.c.Client).Folder(r.ctx, "/dc1/vm")
 	r.must(err)
-	metadata := base64.StdEncoding.EncodeToString([]byte(`{"local-hostname": "a"}`))
+	metadata := base64.StdEncoding.EncodeToString([]byte("local-hostname: \"a\"\n"))
 	spec := types.VirtualMachineCloneSpec{Location: types.VirtualMachineRelocateSpec{Host: &host, Pool: &pool},
 		Config: &types.VirtualMachineConfigSpec{
 			ExtraConfig: []types.BaseOptionValue{&types.OptionValue{Key: "guestinfo.metadata", Value: metadata}}}}
@@ -193,5 +193,47 @@ func TestDestroyKeepsDetachedDisksInTheFolder(t *testing.T) {
 	}
 	if _, err := manager.QueryVirtualDiskUuid(r.ctx, "[shared] off/off.vmdk", center); err == nil {
 		t.Error("the disk of the machine stayed")
+	}
+}
+
+// A change of a clone's disk that names the source's file changes the copy: the source keeps its disk.
+func TestADestroyedCloneLeavesTheDiskOfItsSource(t *testing.T) {
+	r := launch(t, workshop)
+	folder, err := find.NewFinder(r.c.Client).Folder(r.ctx, "/dc1/vm")
+	r.must(err)
+	disk := object.VirtualDeviceList(r.config("golden").Hardware.Device).SelectByType((*types.VirtualDisk)(nil))[0].(*types.VirtualDisk)
+	disk.CapacityInKB *= 2
+	pool := r.pool("esx01.lab")
+	grown := &types.VirtualDeviceConfigSpec{Operation: types.VirtualDeviceConfigSpecOperationEdit, Device: disk}
+	spec := types.VirtualMachineCloneSpec{Location: types.VirtualMachineRelocateSpec{Pool: &pool},
+		Config: &types.VirtualMachineConfigSpec{DeviceChange: []types.BaseVirtualDeviceConfigSpec{grown}}}
+	for _, name := range []string{"a", "b"} {
+		r.finish(r.vm("golden").Clone(r.ctx, folder, name, spec))
+		r.finish(r.vm(name).Destroy(r.ctx))
+	}
+}
+
+// DRS places a clone in the cluster of its pool; without DRS, the client names a host.
+func TestACloneIsPlacedInTheClusterOfItsPool(t *testing.T) {
+	r := launch(t, `
+host_defaults: {hardware: t4_cx5}
+clusters:
+  - {name: one, hosts: [{name: esx01.lab}]}
+  - {name: with, drs: {enabled: true}, hosts: [{name: esx02.lab}]}
+  - {name: without, drs: {enabled: false}, hosts: [{name: esx03.lab}]}
+vms: [{name: golden, host: esx01.lab}]
+`)
+	folder, err := find.NewFinder(r.c.Client).Folder(r.ctx, "/dc1/vm")
+	r.must(err)
+	for host, fits := range map[string]bool{"esx01.lab": true, "esx02.lab": true, "esx03.lab": false} {
+		pool := r.pool(host)
+		task, err := r.vm("golden").Clone(r.ctx, folder, "on-"+host,
+			types.VirtualMachineCloneSpec{Location: types.VirtualMachineRelocateSpec{Pool: &pool}})
+		r.must(err)
+		if err = task.Wait(r.ctx); (err == nil) != fits {
+			t.Errorf("%s: %v", host, err)
+		} else if fits && *r.machineProperties("on-"+host, "runtime.host").Runtime.Host != r.host(host).Reference() {
+			t.Errorf("the clone in the pool of %s is on another host", host)
+		}
 	}
 }

@@ -186,3 +186,17 @@ func (r *running) hostOf(machine string) string {
 	r.control(http.MethodGet, "/vms/"+machine, nil, &report)
 	return report.Host
 }
+
+// A client of 8.0 gets answers of 8.0 from a vCenter 9.1.
+func TestAnOlderClientGetsNoNewerProperties(t *testing.T) {
+	r := launch(t, "release: 9.1\n"+vgpuHosts)
+	for version, has := range map[string]bool{"8.0.3.0": false, "9.1.0.0": true} {
+		c := *r.c.Client
+		c.Version = version
+		content, err := methods.GetServiceContent(r.ctx, &c)
+		r.must(err)
+		if (content.DirectPathProfileManager != nil) != has {
+			t.Errorf("%s: the manager is %v", version, content.DirectPathProfileManager)
+		}
+	}
+}

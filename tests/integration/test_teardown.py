@@ -127,7 +127,7 @@ def test_teardown_removes_a_site_and_restores_its_hosts(
     before = world.state(vcenter)
     site.quiet("site", "--check", "--diff")
     site.good("site")
-    site.quiet("site")
+    site.quiet("site", unreachable_is_idle=True)
     (evidence,) = site.evidence.glob("gpu-2*.json")
     site.good("teardown", confirm=True, unreachable_is_idle=True, rollback_evidence=str(evidence))
     assert world.differences(before, world.state(vcenter)) == {}

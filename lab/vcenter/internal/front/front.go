@@ -166,7 +166,11 @@ func (f *Front) forward(r *http.Request, body []byte) *recorder {
 	again.Body = io.NopCloser(bytes.NewReader(body))
 	rec := &recorder{header: http.Header{}, status: http.StatusOK}
 	f.next.ServeHTTP(rec, again)
-	rec.body = *bytes.NewBuffer(outbound(rec.body.Bytes()))
+	answered := outbound(rec.body.Bytes())
+	if f.dataCentre.Since("9.0.0.0") {
+		answered = forVersion(r.Header.Get("SOAPAction"), answered)
+	}
+	rec.body = *bytes.NewBuffer(answered)
 	return rec
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/soap"
@@ -35,6 +36,9 @@ func (m *Methods) clone(j *vcsim.Job, req types.CloneVM_Task) (any, vcsim.Fault)
 	if f := RefuseNetworks(j.Ctx, req.Spec.Location.DeviceChange); f != nil {
 		return nil, f
 	}
+	if f := m.chooseHost(j.Ctx, &req.Spec.Location); f != nil {
+		return nil, f
+	}
 	config, start := req.Spec.Config, req.Spec.PowerOn && !req.Spec.Template
 	req.Spec.Config, req.Spec.PowerOn = nil, false
 	j.Ctx.WithLock(m.VirtualMachine, func() {
@@ -49,12 +53,56 @@ func (m *Methods) clone(j *vcsim.Job, req types.CloneVM_Task) (any, vcsim.Fault)
 	m.keepProfiles(result.(vcsim.Ref), req.Spec.Location)
 	clone := m.inherit(j, result.(vcsim.Ref), manual(req.Spec.Location.DeviceChange))
 	if clone != nil && config != nil {
+		j.Ctx.WithLock(clone.VirtualMachine, func() { nameCopies(clone.Config.Hardware.Device, config.DeviceChange) })
 		_, fault = clone.reconfigure(j, &types.ReconfigVM_Task{This: clone.Self, Spec: *config})
 	}
 	if clone != nil && fault == nil && start {
 		_, fault = clone.powerOn(j, &types.PowerOnVM_Task{This: clone.Self})
 	}
 	return result, fault
+}
+
+// chooseHost sets the host of a clone in another cluster, if the specification has only its pool.
+// VMware: vSphere API reference, VirtualMachineRelocateSpec.host: DRS selects a host of the pool's cluster; a cluster
+// without DRS requires one.
+// Ours: the first host that can take it; vcsim leaves the clone on the host of its source.
+func (m *Methods) chooseHost(ctx *simulator.Context, spec *types.VirtualMachineRelocateSpec) vcsim.Fault {
+	if spec.Host != nil || spec.Pool == nil {
+		return nil
+	}
+	pool, _ := m.sim.Registry.Get(*spec.Pool).(*simulator.ResourcePool)
+	if pool == nil {
+		return nil
+	}
+	cluster, _ := m.sim.Registry.Get(pool.Owner).(*simulator.ClusterComputeResource)
+	if host, _, _ := m.place(ctx); cluster == nil || slices.Contains(cluster.Host, host) {
+		return nil
+	}
+	drs := cluster.ConfigurationEx.(*types.ClusterConfigInfoEx).DrsConfig
+	for _, ref := range cluster.Host {
+		run := m.machines.hosts.ByRef(ref).Runtime(ctx)
+		if drs.Enabled != nil && *drs.Enabled && !run.InMaintenanceMode &&
+			run.ConnectionState == types.HostSystemConnectionStateConnected {
+			spec.Host = &ref
+			return nil
+		}
+	}
+	return &types.InvalidArgument{InvalidProperty: "spec.location.host"}
+}
+
+// nameCopies lets the changes of a clone's disks name its copies instead of the files of its source.
+// Ours: the provider for vSphere of Cluster API sends the source's disk, with a larger capacity.
+func nameCopies(copied []types.BaseVirtualDevice, changes []types.BaseVirtualDeviceConfigSpec) {
+	for _, c := range changes {
+		change := c.GetVirtualDeviceConfigSpec()
+		disk, ok := change.Device.(*types.VirtualDisk)
+		if !ok || change.Operation != types.VirtualDeviceConfigSpecOperationEdit {
+			continue
+		}
+		if own, ok := object.VirtualDeviceList(copied).FindByKey(disk.Key).(*types.VirtualDisk); ok {
+			disk.Backing = own.Backing
+		}
+	}
 }
 
 // manual returns the MAC addresses in changes of devices.

@@ -2,31 +2,32 @@ package vm
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"strings"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/types"
+	"gopkg.in/yaml.v3"
 
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
 // metadata is the part of cloud-init's metadata that a simulated guest applies.
 type metadata struct {
-	Hostname string `json:"local-hostname"`
+	Hostname string `yaml:"local-hostname"`
 	Network  struct {
 		Ethernets map[string]struct {
-			Match     struct{ MACAddress string } `json:"match"`
-			Addresses []string                    `json:"addresses"`
-		} `json:"ethernets"`
-	} `json:"network"`
+			Match     struct{ MACAddress string } `yaml:"match"`
+			Addresses []string                    `yaml:"addresses"`
+		} `yaml:"ethernets"`
+	} `yaml:"network"`
 }
 
 // boot reports name and address with VMware Tools, like a guest that cloud-init configured. A virtual machine that a
 // listener powers on has a real guest, which reports them.
-// VMware: cloud-init, data source VMware: guestinfo.metadata in base64 with local-hostname and network.
+// VMware: cloud-init, data source VMware: guestinfo.metadata in base64 with local-hostname and network, in
+// YAML or JSON.
 func (m *Methods) boot(ctx *simulator.Context) {
 	if listener, _, _ := m.machines.External.State(); listener != "" {
 		return
@@ -41,7 +42,7 @@ func (m *Methods) boot(ctx *simulator.Context) {
 	})
 	plain, err := base64.StdEncoding.DecodeString(text)
 	var data metadata
-	if text == "" || err != nil || json.Unmarshal(plain, &data) != nil {
+	if text == "" || err != nil || yaml.Unmarshal(plain, &data) != nil {
 		return
 	}
 	m.setGuest(ctx, data.Hostname, m.address(ctx, data), data)
@@ -140,6 +141,7 @@ func (m *Methods) setGuest(ctx *simulator.Context, hostname, address string, dat
 	m.sim.Update(ctx, m.VirtualMachine,
 		vcsim.Change("guest.ipAddress", address), vcsim.Change("guest.hostName", hostname),
 		vcsim.Change("guest.toolsRunningStatus", string(running)),
+		vcsim.Change("guest.guestStateChangeSupported", address != ""),
 		vcsim.Change("guest.guestState", state), vcsim.Change("guest.toolsStatus", tools),
 		vcsim.Change("guest.net", m.nets(ctx, address, data)),
 		vcsim.Change("summary.guest.ipAddress", address), vcsim.Change("summary.guest.hostName", hostname),
