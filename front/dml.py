@@ -71,11 +71,14 @@ def parser() -> argparse.ArgumentParser:
         each.add_argument("--name", dest="new_name", help="name of the new run")
     logs = add("logs", "show the end of the output of a run", "name")
     logs.add_argument("-f", "--follow", action="store_true", help="follow the run to its end")
-    add("stop", "stop a run", "name")
-    add("fetch", "bring the outputs of a run, or one file or folder of it", "name").add_argument("path", nargs="?")
+    stop = add("stop", "stop a run", "name")
+    fetch = add("fetch", "bring the outputs of a run, or one file or folder of it", "name")
+    fetch.add_argument("path", nargs="?")
     add("runs", "list the runs")
     add("compare", "compare two runs", "name", "other")
-    add("exec", "run the command after -- in the folder and environment of a run", "name")
+    execute = add("exec", "run the command after -- in the folder and environment of a run", "name")
+    for each in (logs, stop, fetch, execute):
+        each.add_argument("--user", help="who started it, if users of different workers chose the same name")
     commands.add_parser("completion", help="print the line that completes dml").add_argument(
         "shell", choices=COMPLETIONS
     )
@@ -84,7 +87,7 @@ def parser() -> argparse.ArgumentParser:
 
 def request(given: argparse.Namespace, command: list[str]) -> tuple[str, dict[str, Any]]:
     """Return the playbook of a command and its variables."""
-    name = {"training_name": getattr(given, "name", None)}
+    name = {"training_name": getattr(given, "name", None), "training_started_by": getattr(given, "user", None)}
     new = {"training_name": getattr(given, "new_name", None), "training_nodes": getattr(given, "nodes", None)}
     requests: dict[str, Callable[[], tuple[str, dict[str, Any]]]] = {
         "train": lambda: ("train", {"training_folder": given.folder, **new, "training_command": command}),

@@ -206,7 +206,6 @@ printed:
 """
 
 import os
-import re
 import time
 from pathlib import Path
 from typing import Any
@@ -214,16 +213,16 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.core import regular_file
 from ..module_utils.errors import Failed, Refused
 from ..module_utils.guests import supervisor
 from ..module_utils.training.guest import daemon_ports, others_job, slurm_processes
 from ..module_utils.training.guest.job import job_state
 from ..module_utils.training.guest.job_output import shown_output
-from ..module_utils.training.guest.node_jobs import node_jobs
 from ..module_utils.training.launch.mpirun import LaunchError
 from ..module_utils.training.output import printed_figures
 from ..module_utils.training.results import checkpoint_reader, manifest
+from ..module_utils.training.running import busy
+from ..module_utils.watch import jobs_program
 
 PARTS = ["checkpoints", "job", "jobs", "printed"]
 ARGUMENTS: dict[str, dict[str, Any]] = {
@@ -241,18 +240,6 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "port": {"type": "int"},
     "manifest": {"type": "path"},
 }
-
-
-def manifest_in(run_dir: str | None) -> dict[str, str]:
-    """Return the manifest in a run directory, whose owner may replace it; empty if none is asked for."""
-    if not run_dir:
-        return {}
-    path = os.path.join(run_dir, manifest.FILE)
-    try:
-        text = regular_file.content(path, manifest.MOST_BYTES, os.O_NOFOLLOW).decode("utf-8", "replace")
-    except OSError:
-        text = ""
-    return {"manifest": text}
 
 
 def job_of(module: AnsibleModule) -> dict[str, Any]:
@@ -277,16 +264,6 @@ def figures_of(run_dir: str) -> dict[str, Any]:
     return dict(printed_figures.figures(output))
 
 
-def selected(jobs: list[dict[str, Any]], name: str | None, ignored: str | None) -> list[dict[str, Any]]:
-    """Return the jobs that the options select."""
-    try:
-        pattern = re.compile(ignored) if ignored else None
-    except re.error as error:
-        raise Refused("the node", "find its training jobs", f"ignored is not a regular expression: {error}") from error
-    named = [job for job in jobs if not name or job["name"] == name]
-    return [job for job in named if pattern is None or not pattern.match(job["name"])]
-
-
 def free_port(first: int | None) -> dict[str, Any]:
     """Return the first free port; empty if none is asked for."""
     try:
@@ -298,16 +275,16 @@ def free_port(first: int | None) -> dict[str, Any]:
 def jobs_of(params: dict[str, Any]) -> dict[str, Any]:
     """Return the jobs on this node."""
     try:
-        found = node_jobs()
+        found = jobs_program.node_jobs()
     except OSError as error:
         raise Failed("the node", f"read {error.filename}", str(error.strerror)) from error
-    jobs = selected(found, params["name"], params["ignored"])
-    node = params["node"] or os.uname().nodename.lower()
+    jobs = busy.selected(found, params["name"] or "", params["ignored"] or "")
+    node, run_dir = params["node"] or os.uname().nodename.lower(), params["manifest"]
     return {
-        "jobs": jobs,
+        "jobs": [{**job, "title": busy.title(job)} for job in jobs],
         "node": node,
         **free_port(params["port"]),
-        **manifest_in(params["manifest"]),
+        **({"manifest": jobs_program.manifest_in(os.path.join(run_dir, manifest.FILE))} if run_dir else {}),
     }
 
 

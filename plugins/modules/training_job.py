@@ -104,6 +104,12 @@ options:
         the batch script runs in an allocation of O(hosts) in this order. Until then, the job is V(waiting).
     type: bool
     default: false
+  by:
+    description:
+      - Who stops the job, as C(user@controller), for O(state=stopped). It is the cause of its end, and a later
+        RV(job.why) names it.
+    type: str
+    default: ""
   start_timeout:
     description: Seconds to wait until C(mpirun) runs.
     type: int
@@ -182,6 +188,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "daemon_shell": {"type": "str"},
     "remote_python": {"type": "str", "default": "python3"},
     "queued": {"type": "bool", "default": False},
+    "by": {"type": "str", "default": ""},
     "start_timeout": {"type": "int", "default": 30},
     "stop_timeout": {"type": "int", "default": 120},
 }

@@ -75,6 +75,7 @@ class AskingSetup(TrainingSetup):
         if not o["name"]:
             raise Refused("training_name", "find the run", "it is empty", "name a run that dml.vsphere.runs lists")
         known = run_source.latest_attempt(self._own, training_run.name_of_run(o, ""))
+        run_source.require_owner(o, known)
         own = str(known.get("name") or o["name"])
         run = TrainingRun({**o, "name": own}, self.all_nodes(), own, own, self.requested_by, known=known)
         self._place = (str(known.get("launcher") or ""), run.dir)

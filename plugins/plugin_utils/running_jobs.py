@@ -160,9 +160,13 @@ class JobSearch:
         return [name for name in workers if str(self._hosts[name].get("vm_cluster") or "") in here]
 
     def _ask(self, workers: list[str]) -> dict[str, Result]:
-        options = {"ignored": self._given["ignored"]}
-        answers = self._calls.on_each(JOBS, dict.fromkeys(workers, options))
-        return {name: {**answer, "msg": _without(name, answer)} for name, answer in answers.items()}
+        answers = self._calls.on_each(JOBS, {worker: {} for worker in workers})
+        return {name: self._selected(name, answer) for name, answer in answers.items()}
+
+    def _selected(self, worker: str, answer: Result) -> Result:
+        """Return an answer without the ignored jobs, and without its name, so that equal reasons are grouped."""
+        jobs = {"jobs": busy.selected(answer["jobs"], "", self._given["ignored"])} if "jobs" in answer else {}
+        return {**answer, **jobs, "msg": str(answer.get("msg") or "").removeprefix(f"{worker}: ")}
 
     def _unread_guests(self, answers: Mapping[str, Result]) -> Result:
         """Return the running guests of the cluster whose jobs are unknown, as vCenter shows them."""
@@ -212,11 +216,6 @@ class JobSearch:
             return Program(MemoryJournal(), self._calls).wait(condition, seconds)
 
 
-def _without(worker: str, answer: Result) -> str:
-    """Return the message of a worker without its name, so that equal reasons are grouped."""
-    return str(answer.get("msg") or "").removeprefix(f"{worker}: ")
-
-
 def run(action: ActionBase, task_vars: dict[str, Any], options: Mapping[str, Any], *, is_check: bool) -> Result:
     """Return the job around which hosts are changed, and the reason to refuse a change.
 
@@ -262,7 +261,8 @@ def beside(modules: Modules, cluster: str, settings: Mapping[str, Any]) -> Resul
     try:
         answers = search.replies()
         nodes = {name: task_vars["hostvars"][name].get("training_node") or {} for name in answers}
-        return {"jobs": busy.others(str(settings["run_dir"]), answers, nodes), "unread": search.unread(answers)}
+        jobs = busy.others(str(settings["run_dir"]), str(settings["launcher"]), answers, nodes)
+        return {"jobs": jobs, "unread": search.unread(answers)}
     except CollectionError as error:
         return {"failed": True, "msg": str(error)}
 

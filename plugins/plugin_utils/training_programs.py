@@ -74,7 +74,9 @@ def _find(_p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
         found["slurm"] = OwnSlurmJob(setup.calls, setup.named(str(found["runs"][0]["name"]))).place()
     if found["runs"]:
         found["restart"] = restartable_jobs.kept(setup, str(found["runs"][0]["name"]))
-    others = busy.others(str(found.get("run_dir", "")), jobs, nodes, setup.continued_runs)
+    others = busy.others(
+        str(found.get("run_dir", "")), str(found.get("launcher", "")), jobs, nodes, setup.continued_runs
+    )
     return {**found, "asked": jobs, "others": others, "changed": False}
 
 

@@ -14,6 +14,7 @@ OPTIONS: dict[str, Any] = {
     "slurm": {},
     "user": "",
     "name": "one",
+    "started_by": "",
     "python": "/venv/bin/python",
     "remote_python": "python3",
     "image": "",

@@ -45,7 +45,7 @@ class ActionModule(ActionBase):
             newest = job.checkpoints()["newest"]
             return newest and newest["path"] != (before["newest"] or {}).get("path")
         if o.get("signal"):
-            job.ask_for_checkpoint(o["signal"])
+            job.ask_for_checkpoint(o["signal"], 600.0)
             until(lambda: is_saved() or job.state()["state"] != "running", o["seconds"])
             until(is_saved, 5)
         else:

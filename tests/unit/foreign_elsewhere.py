@@ -73,7 +73,6 @@ ELSEWHERE: dict[str, str] = {
     "training/launch/folder_settings.py": f"{_UNIT}/training/launch/test_folder_settings.py",
     "watch/runs_program.py": f"{_UNIT}/watch/test_read_runs.py",
     "training/guest/job_secrets.py": f"{_UNIT}/watch/test_node_view.py",
-    "training/guest/node_jobs.py": f"{_UNIT}/training/guest/test_node_jobs.py",
     "watch/rank_stacks.py": f"{_UNIT}/watch/test_rank_stacks.py",
     **{
         f"training/results/{a}.py": f"{_UNIT}/training/results/test_{a}.py"

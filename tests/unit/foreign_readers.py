@@ -41,14 +41,13 @@ from plugins.module_utils.training.launch import requirements
 from plugins.module_utils.training.launch.secrets import secret_in
 from plugins.module_utils.training.output.gpu_use import gpus_of
 from plugins.module_utils.training.results import manifest, saved_results
-from plugins.module_utils.training.running import busy
 from plugins.module_utils.training.runs import node_setup
 from plugins.module_utils.training.transport.job_settings import TransportError, version_of
 from plugins.module_utils.trials.checks import guest_checks
 from plugins.module_utils.usage import slurm_hours
 from plugins.module_utils.usage.gpu_load import card_of
 from plugins.module_utils.vsphere import esxcli
-from plugins.module_utils.watch import hangs, mpi_output, shown_lines
+from plugins.module_utils.watch import hangs, jobs_program, mpi_output, shown_lines
 from plugins.module_utils.workers import customise, foreign_disks, library_items, worker_mark
 from plugins.module_utils.workers.capacity import machines
 from plugins.module_utils.workers.placement import gpu_slots, host_room, mmio
@@ -304,8 +303,8 @@ READERS = (
     of("workers/placement/host_room.py", host_room.group_profiles, text("group_1_grid_a100x2"), (tuple, NONE)),
     of("workers/placement/mmio.py", lambda one: mmio.memory_gb(one, one), text("A100 80GB"), (int, NONE)),
     of(
-        "training/running/busy.py",
-        lambda one: busy.last_step(one.encode(errors="replace")),
+        "watch/jobs_program.py",
+        lambda one: jobs_program.last_step(one.encode(errors="replace")),
         text('{"step": 3}\n'),
         (int, NONE),
     ),

@@ -51,7 +51,7 @@ def run(*words: str) -> tuple[str, dict[str, object], list[str]]:
         ("repeat one", "train", {"training_repeat": "one"}),
         ("logs one", "logs", {"training_name": "one"}),
         ("logs -f one", "train", {"training_name": "one", "training_show": "log"}),
-        ("stop one", "stop", {"training_name": "one"}),
+        ("stop one --user anna", "stop", {"training_name": "one", "training_started_by": "anna"}),
         ("fetch one", "fetch", {"training_name": "one"}),
         ("fetch one outputs/last.ckpt", "fetch", {"training_name": "one", "training_fetch": "outputs/last.ckpt"}),
         ("runs", "runs", {}),

@@ -74,7 +74,7 @@ def _run_breaches(attempts: Sequence[Attempt], limits: RestartLimits) -> Iterato
         yield from (
             Breach("program", None, None, following.started, sentence)
             for key, sentence in differences(attempt, following)
-            if key not in limits.accepted
+            if key not in limits.accepted | following.chosen
         )
         if limits.is_planned and attempt.state != STOPPED:
             cause = f"{attempt.name} was not stopped for the restart: {attempt.state or 'its end is unknown'}"
@@ -112,8 +112,8 @@ def _run_missing(attempts: Sequence[Attempt]) -> Iterator[str]:
 def _run_notes(attempts: Sequence[Attempt], limits: RestartLimits) -> Iterator[str]:
     for attempt, following in zip(attempts, attempts[1:]):
         for key, sentence in differences(attempt, following):
-            if key in limits.accepted:
-                yield f"accepted: {sentence}"
+            if key in limits.accepted | following.chosen:
+                yield f"{'accepted' if key in limits.accepted else 'chosen'}: {sentence}"
         if not attempt.ranks:
             yield f"{attempt.name} ended before its first step"
     if attempts and attempts[-1].state in ("", RUNNING):
@@ -140,7 +140,8 @@ class _Judged:
         if self._junction.begins_again(self.place):
             sentence = f"the losses of {self._after.name} are those of the first steps of {self._before.name}"
             yield Breach("start", None, self._junction.first[0], None, sentence)
-        elif self._losses.has_diverged:
+        elif self._losses.has_diverged and self._before.size == self._after.size:
+            # Another number of ranks makes other batches.
             sentence = (
                 f"the first step of {self._after.name} has the loss that it had and the next ones differ by up to "
                 f"{self._losses.largest:.2g}: the state of the optimizer was lost"

@@ -155,7 +155,6 @@ JOB = {
     "script_git?": str,
 }
 JOB_ON_NODE = {
-    "name": str,
     "run_dir": str,
     "run_id": str,
     "user": str,
@@ -163,7 +162,6 @@ JOB_ON_NODE = {
     "started": float,
     "step?": int,
     "launched_here?": bool,
-    "title": str,
 }
 PRINTED = {"total?": float, "ways": Many(str, 100), "has_nccl": bool}
 CHECKPOINT = {

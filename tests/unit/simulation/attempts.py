@@ -88,7 +88,7 @@ class RestartableJob:
             "why": "it has no complete checkpoint",
         }
 
-    def ask_for_checkpoint(self, _signal: str) -> None:
+    def ask_for_checkpoint(self, _signal: str, _seconds: float) -> None:
         self._calls.effect("signal", self._signal)
 
     def _signal(self) -> None:

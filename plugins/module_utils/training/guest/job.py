@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
 import select
 import signal
@@ -77,7 +78,10 @@ def _request(run_dir: str, end: Mapping[str, Any] | None) -> dict[str, Any] | No
         at = os.stat(os.path.join(run_dir, STOP_REQUEST)).st_mtime
     except OSError:
         return None
-    return None if end is not None and end["ended"] < at else supervisor.read(run_dir, STOP_REQUEST)
+    request = supervisor.read(run_dir, STOP_REQUEST)
+    # After a signal for a checkpoint, a job that goes on for longer ends by itself.
+    last = at + float((request or {}).get("seconds") or math.inf)
+    return None if end is not None and not at <= end["ended"] <= last else request
 
 
 def _why_stopped(request: Mapping[str, Any], code: int | None) -> str:
@@ -266,6 +270,10 @@ class TrainingJob:
 
     def _stop(self) -> None:
         run = supervisor.read(self._run_dir, supervisor.RUN) or {}
+        if self._params["by"]:
+            # A full disk must not keep the job alive.
+            with contextlib.suppress(OSError):
+                supervisor.write(self._run_dir, STOP_REQUEST, {"by": self._params["by"]})
         if _is_supervised(run):
             supervisor.send(run["supervisor"]["pid"], run["supervisor"]["start"], signal.SIGTERM)
         deadline = time.monotonic() + self._params["stop_timeout"]

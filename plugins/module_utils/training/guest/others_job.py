@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...guests import supervisor
+from ...watch import jobs_program
 from ...watch.signal_program import last_object
 from ..ending.job_state import JobState, LauncherIdentity
-from . import node_jobs
 
 # Programs that start all ranks and end with them.
 LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "horovodrun", "srun", "torchrun")
@@ -29,18 +29,18 @@ def state_of(records: str) -> JobState:
     identity: Any = supervisor.identity(_launcher_of(pid))
     launcher: LauncherIdentity = identity
     hertz = os.sysconf("SC_CLK_TCK")
-    started = node_jobs.boot_time() + (launcher["start"] or 0) / hertz
+    started = jobs_program.boot_time() + (launcher["start"] or 0) / hertz
     return {"state": "running", "run_id": "", "launcher": launcher, "job": run_id, "started": started}
 
 
 def _running_ranks(records: str) -> Iterator[tuple[int, int, str]]:
     """Yield rank, process and job of each rank that runs here."""
     try:
-        names = [name for name in os.listdir(records) if node_jobs.is_of_a_rank(name)]
+        names = [name for name in os.listdir(records) if jobs_program.is_of_a_rank(name)]
     except OSError:
         return
-    for name in names[: node_jobs.MOST_RANKS]:
-        last = last_object(node_jobs.end_of(os.path.join(records, name)).split(b"\n")[:-1]) or {}
+    for name in names[: jobs_program.MOST_RANKS]:
+        last = last_object(jobs_program.end_of(os.path.join(records, name)).split(b"\n")[:-1]) or {}
         if _runs_here(last):
             yield int(name[4:-6]), int(last["pid"]), str(last.get("job") or "")
 

@@ -13,8 +13,9 @@ import socket
 from typing import Any, NamedTuple
 
 from ...guests import supervisor
+from ...watch import jobs_program
 from ..ending.job_state import JobState, LauncherIdentity
-from . import node_jobs, others_job
+from . import others_job
 
 RECORDS = b"DML_RECORDS="
 BATCH, FIRST = "batch", "0"
@@ -45,7 +46,7 @@ def state_of(number: str, output: str, failure: str, records: str) -> JobState:
     first = min(alive, key=lambda each: (each.step != BATCH, each.local != FIRST))
     identity: Any = supervisor.identity(first.pid)
     launcher: LauncherIdentity = identity
-    started = node_jobs.boot_time() + (launcher["start"] or 0) / os.sysconf("SC_CLK_TCK")
+    started = jobs_program.boot_time() + (launcher["start"] or 0) / os.sysconf("SC_CLK_TCK")
     folder = records or next(filter(None, (_records_of(each.pid) for each in alive)), "")
     of_ranks = str(others_job.state_of(folder).get("job") or "") if folder else ""
     known: JobState = {"state": "running", "run_id": "", "launcher": launcher, "job": of_ranks, "started": started}

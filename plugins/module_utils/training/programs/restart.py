@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ...durable.calls import Result, required
@@ -102,15 +103,17 @@ class RestartableRun:
         found: Mapping[str, Any] = required(self._calls.on(self._rank_0, any_job.INFO, options))["checkpoints"]
         return found
 
-    def ask_for_checkpoint(self, signal: str) -> None:
+    def ask_for_checkpoint(self, signal: str, seconds: float) -> None:
         """Send a signal to the processes of all ranks, which their records identify, and never to the launcher."""
         if self._run.o["backend"] == KUBERNETES:
             raise self._refused("its ranks run in pods, which get no signal", "wait for its next regular checkpoint")
-        Ranks(self._calls, self._nodes, self._run.dir, self.name).ask(signal, self._size, self._write_request)
+        Ranks(self._calls, self._nodes, self._run.dir, self.name).ask(
+            signal, self._size, partial(self._write_request, seconds)
+        )
 
-    def _write_request(self) -> None:
-        """Write to the folder of the run who asks for its end: an end after that is not a failure of the program."""
-        content = json.dumps({"by": self._by}, sort_keys=True)
+    def _write_request(self, seconds: float = 0.0) -> None:
+        """Write to the folder of the run who asks for its end: an end in these seconds is not one of the program."""
+        content = json.dumps({"by": self._by, **({"seconds": seconds} if seconds else {})}, sort_keys=True)
         copied = {"content": content, "dest": self._request, "mode": "0600"}
         required(self._calls.on(self._run.launcher, run_files.COPY, copied))
 

@@ -53,8 +53,9 @@ class OthersJob:
         found = required(self._on_launcher(any_job.INFO, {"gather": ["checkpoints"], "checkpoints": folder}))
         return checkpoints_of(found["checkpoints"], f"{self._job['launcher']}:{folder}", self._calls.now())
 
-    def ask_for_checkpoint(self, signal: str) -> None:
+    def ask_for_checkpoint(self, signal: str, seconds: float) -> None:
         """Send a signal to the processes of all ranks."""
+        del seconds
         self._ranks.ask(signal, 0, self.withdraw)
 
     def withdraw(self) -> None:

@@ -81,7 +81,7 @@ def _require_known(site: TrainingSite, run: TrainingRun) -> None:
 
 def _stop_found(p: Program, site: TrainingSite, run: TrainingRun, found: Mapping[str, Any], by: str) -> dict[str, Any]:
     """Stop the job as its user; bring back what it leaves, if this controller has the manifest of the run."""
-    job, options = found["runs"][0], {"run_dir": found["run_dir"], "state": "stopped"}
+    job, options = found["runs"][0], {"run_dir": found["run_dir"], "state": "stopped", "by": run.requested_by}
     user = site.calls.as_user(str(job["user"]))
     stopped = p.ensure(lambda: required(user.on(found["launcher"], "dml.vsphere.training_job", options)))
     state = stopped.get("job") or {}

@@ -51,6 +51,8 @@ def last_attempts(manifests: Mapping[str, Manifest]) -> list[str]:
 def attempt(manifest: Manifest, before: Manifest | None, ranks: Mapping[int, RankSteps], **more: Any) -> Attempt:
     """Return an attempt; ``before`` is the manifest of the attempt that it resumed."""
     end = mapping(manifest.get("end"))
+    # A later attempt takes the nodes of the first one; only a user resumes a run on others.
+    is_resumed_by_user = bool(manifest.get("resumed_from")) and int(number(manifest.get("attempt")) or 1) == 1
     return Attempt(
         name=str(manifest["name"]),
         program=program(manifest),
@@ -62,6 +64,7 @@ def attempt(manifest: Manifest, before: Manifest | None, ranks: Mapping[int, Ran
         ended=number(end.get("ended")),
         checkpoint=None if before is None else given_checkpoint(manifest, before, more.get("saved") or ()),
         parameters=tuple(more.get("parameters") or ()),
+        chosen=frozenset({"ranks"} if is_resumed_by_user else ()),
     )
 
 

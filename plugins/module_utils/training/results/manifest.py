@@ -167,6 +167,14 @@ def reported(text: str, name: str, own: Manifest) -> Manifest:
         return {}
 
 
+def requester(text: str) -> str:
+    """Return who started the run of a manifest of a node, as it says; it may be malformed."""
+    try:
+        return printable(str(parsed(text, "").get("asked_by") or "an unknown user"))[:MOST_OF_A_VALUE]
+    except Refused:
+        return "an unknown user"
+
+
 def followed(own: Manifest, reported: Manifest) -> Manifest:
     """Return the manifest for following a run: the controller's, otherwise a marked copy from the node."""
     if own:

@@ -19,11 +19,16 @@ COLUMNS = ("RUN", "BY", "STARTED", "SECONDS", "STATE", "STEP", "LOSS", "NODES", 
 def listed(
     running: Iterable[Mapping[str, Any]], manifests: Iterable[Manifest], unreachable: Iterable[str]
 ) -> list[dict[str, Any]]:
-    """Return one entry for each run, the oldest first; a run without end on nodes that answered is unknown."""
-    entries = {str(each["name"]): _ended(each, set(unreachable)) for each in manifests}
+    """Return one entry for each run, the oldest first; a run without end on nodes that answered is unknown.
+
+    Two users may have runs of one name.
+    """
+    ended = [_ended(each, set(unreachable)) for each in manifests]
+    entries = {(str(each["name"]), str(each["by"])): each for each in ended}
     for run in running:
-        known = entries.get(str(run["name"]), {})
-        entries[str(run["name"])] = {**known, **_running(run, known)}
+        own = [key for key in entries if key[0] == run["name"] and not run["asked_by"]]
+        key = own[0] if own else (str(run["name"]), str(run["asked_by"] or run["user"]))
+        entries[key] = _running(run, entries.get(key, {}))
     return sorted(entries.values(), key=lambda entry: (entry["started"] or 0, entry["name"]))
 
 

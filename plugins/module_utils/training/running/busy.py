@@ -4,62 +4,17 @@
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
-from typing import Any, NamedTuple
+from typing import Any, Tuple
 
 from ...core.names import printable
 from ...errors import Refused
 
-RUN_DIR, RUN_ID, REQUESTED_BY = b"DML_RECORDS", b"DML_RUN_ID", b"DML_RUN_BY"
 MOST_OF_A_NAME = 200
-
-
-class JobProcess(NamedTuple):
-    """One process of a job; ``began`` is its start in seconds since 1970, ``ticks`` the start in kernel ticks."""
-
-    pid: int
-    ticks: int
-    began: float
-    user: str
-    run_dir: str
-    run_id: str
-    requested_by: str
-
-
-def marks(environ: bytes) -> tuple[str, str, str] | None:
-    """Return the run directory, the ID and the requester of a job from a process environment; None for others."""
-    pairs = dict(pair.partition(b"=")[::2] for pair in environ.split(b"\0"))
-    if not pairs.get(RUN_DIR):
-        return None
-    run_dir, run_id, by = (pairs.get(name, b"").decode("utf-8", "replace") for name in (RUN_DIR, RUN_ID, REQUESTED_BY))
-    return run_dir, run_id, by
-
-
-def jobs(processes: Iterable[JobProcess]) -> list[dict[str, Any]]:
-    """Return the jobs of processes, sorted by name; a process of another user does not belong to a job."""
-    found: dict[tuple[str, str, str], list[JobProcess]] = {}
-    for process in processes:
-        # Root's processes in pods and containers belong to the job.
-        key = process.run_dir, process.run_id, "" if process.requested_by else process.user
-        found.setdefault(key, []).append(process)
-    return sorted((_job(each) for each in found.values()), key=lambda job: (job["name"], job["started"]))
-
-
-def _job(processes: Sequence[JobProcess]) -> dict[str, Any]:
-    first = min(processes, key=lambda process: (process.began, process.pid))
-    return {
-        "name": name_of(first.run_dir),
-        "run_dir": first.run_dir,
-        "run_id": first.run_id,
-        "user": first.user,
-        "asked_by": printable(first.requested_by)[:MOST_OF_A_NAME],
-        "started": round(first.began, 2),
-        "processes": [{"pid": process.pid, "start": process.ticks} for process in sorted(processes)],
-    }
+Part = Tuple[str, Mapping[str, Any]]
 
 
 def name_of(run_dir: str) -> str:
@@ -67,22 +22,21 @@ def name_of(run_dir: str) -> str:
     return printable(posixpath.basename(posixpath.normpath(run_dir)))[:MOST_OF_A_NAME]
 
 
-def last_step(end_of_file: bytes) -> int | None:
-    """Return the step of the last record in the tail of a record file; None if it contains none."""
-    for line in reversed(end_of_file.split(b"\n")[:-1]):
-        try:
-            step = json.loads(line)["step"]
-        except (ValueError, TypeError, KeyError, RecursionError):
-            continue
-        if isinstance(step, int) and not isinstance(step, bool):
-            return step
-    return None
+def selected(jobs: Iterable[Mapping[str, Any]], name: str, ignored: str) -> list[dict[str, Any]]:
+    """Return the jobs with their names: those of a name, without those that a pattern matches from the beginning."""
+    try:
+        pattern = re.compile(ignored) if ignored else None
+    except re.error as error:
+        raise Refused("the node", "find its training jobs", f"ignored is not a regular expression: {error}") from error
+    found = [{**job, "name": name_of(str(job["run_dir"])), "asked_by": printable(str(job["asked_by"]))} for job in jobs]
+    named = [job for job in found if not name or job["name"] == name]
+    return [job for job in named if pattern is None or not pattern.match(job["name"])]
 
 
 def title(job: Mapping[str, Any]) -> str:
     """Return the job in words: its name, requester, start and step."""
     step = "" if job.get("step") is None else f" (step {job['step']})"
-    return f"{job['name']} of {job['asked_by'] or job['user']} since {moment(job['started'])}{step}"
+    return f"{name_of(str(job['run_dir']))} of {job['asked_by'] or job['user']} since {moment(job['started'])}{step}"
 
 
 def moment(seconds: float) -> str:
@@ -106,25 +60,58 @@ def running(
 ) -> list[dict[str, Any]]:
     """Return the runs with their nodes and launchers; a node that did not answer has no ``jobs``.
 
-    A node can report any directory. The name of a run is that of its directory, and only its launcher is believed.
-    Nodes that the inventory reaches in the same way are one machine: ``nodes`` has their ``reach``.
+    Only the launcher of a run is believed. Nodes that the inventory reaches in the same way are one machine: ``nodes``
+    has their ``reach``. Users of different nodes may choose the same name, and so the same directory.
     """
-    found: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
+    found: dict[str, list[Part]] = {}
     for node, answer in answers.items():
         for job in answer.get("jobs", []):
-            _require_own_name(node, job)
             found.setdefault(str(job["run_dir"]), []).append((node, job))
-    return [_run(each, nodes or {}) for _run_dir, each in sorted(found.items())]
+    return [_run(parts, nodes or {}) for _run_dir, each in sorted(found.items()) for parts in _launches(each)]
+
+
+def _launches(parts: Sequence[Part]) -> list[list[Part]]:
+    """Return the jobs of one directory by the runs of their launchers; the others belong to one more run."""
+    launched = _firsts([part for part in parts if part[1].get("launched_here")])
+    ids = list(dict.fromkeys(str(job["run_id"]) for job in launched.values()))
+    if len(ids) < 2:
+        return [list(parts)]
+    found: dict[str, list[Part]] = {run_id: [] for run_id in (*ids, "")}
+    for node, job in parts:
+        found[job["run_id"] if job["run_id"] in ids else ""].append((node, job))
+    return [each for each in found.values() if each]
+
+
+def _firsts(parts: Iterable[Part]) -> dict[str, Mapping[str, Any]]:
+    """Return the job of each node that is believed.
+
+    Processes of other users may have the run directory in their environment; they do not name the requester of a run.
+    """
+    firsts: dict[str, Mapping[str, Any]] = {}
+    for node, job in sorted(parts, key=lambda part: (not part[1]["asked_by"], float(part[1]["started"]))):
+        firsts.setdefault(node, job)
+    return firsts
+
+
+def is_by(user: str, person: str) -> bool:
+    """Return whether a user, such as ``anna`` or ``anna@desk``, is this person."""
+    return user in (person, person.partition("@")[0])
 
 
 def others(
-    run_dir: str, answers: Mapping[str, Mapping[str, Any]], nodes: Mapping[str, Mapping[str, Any]], ignored: str = ""
+    run_dir: str,
+    launcher: str,
+    answers: Mapping[str, Mapping[str, Any]],
+    nodes: Mapping[str, Mapping[str, Any]],
+    ignored: str = "",
 ) -> list[dict[str, Any]]:
-    """Return the runs in directories other than this one, each with its title and the way to its records.
+    """Return the runs other than the one in this directory, each with its title and the way to its records.
 
     A run whose name matches ``ignored`` from its beginning is left out. ``nodes`` says how the controller reaches each.
     """
-    runs = [run for run in running(answers, nodes) if run["run_dir"] != run_dir]
+    # Another user may have a directory of the same name on other nodes.
+    own = ("", launcher) if launcher in answers else ("", *answers)
+    runs = [run for run in running(answers, nodes) if run["run_dir"] != run_dir or run["launcher"] not in own]
     return [_other(run, nodes) for run in runs if not ignored or not re.match(ignored, run["name"])]
 
 
@@ -132,13 +119,6 @@ def _other(run: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]]) -> di
     where = {key: run[key] for key in ("nodes", "launcher", "user", "run_dir")}
     watched = [{"name": name, "reach": list(nodes.get(name, {}).get("reach") or [])} for name in run["nodes"]]
     return {"title": title(run), **where, "watched": watched}
-
-
-def _require_own_name(node: str, job: Mapping[str, Any]) -> None:
-    """Refuse a job under the name of another one."""
-    if job["name"] != name_of(str(job["run_dir"])):
-        cause = f"it reports the run {job['name']} in the directory {job['run_dir']}, which is that of another run"
-        raise Refused(node, "read its training jobs", cause, f"check {node}, or leave it out with --limit '!{node}'")
 
 
 def why_no_run(name: str, nodes: Mapping[str, Mapping[str, Any]]) -> str:
@@ -158,7 +138,7 @@ def short_error(answer: Mapping[str, Any]) -> str:
     return printable(str(answer.get("msg") or "no answer").strip().partition("\n")[0])[:MOST_OF_A_NAME]
 
 
-def _run(parts: Sequence[tuple[str, Mapping[str, Any]]], nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _run(parts: Sequence[Part], nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     launchers = list(dict.fromkeys(node for node, job in parts if job.get("launched_here")))
     name = name_of(str(parts[0][1]["run_dir"]))
     if len(launchers) > 1 and len({tuple(nodes.get(node, {}).get("reach") or [node]) for node in launchers}) > 1:
@@ -176,13 +156,9 @@ def _run(parts: Sequence[tuple[str, Mapping[str, Any]]], nodes: Mapping[str, Map
     }
 
 
-def _identity(parts: Sequence[tuple[str, Mapping[str, Any]]], launchers: Sequence[str]) -> dict[str, Any]:
+def _identity(parts: Sequence[Part], launchers: Sequence[str]) -> dict[str, Any]:
     """Return who runs a job since when: what its launcher reports, or without one, what all nodes agree on."""
-    firsts: dict[str, Mapping[str, Any]] = {}
-    # Processes of other users may have the run directory in their environment; they do not name the requester of a run.
-    for node, job in sorted(parts, key=lambda part: (not part[1]["asked_by"], float(part[1]["started"]))):
-        if node in launchers or not launchers:
-            firsts.setdefault(node, job)
+    firsts = _firsts((node, job) for node, job in parts if node in launchers or not launchers)
     words = {key: {str(job[key]) for job in firsts.values()} for key in ("run_id", "user", "asked_by")}
     agreed = {key: next(iter(each)) if len(each) == 1 else "" for key, each in words.items()}
     return {**agreed, "started": min(float(job["started"]) for job in firsts.values())}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .busy import short_error
+from .busy import short_error, title
 
 Answers = Mapping[str, Mapping[str, Any]]
 REMEDIES = {
@@ -28,7 +28,7 @@ def busy(answers: Answers) -> dict[str, str]:
 def titles(answers: Answers) -> str:
     """Return the jobs in words; a job on several workers is named once."""
     jobs = [job for answer in answers.values() for job in answer.get("jobs") or []]
-    return ", ".join({str(job["run_dir"]): str(job["title"]) for job in reversed(jobs)}.values())
+    return ", ".join({str(job["run_dir"]): title(job) for job in reversed(jobs)}.values())
 
 
 def refusal(answers: Answers, remedies: Sequence[str]) -> str:

@@ -17,6 +17,9 @@ from .node_setup import INFO
 from .training_options import Options
 from .training_run import KUBERNETES, TrainingRun
 
+# Two users may have runs of one name on different nodes.
+WHICH = "choose one by its name, or by its user with training_started_by"
+
 
 def jobs_on(calls: NodeCalls, nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the jobs on each node; a node that did not answer has no ``jobs``."""
@@ -41,9 +44,11 @@ def only_run(
     """
     latest = (own or {}).get("name")
     runs = [run for run in busy.running(found, nodes) if o["name"] in ("", run["name"]) or run["name"] == latest]
+    runs = [run for run in runs if not o["started_by"] or busy.is_by(o["started_by"], run["asked_by"] or run["user"])]
+    runs = [run for run in runs if run["launcher"] == (own or {}).get("launcher")] or runs
     if len(runs) > 1:
-        names = ", ".join(run["name"] for run in runs)
-        raise Refused("the workers", "choose the training run", f"{names} run there", "choose one by its name")
+        found_there = ", ".join(f"{run['name']} of {run['asked_by'] or run['user']}" for run in runs)
+        raise Refused("the workers", "choose the training run", f"{found_there} run there", WHICH)
     if not runs:
         return {"runs": [], "why": busy.why_no_run(str(o["name"]), found)}
     is_kubernetes = o["backend"] == KUBERNETES
@@ -92,11 +97,13 @@ def reported_manifest(calls: TrainingCalls, o: Options, nodes: Mapping[str, Any]
     answers = calls.on_each(INFO, {key: {"manifest": f"{o['runs']}/{o['name']}"} for key in reporting})
     texts: dict[str, list[str]] = {}
     for node, answer in answers.items():
-        if answer.get("manifest"):
-            texts.setdefault(str(answer["manifest"]), []).append(node)
+        text = str(answer.get("manifest") or "")
+        if text and (not o["started_by"] or busy.is_by(o["started_by"], manifest.requester(text))):
+            texts.setdefault(text, []).append(node)
     if len(texts) > 1:
-        cause = f"{' and '.join(', '.join(each) for each in texts.values())} report different ones"
-        raise Refused(f"the training run {o['name']}", "read its manifest", cause, "leave out all but its launcher")
+        each = [f"{', '.join(found)} reports that of {manifest.requester(text)}" for text, found in texts.items()]
+        remedy = "choose one by its user with training_started_by, or leave out all but its launcher"
+        raise Refused(f"the training run {o['name']}", "read its manifest", ", ".join(each), remedy)
     return next(iter(texts), "")
 
 

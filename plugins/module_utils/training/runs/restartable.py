@@ -63,8 +63,8 @@ class Restartable(Protocol):
     def checkpoints(self) -> Checkpoints:
         """Return the checkpoints as they are on the nodes now."""
 
-    def ask_for_checkpoint(self, signal: str) -> None:
-        """Send a signal to the ranks on all nodes; from now on, an end of the job counts as that of the window."""
+    def ask_for_checkpoint(self, signal: str, seconds: float) -> None:
+        """Send a signal to the ranks on all nodes; for some seconds, an end of the job counts as that of the window."""
 
     def withdraw(self) -> None:
         """Let the job continue as if it had not been asked to end."""

@@ -12,6 +12,7 @@ from typing import Any, cast
 from ...errors import Refused
 from ..results import manifest
 from ..results.manifest import Manifest, name_of_attempt
+from ..running import busy
 from . import node_setup, run_data
 from .controller_site import TrainingCalls
 from .rank_words import split_command
@@ -58,6 +59,14 @@ def require_source(o: Options, source: Manifest, *, takes_program: bool) -> None
             "manifest on its launcher, whose user could change the command. Set training_folder and training_command, "
             """or read the copy and accept its command: -e '{"training_accept": ["manifest"]}'."""
         )
+
+
+def require_owner(o: Options, own: Manifest) -> None:
+    """Refuse to mix the files of a run of another user with those of an own run of the same name."""
+    by = str(own.get("asked_by") or "")
+    if o["started_by"] and by and not busy.is_by(o["started_by"], by):
+        place, remedy = f"{o['results']}/{own['name']}", "set training_results to another folder"
+        raise Refused(place, f"use it for the run of {o['started_by']}", f"it has the run of {by}", remedy)
 
 
 def require_variables(o: Options, source: Manifest) -> None:

@@ -58,6 +58,7 @@ class RoleOptions(TypedDict):
     dir: str
     runs: str
     name: str
+    started_by: str
     metrics: str
     vmotion_tests: str
     results: str

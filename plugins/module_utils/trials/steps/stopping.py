@@ -76,7 +76,7 @@ def _found(p: Program, trial: Trial) -> Stop:
         if why_not:
             raise Refused(job.name, f"send {signal} to its ranks", *why_not)
         _touch(p, trial, beyond)
-        p.ensure(partial(job.ask_for_checkpoint, signal))
+        p.ensure(partial(job.ask_for_checkpoint, signal, seconds))
     found = p.wait(partial(_event, p, trial, beyond), seconds) or {}
     now = p.ensure(job.state)
     known = {"state": now["state"], "why": now.get("why") or "", "checkpoint": None, "ends": ""}

@@ -26,7 +26,7 @@ SETTINGS: dict[str, Any] = {
     "window": {"hosts": ["esx1"]},
 }
 
-RUNNING = {"title": "run one", "run_dir": "/runs/one", "pid": 7}
+RUNNING = {"run_dir": "/runs/one", "asked_by": "anna", "user": "", "started": 7.0}
 
 
 def search(folder: Path, *, settings: dict[str, Any]) -> JobSearch:
@@ -134,7 +134,9 @@ def test_run_waits_for_a_booting_guest(tmp_path: Path, answers_at: int, logins: 
 
 
 def test_change_refuses_a_job_on_a_booted_guest(tmp_path: Path) -> None:
-    with pytest.raises(CollectionError, match="w1: the training job run one runs on this worker"):
+    with pytest.raises(
+        CollectionError, match="w1: the training job one of anna since 1970-01-01 00:00 UTC runs on this worker"
+    ):
         booting(tmp_path, Booting(3, [RUNNING])).answers()
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.training.results import manifest
+from plugins.module_utils.watch import jobs_program
 from plugins.modules import training_info
 
 from .test_continuity_verdict import call
@@ -78,7 +78,7 @@ def test_job_state_requires_the_run_directory() -> None:
 
 @pytest.mark.parametrize("form", ["link", "fifo", "endless", "large"])
 def test_refuses_a_manifest_replaced_on_the_node(tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifest, "MOST_BYTES", 1000)
+    monkeypatch.setattr(jobs_program, "MOST_OF_A_MANIFEST", 1000)
     path, secret = tmp_path / "manifest.json", tmp_path / "shadow"
     secret.write_text("root:x")
     path.write_text("{}")

@@ -35,7 +35,7 @@ LIES: list[Any] = [
     *([], [[]], [None] * 20_000, {}, {"a": {}}, {"\x1b": 1}, {"\x1b": "a"}, dict.fromkeys(map(str, range(20_000)), 1)),
 ]
 SECONDS = 1.0
-OPTIONS = {"name": "", "backend": "mpi", "watched": [], "user": ""}
+OPTIONS = {"name": "", "backend": "mpi", "watched": [], "user": "", "started_by": ""}
 
 
 def sample(form: Any) -> Any:
@@ -77,7 +77,7 @@ def readers(reply: dict[str, Any]) -> list[Callable[[], Any]]:
     answers = {"w1": reply, "w2": {"jobs": []}}
     nodes = {name: {"reach": ["ssh", name], "user": "train"} for name in answers}
     return [
-        lambda: busy.others("/runs/other", answers, nodes),
+        lambda: busy.others("/runs/other", "w1", answers, nodes),
         lambda: list_runs(answers, "/none"),
         lambda: job_search.only_job(OPTIONS, answers, nodes),
         lambda: interruption.refusal(answers, ["wait"]),

@@ -125,6 +125,6 @@ def test_stop_waits_until_no_pod_is_left() -> None:
 def test_refuses_queued_jobs_and_signals_to_pods() -> None:
     world = trains()
     with pytest.raises(Refused, match="its ranks run in pods, which get no signal; wait for its next regular"):
-        restartable(world).ask_for_checkpoint("TERM")
+        restartable(world).ask_for_checkpoint("TERM", 60.0)
     world.o["kubernetes"] = {"image": "train:1", "job": {"queue": "research"}}
     assert "Kueue gives its nodes to other jobs of the queue research" in restartable(world).refusal()

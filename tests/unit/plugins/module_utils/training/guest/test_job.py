@@ -50,6 +50,7 @@ def params(folder: Path, **changes: Any) -> dict[str, Any]:
         "remote_python": sys.executable,
         "start_timeout": PATIENCE,
         "stop_timeout": PATIENCE,
+        "by": "",
         **changes,
     }
 
@@ -211,9 +212,10 @@ def test_starts_reads_and_stops_a_job(left: Path) -> None:
     # Another job cannot use the folder, also if its plan is older.
     with pytest.raises(Refused, match="another job has just been started in it"):
         subject._start()
-    stopping = TrainingJob(params(left, state="stopped"))
+    stopping = TrainingJob(params(left, state="stopped", by="bert@lap"))
     stopping.apply(stopping.plan(stopping.read()))
-    assert stopping.read()["state"] == "stopped"
+    stopped = stopping.read()
+    assert (stopped["state"], stopped["why"]) == ("stopped", "stopped by bert@lap")
     assert list(supervisor.processes_of(state_of_job["run_id"], "")) == []
 
 
@@ -338,6 +340,16 @@ def test_job_that_ends_after_a_request_was_stopped(
     read = job_state(str(run))
 
     assert (read["state"], read.get("why")) == (state, why)
+
+
+@pytest.mark.parametrize(("later", "state"), [(9.0, "stopped"), (11.0, "finished")])
+def test_request_with_a_signal_counts_for_its_seconds(tmp_path: Path, later: float, state: str) -> None:
+    """The user may pause the window after the signal, or its controller may be killed: the job trains on."""
+    run = written(tmp_path, wish=REQUEST, run=run_of(gone(), gone()), end=END)
+    supervisor.write(str(run), STOP_REQUEST, {"by": "the window of me", "seconds": 10.0})
+    os.utime(run / STOP_REQUEST, (END["ended"] - later,) * 2)
+
+    assert job_state(str(run))["state"] == state
 
 
 def test_rest_of_a_job_that_ended_after_a_request_is_stopped(tmp_path: Path) -> None:

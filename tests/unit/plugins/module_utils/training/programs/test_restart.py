@@ -90,10 +90,10 @@ def test_owner_who_follows_sees_the_window_as_cause() -> None:
 
 def test_signals_all_ranks_after_writing_the_request() -> None:
     world = running()
-    restartable(world).ask_for_checkpoint("USR1")
+    restartable(world).ask_for_checkpoint("USR1", 60.0)
 
     assert world.signals == [("USR1", "0"), ("USR1", "1")]
-    assert json.loads(world.node_files["w1", f"/runs/one/{STOP_REQUEST}"]) == {"by": BY}
+    assert json.loads(world.node_files["w1", f"/runs/one/{STOP_REQUEST}"]) == {"by": BY, "seconds": 60.0}
     request = ["ansible.builtin.copy on w1", "nodes_signal_ranks"]
     assert world.log[-2:] == request, "the request precedes the signal"
 
@@ -101,7 +101,7 @@ def test_signals_all_ranks_after_writing_the_request() -> None:
 @pytest.mark.parametrize("end", [{"state": "died", "ended": 7.0}, {"state": "finished", "ended": 7.0}])
 def test_end_after_a_signal_is_that_of_the_window(end: dict[str, Any]) -> None:
     world = running()
-    restartable(world).ask_for_checkpoint("TERM")
+    restartable(world).ask_for_checkpoint("TERM", 60.0)
     world.jobs["/runs/one"].end, world.jobs["/runs/one"].looks = end, 2
 
     stopped = restartable(world).stop()
@@ -112,7 +112,7 @@ def test_end_after_a_signal_is_that_of_the_window(end: dict[str, Any]) -> None:
 
 def test_withdrawn_request_leaves_the_run_as_it_was() -> None:
     world = running()
-    restartable(world).ask_for_checkpoint("USR2")
+    restartable(world).ask_for_checkpoint("USR2", 60.0)
     restartable(world).withdraw()
     restartable(world).withdraw()
     world.jobs["/runs/one"].end = {"state": "died", "ended": 7.0, "why": "rank 1: ValueError"}
@@ -139,7 +139,7 @@ def test_refuses_a_signal_that_not_all_ranks_get(
     world.ranks, world.mute = ranks, mute
 
     with pytest.raises(Refused) as refused:
-        restartable(world).ask_for_checkpoint(number)
+        restartable(world).ask_for_checkpoint(number, 60.0)
 
     assert words in str(refused.value)
     assert world.signals == [] and ("w1", f"/runs/one/{STOP_REQUEST}") not in world.node_files

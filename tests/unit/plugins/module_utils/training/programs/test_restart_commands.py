@@ -95,12 +95,12 @@ def test_reads_state_and_checkpoints_and_signals_all_ranks() -> None:
     assert job(world).refusal() == "" and job(world).state()["state"] == "running"
     newest = job(world).checkpoints()["newest"]
     assert newest is not None and (newest["path"], newest["since"]) == ("epoch1.pt", world.clock - 20.0)
-    job(world).ask_for_checkpoint("USR2")
+    job(world).ask_for_checkpoint("USR2", 60.0)
     job(world).withdraw()
     assert world.signals == [("USR2", "0"), ("USR2", "1")]
     world.ranks = ["0"]
     with pytest.raises(CollectionError, match="their records identify 1 of 2 running processes"):
-        job(world).ask_for_checkpoint("USR2")
+        job(world).ask_for_checkpoint("USR2", 60.0)
     assert job(world).judged()["verdict"] == "inconclusive"
 
 

@@ -117,6 +117,13 @@ def test_names_later_complete_checkpoints_apart_from_torn_ones() -> None:
     assert (found.newer, found.torn) == (("step4.pt",), ("step8.pt (it is empty)",))
 
 
+@pytest.mark.parametrize(("more", "chosen"), [({}, {"ranks"}), ({"attempt": 2}, set())])
+def test_only_a_user_resumes_with_other_ranks(more: dict[str, Any], chosen: set[str]) -> None:
+    made = attempts.attempt(manifest("two", "one", **more), manifest("one"), {})
+
+    assert made.chosen == chosen and not attempts.attempt(manifest("one"), None, {}).chosen
+
+
 def test_marks_identify_the_step_of_a_lone_checkpoint() -> None:
     restart, marks = {"path": "last.pt", "modified": 1009.0}, [Saved(10, 1000.0, 1002.0), Saved(20, 1008.5, 1009.4)]
 

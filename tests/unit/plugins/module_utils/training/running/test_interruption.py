@@ -6,10 +6,11 @@ from typing import Any
 
 from plugins.module_utils.training.running import interruption
 
-LONG: dict[str, Any] = {"run_dir": "/runs/long", "title": "long of anna since 2026-01-02 04:16 UTC (step 7)"}
+STARTED = 1767327360.0  # 2026-01-02 04:16 UTC
+LONG: dict[str, Any] = {"run_dir": "/runs/long", "asked_by": "anna", "user": "", "started": STARTED, "step": 7}
 ANSWERS: dict[str, dict[str, Any]] = {
     "w1": {"jobs": [LONG]},
-    "w2": {"jobs": [{**LONG, "title": "long of anna since 2026-01-02 04:16 UTC (step 6)"}]},
+    "w2": {"jobs": [{**LONG, "step": 6}]},
     "w3": {"jobs": []},
     "w4": {"msg": "Connection refused\nand more"},
 }
