@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,6 +123,19 @@ func TestMoveTellsItsStory(t *testing.T) {
 	if !slices.Equal(kinds, []string{begun, encrypted, "end from esx01.lab on esx03.lab"}) {
 		t.Errorf("events: %v", kinds)
 	}
+}
+
+func TestMovesFollowTheEncryptionOfHostsAndMachine(t *testing.T) {
+	r := launch(t, strings.Replace(vgpuHosts, "count: 3}", "count: 2}, {name: esx03.lab, encrypted_vmotion: false}", 1))
+	set := func(mode string) {
+		r.must(r.reconfigure("plain", types.VirtualMachineConfigSpec{MigrateEncryption: mode}))
+	}
+	set("required")
+	if _, ok := faultOf(r.moveTo("plain", "esx03.lab")).(*types.VMotionNotSupported); !ok {
+		t.Error("moved to a host that cannot encrypt the move")
+	}
+	set("opportunistic")
+	r.must(r.moveTo("plain", "esx03.lab"))
 }
 
 func TestMoveToAHostInMaintenanceIsRefused(t *testing.T) {

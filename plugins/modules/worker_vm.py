@@ -126,6 +126,13 @@ options:
         description: The required firmware of the template. It is only checked; an installed system cannot change it.
         type: str
         choices: [bios, efi]
+      vmotion_encryption: &vmotion_encryption
+        description:
+          - Whether the moves of the worker are encrypted. V(opportunistic), the default of vSphere, encrypts them if
+            both hosts support it. With V(required), a host that does not support it is no target. Workers that are
+            encrypted or have a virtual TPM always move encrypted, so that other values are refused for them.
+        type: str
+        choices: [required, opportunistic, disabled]
       gpus: &gpus
         description:
           - All GPUs of the worker; an empty list removes them. Each entry has one of C(profile), C(group),
@@ -294,6 +301,7 @@ options:
       numa: *numa
       latency_sensitivity: *latency_sensitivity
       firmware: *firmware
+      vmotion_encryption: *vmotion_encryption
       gpus: *gpus
       mmio_gb: *mmio_gb
       vgpu_unified_memory: *vgpu_unified_memory
@@ -499,8 +507,9 @@ workers:
         template:
           description: "The item of a content library of which it was made: library, item, id, version."
           type: dict
-        encrypted: {description: Whether a disk of the worker is encrypted., type: bool}
+        encrypted: {description: Whether the home or a disk of the worker is encrypted., type: bool}
         vtpm: {description: "Whether it has a virtual TPM, for which its home is encrypted.", type: bool}
+        vmotion_encryption: {description: The encryption of its moves., type: str}
         storage_policy:
           description: "O(workers[].storage_policy) if the home and all disks of the worker have it, otherwise V(null)."
           type: str

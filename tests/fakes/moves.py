@@ -14,6 +14,7 @@ from plugins.module_utils.vsphere import properties, tasks
 from plugins.module_utils.workers.machine import Machine
 from tests.fakes.worker_cluster import STORE, FakeWorkerCluster
 
+MANAGER = vim.encryption.CryptoManagerKmip("CryptoManager")
 MORE: dict[str, Any] = {
     "datastore": [STORE],
     "network": [vim.Network("network-1"), vim.dvs.DistributedVirtualPortgroup("dvpg-1")],
@@ -42,5 +43,5 @@ class FakeServer:
 def site_of(server: FakeServer, *machines: Machine, **more: Any) -> FakeWorkerCluster:
     site = FakeWorkerCluster(*machines, **more)
     site.session.api_version = (8, 0, 1)  # type: ignore[misc]
-    site.session.content = SimpleNamespace(vmProvisioningChecker=server)  # type: ignore[misc]
+    site.session.content = SimpleNamespace(vmProvisioningChecker=server, cryptoManager=MANAGER)  # type: ignore[misc]
     return site

@@ -53,7 +53,11 @@ def moves(place: Simulator) -> list[str]:
     ids=["encrypted", "plain"],
 )
 def test_plans_makes_and_observes_a_move_once(place: Simulator, ansible: Ansible, first: str) -> None:
-    reconfigure(place, WORKER, migrateEncryption="required")
+    encryption = "opportunistic" if first == "VmBeingHotMigratedEvent" else "required"
+    set_encryption = {**desired(), "defaults": {**desired()["defaults"], "vmotion_encryption": encryption}}
+    assert ansible.module("worker_vm", **set_encryption).rc == 0
+    assert not ansible.module("worker_vm", **set_encryption).changed
+    place.clear()
     planned = go(ansible, check=True)
     assert (planned.changed, planned.result["unmet"], moves(place)) == (True, [], []), planned.out
     before = time.time()
@@ -70,7 +74,7 @@ def test_plans_makes_and_observes_a_move_once(place: Simulator, ansible: Ansible
         "power_cycled": False,
         "host": {"before": HOME, "after": FREE},
         "gpus": {"before": [f"{HOME}/0000:3b:00.0"], "after": [f"{FREE}/0000:3b:00.0"]},
-        "encryption": "required",
+        "encryption": encryption,
         "stun_expected_s": 21.0,  # a T4-16C at 10 Gbit/s, by the simulated server
     }
     assert [one["kind"] for one in move["events"]] == [
@@ -81,6 +85,28 @@ def test_plans_makes_and_observes_a_move_once(place: Simulator, ansible: Ansible
     assert moves(place) == [WORKER]
     again = go(ansible)
     assert (again.changed, again.result.get("move"), moves(place)) == (False, None, [WORKER]), again.out
+
+
+def test_encrypted_worker_moves_only_with_its_key_provider(place: Simulator, ansible: Ansible) -> None:
+    native = vim.encryption.KeyProviderId(id="native")
+    with machine(place, WORKER) as vm:
+        keys = vm.session.content.cryptoManager
+        keys.RegisterKmsCluster(native, "nativeProvider")
+        key = keys.GenerateKey(native).keyId
+        do(vm, vm.ref.PowerOffVM_Task())
+        do(vm, vm.ref.ReconfigVM_Task(vim.vm.ConfigSpec(crypto=vim.encryption.CryptoSpecEncrypt(cryptoKeyId=key))))
+        do(vm, vm.ref.PowerOnVM_Task())
+    changed = {**desired(), "defaults": {**desired()["defaults"], "vmotion_encryption": "disabled"}}
+    refused = ansible.module("worker_vm", **changed)
+    assert "is encrypted, and vSphere always encrypts its moves" in refused.msg, refused.out
+    moved = go(ansible)
+    assert moved.rc == 0 and moved.result["move"]["vsphere"]["encrypted"], moved.out
+
+    with machine(place, WORKER) as vm:
+        vm.session.content.cryptoManager.UnregisterKmsCluster(native)
+    lost = go(ansible, target=HOME)
+
+    assert lost.rc == 1 and "its keys are of the key provider native, which vCenter does not show" in lost.msg, lost.out
 
 
 def snapshot(place: Simulator) -> None:

@@ -36,6 +36,8 @@ PATHS = (
     machines.RESERVED_MB,
     "config.cpuAllocation.reservation",
     "config.latencySensitivity",
+    "config.migrateEncryption",
+    "config.keyId",
     "config.extraConfig",
     "guest.ipAddress",
     "guest.toolsRunningStatus",

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The size of a worker: CPUs, memory, NUMA, latency, firmware, disks."""
+"""The size of a worker: CPUs, memory, NUMA, latency, firmware, disks, and the encryption of its moves."""
 
 from __future__ import annotations
 
@@ -14,8 +14,13 @@ from .machine import Machine
 from .worker_spec import WorkerSpec
 
 NUMA = "numa."
-PLAIN = ("cpus", "cores_per_socket", "memory_mb", "latency_sensitivity", "annotation")
-NAMES = {"cpus": "numCPUs", "cores_per_socket": "numCoresPerSocket", "annotation": "annotation"}
+PLAIN = ("cpus", "cores_per_socket", "memory_mb", "latency_sensitivity", "annotation", "vmotion_encryption")
+NAMES = {
+    "cpus": "numCPUs",
+    "cores_per_socket": "numCoresPerSocket",
+    "annotation": "annotation",
+    "vmotion_encryption": "migrateEncryption",
+}
 KILOBYTES = 1024 * 1024
 
 
@@ -32,6 +37,7 @@ def facts(machine: Machine) -> dict[str, Any]:
         "cpu_reserved_mhz": machine["config.cpuAllocation.reservation"] or 0,
         "latency_sensitivity": str(latency.level) if latency else "normal",
         "firmware": machine["config.firmware"],
+        "vmotion_encryption": machine["config.migrateEncryption"],
         "numa": {key.removeprefix(NUMA): value for key, value in extra.items() if key.startswith(NUMA)},
         "disks_gb": [_gigabytes(disk) for disk in foreign_disks.own(machine)],
         "annotation": machine["config.annotation"] or "",

@@ -118,6 +118,7 @@ class Worker:
             encryption.refuse_unable(self.cluster, self.target, template, host)
             self.context.policies.refuse_misfit(self.desired, self._clone_location().datastore)
         sizing.refuse_firmware(self.desired, current["firmware"])
+        encryption.refuse_plain_moves(self.desired, current if current["exists"] else base)
         cards = self._cards(current)
         nics.refuse_removed(self.desired, cards, self.cluster.properties_of(host))
         nics.refuse_other_devices(self.desired, self.cluster.properties_of(host))

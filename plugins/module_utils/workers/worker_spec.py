@@ -31,6 +31,7 @@ _WORKER: dict[str, Any] = {
     "numa": {"type": "dict"},
     "latency_sensitivity": {"type": "str", "choices": ["normal", "high"]},
     "firmware": {"type": "str", "choices": ["bios", "efi"]},
+    "vmotion_encryption": {"type": "str", "choices": ["required", "opportunistic", "disabled"]},
     "gpus": {
         "type": "list",
         "elements": "dict",

@@ -26,7 +26,7 @@ KEYS = (
     *("exists", "name", "folder", "host", "power", "template", storage.OPTION, storage.STATE),
     *encryption.KEYS,
     *("cpus", "cores_per_socket", "memory_mb", "memory_reserved", "cpu_reserved_mhz"),
-    *("latency_sensitivity", "firmware", "numa", "disks_gb", "disks_recorded", "gpus", "mmio_gb"),
+    *("latency_sensitivity", "firmware", "vmotion_encryption", "numa", "disks_gb", "disks_recorded", "gpus", "mmio_gb"),
     *("vgpu_unified_memory", "management_nic", "rdma_nics", "guest", "annotation", "mark", "confirmed", "address"),
 )
 

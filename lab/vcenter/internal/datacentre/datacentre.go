@@ -75,6 +75,8 @@ type Host struct {
 	RebootSeconds   float64             `yaml:"reboot_seconds"`
 	VmotionSeconds  float64             `yaml:"vmotion_seconds"`
 	GPULoad         map[string]GPULoad  `yaml:"gpu_load"` // by PCI address; absent: not measured
+	// EncryptedVMotion is whether the host can encrypt moves; absent: as the data centre.
+	EncryptedVMotion *bool `yaml:"encrypted_vmotion"`
 }
 
 // Graphics is the host's initial graphics configuration, both configured and active.

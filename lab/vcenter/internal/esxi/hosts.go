@@ -42,6 +42,7 @@ type behaviour struct {
 	driverSeconds  float64
 	vmotionSeconds float64
 	neverReturns   bool
+	encryptsMoves  bool
 }
 
 // Hosts are all hosts of the data centre.
@@ -61,8 +62,13 @@ func New(sim *vcsim.Sim) *Hosts {
 // Add turns a new host of vcsim into a complete ESXi host.
 func (s *Hosts) Add(ctx *simulator.Context, entity *simulator.HostSystem) *Host {
 	base := host.New(s.sim, entity)
+	encrypts := s.sim.Description.EncryptedVMotion
+	if own := base.Spec.EncryptedVMotion; own != nil {
+		encrypts = *own
+	}
+	entity.Capability.EncryptedVMotionSupported = &encrypts
 	h := &Host{Host: base, behaviour: behaviour{rebootSeconds: base.Spec.RebootSeconds,
-		vmotionSeconds: base.Spec.VmotionSeconds}}
+		vmotionSeconds: base.Spec.VmotionSeconds, encryptsMoves: encrypts}}
 	s.mu.Lock()
 	s.byRef[h.Self] = h
 	s.mu.Unlock()
@@ -129,6 +135,13 @@ func (h *Host) VMotionSeconds() float64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.behaviour.vmotionSeconds
+}
+
+// EncryptsMoves tells whether the host can encrypt moves.
+func (h *Host) EncryptsMoves() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.behaviour.encryptsMoves
 }
 
 // NeverReturn makes the next reboot of the host its last.

@@ -20,7 +20,6 @@ import (
 // vmotion_seconds, or the time that the listener determines.
 // VMware: pyVmomi 9.1, faults of RelocateVM_Task: InvalidState, MigrationFault, InsufficientResourcesFault. Events
 // VmBeingHotMigratedEvent, VmEmigratingEvent, VmMigratedEvent, VmFailedMigrateEvent with the chain id of the task.
-// Ours: encryption is set for the data centre (encrypted_vmotion), not per host and virtual machine.
 func (m *Methods) RelocateVMTask(ctx *simulator.Context, req *types.RelocateVM_Task) soap.HasFault {
 	if req.Spec.Folder != nil || len(req.Spec.DeviceChange) > 0 || req.Spec.Service != nil {
 		return &methods.RelocateVM_TaskBody{Fault_: simulator.Fault(
@@ -76,10 +75,14 @@ func (m *Methods) relocate(j *vcsim.Job, spec types.VirtualMachineRelocateSpec) 
 	return nil
 }
 
+// The words of VirtualMachineConfigSpecEncryptedVMotionModes.
+const required, disabled = "required", "disabled"
+
 // refuseMove returns the fault of a move: the target is in maintenance mode or not connected, the virtual machine has
-// a DirectPath or SR-IOV device, or vGPUs without vgpu.hotmigrate.enabled, or there is no room for its vGPUs.
+// a DirectPath or SR-IOV device, or vGPUs without vgpu.hotmigrate.enabled, or there is no room for its vGPUs, or its
+// moves must be encrypted and one of the hosts cannot do that.
 // VMware: NVIDIA AI Enterprise user guide for vSphere quotes the message without vgpu.hotmigrate.enabled; vSphere
-// documentation: no vMotion with DirectPath.
+// documentation: no vMotion with DirectPath; vSphere Security: encrypted virtual machines always move encrypted.
 // Ours: VMotionNotSupported as the fault (unproven); GPU model, ECC and driver branch of the target are not compared.
 func refuseMove(ctx *simulator.Context, now status, target *esxi.Host) vcsim.Fault {
 	run := target.Runtime(ctx)
@@ -95,16 +98,14 @@ func refuseMove(ctx *simulator.Context, now status, target *esxi.Host) vcsim.Fau
 	tied := now.directPath || slices.ContainsFunc(now.dvx, func(class string) bool {
 		return !now.host.PCI.Moves(class) || !target.PCI.Moves(class)
 	})
-	if tied || (len(now.vgpus) > 0 && !options.HotMigration(ctx)) {
-		words := "Migration was temporarily disabled due to another migration activity. " +
-			"vGPU hot migration is not enabled."
-		if tied {
-			words = "The virtual machine uses a DirectPath I/O device, which ties it to its host."
-		}
-		f := new(types.VMotionNotSupported)
-		f.FaultCause = &types.LocalizedMethodFault{Fault: &types.SystemError{Reason: words},
-			LocalizedMessage: words}
-		return f
+	switch {
+	case tied:
+		return notSupported("The virtual machine uses a DirectPath I/O device, which ties it to its host.")
+	case len(now.vgpus) > 0 && !options.HotMigration(ctx):
+		return notSupported("Migration was temporarily disabled due to another migration activity. " +
+			"vGPU hot migration is not enabled.")
+	case now.encryption == required && !bothEncrypt(now, target):
+		return notSupported("The virtual machine requires encrypted vMotion, which a host does not support.")
 	}
 	if !target.Graphics.FitsOn(now.vgpus) {
 		return new(types.InsufficientGraphicsResourcesFault)
@@ -112,12 +113,22 @@ func refuseMove(ctx *simulator.Context, now status, target *esxi.Host) vcsim.Fau
 	return nil
 }
 
+func notSupported(words string) vcsim.Fault {
+	f := new(types.VMotionNotSupported)
+	f.FaultCause = &types.LocalizedMethodFault{Fault: &types.SystemError{Reason: words}, LocalizedMessage: words}
+	return f
+}
+
+func bothEncrypt(now status, target *esxi.Host) bool {
+	return now.host.EncryptsMoves() && target.EncryptsMoves()
+}
+
 // hotMigration returns the event at the start of a hot migration.
 // VMware: Virtual machine events, GUID-6865D84A; public listeners for events: an encrypted vMotion posts EventEx with
 // eventTypeId com.vmware.vc.vm.VmHotMigratingWithEncryptionEvent, with its destination in the arguments.
 func (m *Methods) hotMigration(now status, target *esxi.Host) types.BaseEvent {
 	about := m.eventOn(now.host, now)
-	if !m.sim.Description.EncryptedVMotion {
+	if now.encryption == disabled || !bothEncrypt(now, target) {
 		return &types.VmBeingHotMigratedEvent{VmEvent: about,
 			DestHost:       vcsim.HostArgument(target.Spec.Name, target.Self),
 			DestDatacenter: m.sim.Datacenter, DestDatastore: m.sim.Datastore}

@@ -66,6 +66,7 @@ type status struct {
 	vgpus      []string
 	directPath bool // a DirectPath or SR-IOV device, which forbids vMotion
 	dvx        []string
+	encryption string // of its moves: required, opportunistic or disabled
 }
 
 // read reads the state of a virtual machine under its lock.
@@ -79,6 +80,9 @@ func (m *Methods) read(ctx *simulator.Context) status {
 		}
 		for _, d := range m.Config.Hardware.Device {
 			now.add(d)
+		}
+		if now.encryption = m.Config.MigrateEncryption; m.Config.KeyId != nil {
+			now.encryption = required
 		}
 	})
 	return now

@@ -64,7 +64,17 @@ class ClassFacts(TypedDict):
     class_slots_free: bool
 
 
-class MoveFacts(HostFacts, StunFacts, CheckFacts, LinkFacts, RdmaFacts, ClassFacts):
+class KeyFacts(TypedDict):
+    """The encryption of the worker's moves, its key providers that vCenter lacks, and what the hosts support."""
+
+    encryption: str
+    encrypted: bool
+    providers_missing: Sequence[str]
+    key_pending: bool
+    no_encrypted_moves: Sequence[str]
+
+
+class MoveFacts(HostFacts, StunFacts, CheckFacts, LinkFacts, RdmaFacts, ClassFacts, KeyFacts):
     """The facts about one worker, its running tasks and its target host."""
 
     worker: str
@@ -156,6 +166,20 @@ def _surroundings(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:
         yield STOP, "roce_v1", text
 
 
+def _encryption(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:
+    host, is_required = facts["target"], facts["encrypted"] or facts["encryption"] == "required"
+    if facts["encrypted"] and facts["providers_missing"]:
+        names = listed([name or "no named one" for name in facts["providers_missing"]])
+        text = f"its keys are of the key provider {names}, which vCenter does not show this account: add it in vCenter"
+        yield STOP, "key_provider", text
+    if facts["encrypted"] and facts["key_pending"]:
+        yield STOP, "host_key", f"{host} gives up its key at the next boot: reboot {host}, or use another host"
+    if is_required and facts["no_encrypted_moves"]:
+        names = listed(facts["no_encrypted_moves"])
+        why = "it is encrypted" if facts["encrypted"] else "its vmotion_encryption is required"
+        yield STOP, "encrypted_moves", f"{names} does not support encrypted vMotion, and {why}: use another host"
+
+
 def _state(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:
     if facts["snapshot"]:
         yield STOP, "snapshot", "it has a snapshot, with which a VM with a vGPU cannot move: remove it"
@@ -193,4 +217,7 @@ def _unreadable(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:
         yield NOTE, "ecc", text
 
 
-RULES: tuple[Rule, ...] = (_movable, _target, _links, _device_classes, _surroundings, _state, _stun, _unreadable)
+RULES: tuple[Rule, ...] = (
+    *(_movable, _target, _links, _device_classes, _surroundings),
+    *(_encryption, _state, _stun, _unreadable),
+)

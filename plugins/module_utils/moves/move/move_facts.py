@@ -16,7 +16,7 @@ from ...vsphere import properties, tasks
 from ...vsphere.faults import translating_faults, words
 from ...vsphere.sdk import vim
 from ...vsphere.session import Session
-from ...workers import candidate_hosts, nics, worker_gpus
+from ...workers import candidate_hosts, encryption, nics, worker_gpus
 from ...workers.capacity import host_capacity as capacity
 from ...workers.capacity import machines
 from ...workers.machine import Machine
@@ -75,6 +75,7 @@ def facts(
         "datastores_missing": _missing(cluster, machine["datastore"], more.get("datastore")),
         "networks_missing": _unconnected(cluster, machine, more.get("network")),
         **_rdma(nics.rdma_cards(machine), values, more),
+        **_keys(cluster, machine, ref),
         "snapshot": machine["snapshot"] is not None,
         "tasks": [_text(task) for task in running if task.what not in HARMLESS],
         **_vcenter_check(cluster, machine, ref),
@@ -95,6 +96,22 @@ def _rdma(cards: Sequence[Any], target: properties.Values, more: properties.Valu
         "roce_v1": any(card.deviceProtocol == ROCE_V1 for card in cards),
         "target_version": target.get(nics.VERSION),
         "pvrdma": bool(more.get(pvrdma.TAG)),
+    }
+
+
+def _keys(cluster: WorkerCluster, machine: Machine, target: Any) -> move_checks.KeyFacts:
+    """Return what the encryption of the worker and of its move needs of vCenter and both hosts."""
+    requested, providers = str(machine["config.migrateEncryption"] or ""), encryption.providers_of(machine)
+    both = [machine["runtime.host"], target] if providers or requested == "required" else [target]
+    hosts = properties.read_many(cluster.session, both, (encryption.HOST, encryption.MOVES))
+    known = encryption.providers(cluster.session) if providers else set()
+    unable = [key for key, values in hosts.items() if values.get(encryption.MOVES) is False]
+    return {
+        "encryption": requested,
+        "encrypted": bool(providers),
+        "providers_missing": [name for name in providers if name not in known],
+        "key_pending": str(hosts[target._moId].get(encryption.HOST) or "") == encryption.PENDING,
+        "no_encrypted_moves": sorted(cluster.host_name(key) or key for key in unable),
     }
 
 

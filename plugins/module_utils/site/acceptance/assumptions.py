@@ -348,6 +348,13 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         assumption_checks.move_encryption,
     ),
     Assumption(
+        "moves of encrypted workers",
+        "The encryption of moves can be set while a worker runs. `capability.encryptedVMotionSupported` of a host is "
+        "false if it cannot encrypt them, and an encrypted worker moves if its vCenter has its key provider.",
+        (f"{_HERE}/moves/move/move_facts.py", "def _keys"),
+        "`workers` with `vmotion_encryption: required`, then `vmotion_test` with a worker that has a virtual TPM",
+    ),
+    Assumption(
         "all_reduce of pairs",
         "NCCL and the CUDA runtime of a stack measure the bus bandwidth of two nodes if Python calls them. The program "
         "ran only with stand-ins that have the same signatures.",

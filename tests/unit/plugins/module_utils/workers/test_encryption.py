@@ -12,6 +12,7 @@ from plugins.module_utils.errors import Refused
 from plugins.module_utils.vsphere import properties
 from plugins.module_utils.workers import encryption
 from plugins.module_utils.workers.machine import Machine
+from plugins.module_utils.workers.worker_spec import WorkerSpec
 from tests.fakes.worker_cluster import FakeWorkerCluster, disk, machine
 
 MANAGER = vim.encryption.CryptoManagerKmip("CryptoManager")
@@ -29,13 +30,17 @@ def with_tpm() -> Machine:
     return machine("golden", vim.vm.device.VirtualTPM(key=11000))
 
 
+def provider(name: str) -> Any:
+    return vim.encryption.KmipClusterInfo(clusterId=vim.encryption.KeyProviderId(id=name))
+
+
 def refusal(monkeypatch: pytest.MonkeyPatch, template: Machine, **server: Any) -> str:
     """Return why a clone is refused by a server with these key providers, state of the host, and version."""
     cluster = FakeWorkerCluster(template)
     cluster.session.content = SimpleNamespace(cryptoManager=server.get("manager", MANAGER))
     cluster.session.api_version = server.get("version", (8, 0, 3))  # type: ignore[misc]
     values = {
-        "CryptoManager": {"kmipServers": server.get("providers", ["native"])},
+        "CryptoManager": {"kmipServers": [provider(name) for name in server.get("providers", ["native"])]},
         "host-1": {"runtime.cryptoState": server.get("state", "safe")},
     }
     monkeypatch.setattr(properties, "read_many", lambda _s, refs, _p: {one._moId: values[one._moId] for one in refs})
@@ -49,6 +54,25 @@ def refusal(monkeypatch: pytest.MonkeyPatch, template: Machine, **server: Any) -
 def test_shows_encryption_and_tpm_of_a_machine() -> None:
     shown = [encryption.facts(one) for one in (machine("golden"), encrypted(), with_tpm())]
     assert [(one["encrypted"], one["vtpm"]) for one in shown] == [(False, False), (True, False), (False, True)]
+
+
+@pytest.mark.parametrize(
+    ("requested", "has", "words"),
+    [
+        ("disabled", {"encrypted": True, "vtpm": False}, "is encrypted, and vSphere always encrypts its moves"),
+        ("opportunistic", {"encrypted": False, "vtpm": True}, "has a virtual TPM, and vSphere always encrypts its"),
+        ("required", {"encrypted": True, "vtpm": True}, ""),
+        ("disabled", {"encrypted": False, "vtpm": False}, ""),
+        (None, {"encrypted": True, "vtpm": True}, ""),
+    ],
+)
+def test_refuses_plain_moves_of_encrypted_workers(requested: str | None, has: dict[str, bool], words: str) -> None:
+    try:
+        encryption.refuse_plain_moves(WorkerSpec("w1", {"vmotion_encryption": requested}), has)
+        found = ""
+    except Refused as error:
+        found = str(error)
+    assert words in found and bool(words) == bool(found)
 
 
 def test_a_clone_gets_a_new_virtual_tpm() -> None:

@@ -36,6 +36,11 @@ GOOD: MoveFacts = {
     "roce_v1": False,
     "target_version": "9.1.0",
     "pvrdma": True,
+    "encryption": "opportunistic",
+    "encrypted": False,
+    "providers_missing": [],
+    "key_pending": True,
+    "no_encrypted_moves": ["esx05"],
     "snapshot": False,
     "tasks": [],
     "check_errors": [],
@@ -44,6 +49,9 @@ GOOD: MoveFacts = {
     "stun_budget_s": 60.0,
     "switchover_s": 100.0,
 }
+
+
+KEYED: dict[str, Any] = {"encrypted": True, "key_pending": False, "no_encrypted_moves": []}
 
 
 def findings_of(**changed: Any) -> list[tuple[str, str]]:
@@ -70,6 +78,18 @@ def test_good_move_violates_no_rule() -> None:
             "esx05 does not offer its linked vGPUs, the device group Nvidia:2@grid_a100-40c%NVLink; it offers",
         ),
         ({"hot_migrate": False}, "hot_migrate", "vgpu.hotmigrate.enabled"),
+        (
+            {"encryption": "required"},
+            "encrypted_moves",
+            "esx05 does not support encrypted vMotion, and its vmotion_enc",
+        ),
+        (
+            {**KEYED, "no_encrypted_moves": ["esx01"]},
+            "encrypted_moves",
+            "esx01 does not support encrypted vMotion, and it",
+        ),
+        ({**KEYED, "key_pending": True}, "host_key", "esx05 gives up its key at the next boot"),
+        ({**KEYED, "providers_missing": ["native"]}, "key_provider", "the key provider native, which vCenter does not"),
         ({"flags": ["pciPassthru0.cfg.enable_uvm"]}, "gpu_flags", "pciPassthru0.cfg.enable_uvm"),
         ({"in_service": False}, "target", "esx05"),
         ({"alarms": ["Host temperature"]}, "alarm", "Host temperature"),

@@ -57,6 +57,24 @@ def test_linked_vgpus_need_slots_and_time_like_others(server: FakeServer) -> Non
     assert (stops(full), full["holders"]) == (["slots"], ["v1 (grid_t4-8c)"])
 
 
+def test_encrypted_worker_needs_keys_and_hosts(server: FakeServer) -> None:
+    key = vim.encryption.CryptoKeyId(keyId="1", providerId=vim.encryption.KeyProviderId(id="native"))
+    providers = [vim.encryption.KmipClusterInfo(clusterId=vim.encryption.KeyProviderId(id="other"))]
+    server.values.update({"runtime.cryptoState": "pendingIncapable", "capability.encryptedVMotionSupported": False})
+    plain, keyed = machine("w1"), machine("w1", hardware.vgpu(), config__keyId=key)
+    strict = machine("w1", config__migrateEncryption="required")
+
+    found = {name: facts(server, one) for name, one in (("plain", plain), ("keyed", keyed), ("strict", strict))}
+    server.values.update({"kmipServers": providers, "runtime.cryptoState": "safe"})
+
+    assert stops(found["plain"]) == [] and stops(found["strict"]) == ["encrypted_moves"]
+    assert stops(found["keyed"]) == ["key_provider", "host_key", "encrypted_moves"]
+    assert stops(facts(server, keyed)) == ["key_provider", "encrypted_moves"]
+    providers[0].clusterId.id = "native"
+    del server.values["capability.encryptedVMotionSupported"]
+    assert stops(facts(server, keyed)) == []
+
+
 @pytest.mark.parametrize("device", [hardware.passed(), hardware.passed(NIC, MELLANOX), hardware.sriov_card()])
 def test_host_device_stops_the_move(server: FakeServer, device: Any) -> None:
     assert stops(facts(server, machine("w1", hardware.vgpu(), device))) == ["passthrough"]
