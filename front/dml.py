@@ -71,17 +71,15 @@ def parser() -> argparse.ArgumentParser:
         each.add_argument("--name", dest="new_name", help="name of the new run")
     logs = add("logs", "show the end of the output of a run", "name")
     logs.add_argument("-f", "--follow", action="store_true", help="follow the run to its end")
-    stop = add("stop", "stop a run", "name")
     fetch = add("fetch", "bring the outputs of a run, or one file or folder of it", "name")
     fetch.add_argument("path", nargs="?")
+    execute = add("exec", "run the command after -- in the folder and environment of a run", "name")
+    for each in (logs, fetch, add("stop", "stop a run", "name"), execute):
+        each.add_argument("--user", help="who started it, if users of different workers chose the same name")
     add("runs", "list the runs")
     add("compare", "compare two runs", "name", "other")
-    execute = add("exec", "run the command after -- in the folder and environment of a run", "name")
-    for each in (logs, stop, fetch, execute):
-        each.add_argument("--user", help="who started it, if users of different workers chose the same name")
-    commands.add_parser("completion", help="print the line that completes dml").add_argument(
-        "shell", choices=COMPLETIONS
-    )
+    completion = commands.add_parser("completion", help="print the line that completes dml")
+    completion.add_argument("shell", choices=COMPLETIONS)
     return top
 
 

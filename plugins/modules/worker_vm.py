@@ -129,8 +129,8 @@ options:
       vmotion_encryption: &vmotion_encryption
         description:
           - Whether the moves of the worker are encrypted. V(opportunistic), the default of vSphere, encrypts them if
-            both hosts support it. With V(required), a host that does not support it is no target. Workers that are
-            encrypted or have a virtual TPM always move encrypted, so that other values are refused for them.
+            both hosts support it. With V(required), the worker does not move to a host without that support. Workers
+            that are encrypted or have a virtual TPM always move encrypted: other values are refused for them.
         type: str
         choices: [required, opportunistic, disabled]
       gpus: &gpus

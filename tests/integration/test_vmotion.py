@@ -39,6 +39,12 @@ def go(ansible: Ansible, check: bool = False, **more: Any) -> Any:
     return ansible.module("vmotion", check=check, **{"cluster": "gpu", "worker": WORKER, "target": FREE, **more})
 
 
+def encrypting(ansible: Ansible, how: str) -> Any:
+    """Set the encryption of the workers' moves."""
+    defaults = {**desired()["defaults"], "vmotion_encryption": how}
+    return ansible.module("worker_vm", **{**desired(), "defaults": defaults})
+
+
 def moves(place: Simulator) -> list[str]:
     return [write["name"] for write in place.writes() if write["method"] == "RelocateVM_Task"]
 
@@ -54,14 +60,11 @@ def moves(place: Simulator) -> list[str]:
 )
 def test_plans_makes_and_observes_a_move_once(place: Simulator, ansible: Ansible, first: str) -> None:
     encryption = "opportunistic" if first == "VmBeingHotMigratedEvent" else "required"
-    set_encryption = {**desired(), "defaults": {**desired()["defaults"], "vmotion_encryption": encryption}}
-    assert ansible.module("worker_vm", **set_encryption).rc == 0
-    assert not ansible.module("worker_vm", **set_encryption).changed
+    assert encrypting(ansible, encryption).changed and not encrypting(ansible, encryption).changed
     place.clear()
     planned = go(ansible, check=True)
     assert (planned.changed, planned.result["unmet"], moves(place)) == (True, [], []), planned.out
-    before = time.time()
-    done = go(ansible)
+    before, done = time.time(), go(ansible)
     assert done.rc == 0, done.out
     move = done.result["move"]
     assert (move["worker"], move["source"], move["target"]) == (WORKER, HOME, FREE)
@@ -90,14 +93,12 @@ def test_plans_makes_and_observes_a_move_once(place: Simulator, ansible: Ansible
 def test_encrypted_worker_moves_only_with_its_key_provider(place: Simulator, ansible: Ansible) -> None:
     native = vim.encryption.KeyProviderId(id="native")
     with machine(place, WORKER) as vm:
-        keys = vm.session.content.cryptoManager
-        keys.RegisterKmsCluster(native, "nativeProvider")
-        key = keys.GenerateKey(native).keyId
+        vm.session.content.cryptoManager.RegisterKmsCluster(native, "nativeProvider")
+        key = vim.encryption.CryptoKeyId(keyId="1", providerId=native)
         do(vm, vm.ref.PowerOffVM_Task())
         do(vm, vm.ref.ReconfigVM_Task(vim.vm.ConfigSpec(crypto=vim.encryption.CryptoSpecEncrypt(cryptoKeyId=key))))
         do(vm, vm.ref.PowerOnVM_Task())
-    changed = {**desired(), "defaults": {**desired()["defaults"], "vmotion_encryption": "disabled"}}
-    refused = ansible.module("worker_vm", **changed)
+    refused = encrypting(ansible, "disabled")
     assert "is encrypted, and vSphere always encrypts its moves" in refused.msg, refused.out
     moved = go(ansible)
     assert moved.rc == 0 and moved.result["move"]["vsphere"]["encrypted"], moved.out

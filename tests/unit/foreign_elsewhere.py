@@ -68,7 +68,7 @@ ELSEWHERE: dict[str, str] = {
     "watch/gpu_program.py": f"{_UNIT}/watch/test_read_gpus.py",
     "workers/library_templates.py": f"{_UNIT}/workers/test_library_templates.py",
     **dict.fromkeys(("training/runs/rank_words.py", "training/runs/variations.py", "training/guest/remedies.py"), USER),
-    "training/launch/data.py": USER,
+    **dict.fromkeys(("training/launch/data.py", "training/running/busy.py"), USER),
     "training/programs/ask.py": f"{_UNIT}/training/programs/test_ask.py",
     "training/launch/folder_settings.py": f"{_UNIT}/training/launch/test_folder_settings.py",
     "watch/runs_program.py": f"{_UNIT}/watch/test_read_runs.py",

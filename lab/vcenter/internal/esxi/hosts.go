@@ -137,7 +137,7 @@ func (h *Host) VMotionSeconds() float64 {
 	return h.behaviour.vmotionSeconds
 }
 
-// EncryptsMoves tells whether the host can encrypt moves.
+// EncryptsMoves returns whether the host can encrypt moves.
 func (h *Host) EncryptsMoves() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

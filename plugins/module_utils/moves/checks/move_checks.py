@@ -74,7 +74,14 @@ class KeyFacts(TypedDict):
     no_encrypted_moves: Sequence[str]
 
 
-class MoveFacts(HostFacts, StunFacts, CheckFacts, LinkFacts, RdmaFacts, ClassFacts, KeyFacts):
+class AccessFacts(TypedDict):
+    """The datastores and the networks of the worker that the target host does not have."""
+
+    datastores_missing: list[str]
+    networks_missing: list[str]
+
+
+class MoveFacts(HostFacts, StunFacts, CheckFacts, LinkFacts, RdmaFacts, ClassFacts, KeyFacts, AccessFacts):
     """The facts about one worker, its running tasks and its target host."""
 
     worker: str
@@ -87,8 +94,6 @@ class MoveFacts(HostFacts, StunFacts, CheckFacts, LinkFacts, RdmaFacts, ClassFac
     memory_reserved_mb: int
     free_mhz: int
     cpu_reserved_mhz: int
-    datastores_missing: list[str]
-    networks_missing: list[str]
     snapshot: bool
     tasks: list[str]
 

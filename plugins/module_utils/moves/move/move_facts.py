@@ -72,8 +72,7 @@ def facts(
         "memory_reserved_mb": machines.reserved_mb(machine.values),
         "free_mhz": free_mhz(values, int(more["summary.hardware.numCpuCores"]), others.running),
         "cpu_reserved_mhz": reserved_mhz(machine),
-        "datastores_missing": _missing(cluster, machine["datastore"], more.get("datastore")),
-        "networks_missing": _unconnected(cluster, machine, more.get("network")),
+        **_lacking(cluster, machine, more),
         **_rdma(nics.rdma_cards(machine), values, more),
         **_keys(cluster, machine, ref),
         "snapshot": machine["snapshot"] is not None,
@@ -176,6 +175,14 @@ def _red_alarms(cluster: WorkerCluster, target: str, states: Sequence[Any]) -> l
     names = {key: values["name"] for key, values in cluster.hosts.items()}
     alarms = cluster_problems.alarms(cluster.session, names, states)
     return [alarm["alarm"] for alarm in alarms if alarm["status"] == "red" and alarm["object"] == target]
+
+
+def _lacking(cluster: WorkerCluster, machine: Machine, more: properties.Values) -> move_checks.AccessFacts:
+    """Return what the worker uses and the target host does not have."""
+    return {
+        "datastores_missing": _missing(cluster, machine["datastore"], more.get("datastore")),
+        "networks_missing": _unconnected(cluster, machine, more.get("network")),
+    }
 
 
 def _missing(cluster: WorkerCluster, needed: Sequence[Any] | None, on_host: Sequence[Any] | None) -> list[str]:

@@ -98,10 +98,10 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         "`workers` with `storage_policy`, then with another policy: `workers --check` shows no warning",
     ),
     Assumption(
-        "clone of an encrypted template",
-        "A clone of an encrypted template starts if vCenter has a key provider, and gets a new virtual TPM on request.",
+        "clones and moves of encrypted workers",
+        "With a key provider, a clone of an encrypted template starts and moves, and has a new virtual TPM on request.",
         (f"{_HERE}/workers/encryption.py", "def refuse_unable"),
-        "`workers` with a template that has a virtual TPM: the certificates of two workers differ",
+        "`workers` with a template that has a virtual TPM: two have other certificates, and `vmotion_test` moves both",
     ),
     Assumption(
         "counters of RDMA devices",
@@ -346,13 +346,6 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         (f"{_HERE}/moves/move/move_watch.py", "config.migrateEncryption"),
         _ON_A_SITE,
         assumption_checks.move_encryption,
-    ),
-    Assumption(
-        "moves of encrypted workers",
-        "The encryption of moves can be set while a worker runs. `capability.encryptedVMotionSupported` of a host is "
-        "false if it cannot encrypt them, and an encrypted worker moves if its vCenter has its key provider.",
-        (f"{_HERE}/moves/move/move_facts.py", "def _keys"),
-        "`workers` with `vmotion_encryption: required`, then `vmotion_test` with a worker that has a virtual TPM",
     ),
     Assumption(
         "all_reduce of pairs",
