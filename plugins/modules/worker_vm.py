@@ -130,7 +130,7 @@ options:
         description:
           - Whether the moves of the worker are encrypted. V(opportunistic), the default of vSphere, encrypts them if
             both hosts support it. With V(required), the worker does not move to a host without that support. Workers
-            that are encrypted or have a virtual TPM always move encrypted: other values are refused for them.
+            that are encrypted or have a virtual TPM always move encrypted, and other values are refused for them.
         type: str
         choices: [required, opportunistic, disabled]
       gpus: &gpus

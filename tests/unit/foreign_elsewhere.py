@@ -31,7 +31,6 @@ ELSEWHERE: dict[str, str] = {
     **{f"{one}.py": USER for one in _OPTIONS},
     **dict.fromkeys(
         (
-            "modules/training_info.py",
             "vsphere/option_definitions.py",
             "workers/unified_memory.py",
         ),
