@@ -12,10 +12,10 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 FILE = Path(__file__).parent / "fixtures" / "rest" / "descriptions.json.xz"
-# Each request must fit all descriptions; the simulator answers as the last of them.
-RELEASES = ("7.0.3", "8.0.2")
-# Paths of which there is the description of the first release only.
-FIRST_ONLY = "/api/vcenter/"
+# Each request must fit all descriptions.
+RELEASES = ("7.0.3", "8.0.2", "9.1.1")
+# Paths whose description of 8.0.2 is missing.
+WITHOUT_8 = "/api/vcenter/"
 TYPES: dict[str, Any] = {
     "string": str,
     "integer": int,
@@ -30,6 +30,10 @@ RESULTS = {
     "check$task": "EsxSettingsClustersSoftwareReportsLastCheckResultCheckResult",
     "apply$task": "EsxSettingsClustersSoftwareReportsLastApplyResultApplyResult",
 }
+# The SDK of 9.1.1 has these operations without their action.
+WITHOUT_ACTION = re.compile(
+    r"/api/cis/tasks\?action=list|/api/vcenter/storage/policies/[^/]+\?action=check-compatibility"
+)
 # Fields of later releases.
 LATER = {"check_issues"}
 Schema = Mapping[str, Any]
@@ -42,16 +46,20 @@ def _description(release: str) -> Any:
 
 def problems(exchange: Mapping[str, Any]) -> list[str]:
     """Return what in a request and its answer does not fit the descriptions."""
-    releases = RELEASES[:1] if exchange["path"].startswith(FIRST_ONLY) else RELEASES
+    path = exchange["path"]
+    without = {"8.0.2": path.startswith(WITHOUT_8), "9.1.1": bool(WITHOUT_ACTION.fullmatch(path))}
+    releases = [one for one in RELEASES if not without.get(one)]
     found = [problem for release in releases for problem in _request(release, exchange)]
-    operation = _operation(releases[-1], exchange)
+    # The simulator answers as 8.0; the description of 9.1.1 lacks statuses.
+    answered = [one for one in releases if one != "9.1.1"][-1]
+    operation = _operation(answered, exchange)
     if operation and str(exchange["status"]) not in operation["responses"]:
         found.append(f"no status {exchange['status']}")
-    elif operation:
-        schema = operation["responses"][str(exchange["status"])]
-        answer = _parsed(exchange["answer"])
-        found += _misfits(releases[-1], schema, answer, "answer")
-        found += _result_misfits(answer)
+    for release in {answered, releases[-1]}:
+        operation = _operation(release, exchange)
+        schema = (operation or {"responses": {}})["responses"].get(str(exchange["status"]), {})
+        found += _misfits(release, schema, _parsed(exchange["answer"]), "answer")
+    found += _result_misfits(_parsed(exchange["answer"]))
     return [f"{exchange['method']} {exchange['path']}: {problem}" for problem in dict.fromkeys(found)]
 
 
@@ -60,7 +68,7 @@ def _result_misfits(answer: Any) -> Iterator[str]:
     task = answer if isinstance(answer, dict) else {}
     kind = RESULTS.get(task.get("operation", ""))
     if kind and task["status"] == "SUCCEEDED":
-        yield from _misfits(RELEASES[-1], _description(RELEASES[-1])["definitions"][kind], task["result"], "result")
+        yield from _misfits("8.0.2", _description("8.0.2")["definitions"][kind], task["result"], "result")
 
 
 def _request(release: str, exchange: Mapping[str, Any]) -> Iterator[str]:

@@ -30,6 +30,7 @@ INFO: dict[str, Any] = {
         ("POST", APPLY, {"hosts": ["host-1"], "accept_eula": True}, 202, "task-1", ""),
         ("DELETE", "/api/session", None, 204, None, ""),
         ("GET", "/api/cis/tasks?services=s", None, 200, {}, "7.0.3 has no such operation"),
+        ("GET", "/api/cis/tasks/task-1?services=s", None, 200, INFO, "9.1.1 has no such operation"),
         ("POST", f"{SOFTWARE}?action=apply", None, 202, "task-1", "8.0.2 has no such operation"),
         ("POST", APPLY, {"host": ["host-1"]}, 202, "task-1", "body.host is not in 8.0.2"),
         ("POST", APPLY, {"hosts": "host-1"}, 202, "task-1", 'body.hosts is not of the type array in 8.0.2: "host-1"'),

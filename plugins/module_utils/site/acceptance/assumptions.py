@@ -296,7 +296,7 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
     ),
     Assumption(
         "remediations in the list of tasks",
-        "A remediation is a task of the service of cluster images, which every user with the privilege can list.",
+        "Users with the privilege list remediations by POST /api/cis/tasks?action=list; the SDK of 9.1 lacks it.",
         (f"{_HERE}/hosts/remediation.py", "clusters.software"),
         _ONE_IMAGE,
     ),
