@@ -68,7 +68,11 @@ def why_not_shut_down(trial: Trial, workers: Sequence[Mapping[str, Any]]) -> str
     if not found:
         return str(read["unread"])
     jobs = "; ".join(f"{job['title']} on {', '.join(job['moving'])}" for job in found)
-    return f"Cluster {trial.facts.cluster}: the window would shut down workers of other training jobs: {jobs}. Wait."
+    return (
+        f"Cluster {trial.facts.cluster}: the window restarts {trial.restartable().name}, and would shut down workers "
+        f"of other training jobs: {jobs}. Wait until they end, or change the hosts of each job in a window of its own "
+        "(esxi_host_hosts)."
+    )
 
 
 def power(trial: Trial, workers: Sequence[Mapping[str, Any]], state: str) -> bool:

@@ -262,7 +262,7 @@ def test_interruption_pauses_the_window_and_names_its_job() -> None:
     [
         (
             {"jobs_on_workers": {"jobs": [BESIDE], "unread": ""}},
-            "would shut down workers of other training jobs: llama on w2",
+            "the window restarts the job in /run/one, and would shut down workers of other training jobs: llama on w2",
         ),
         ({"jobs_on_workers": {"jobs": [], "unread": "w2 cannot be read"}}, "w2 cannot be read"),
     ],
