@@ -74,8 +74,8 @@ $(GOVC): lab/govc/main.go lab/govc/go.mod | environment
 	@cd lab/govc && go build -o ../../$@ .
 	@touch $@
 
-demo: ## try: Run the demo on this machine; KEEP=1 leaves its data centre running, RELEASE="9.1" shows another vSphere
-	@lab/demo.sh $(if $(LAB),--lab "$(LAB)") $(if $(KEEP),--keep) $(if $(RELEASE),--release "$(RELEASE)") \
+demo: ## try: Run the demo on this machine; KEEP=1 leaves its data centre running, TIED=1: workers that cannot move
+	@lab/demo.sh $(if $(or $(TIED),$(LAB)),--lab "$(strip $(if $(TIED),tied) $(LAB))") $(if $(KEEP),--keep) $(if $(RELEASE),--release "$(RELEASE)") \
 	  $(if $(ENCRYPTION),--encryption $(ENCRYPTION))
 
 demo-down: environment ## try: Remove the data centre that the demo left running

@@ -214,6 +214,52 @@ KUBERNETES = (
     REPAIR,
     *TEARDOWN,
 )
+# No worker can move, and there is no spare host. The run trains without Horovod, which need not be compiled.
+TIED_RUN = ("-e", "training_name=regression", "-e", "{runs}")
+RESTARTED = {
+    "training_folder": "lab/training",
+    "training_command": "python restartable.py --resume {resume}",
+    "training_follow": False,
+}
+RESTART = {
+    "under_training": True,
+    "lab_kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": 4}}],
+    "max_out_of_service": 2,
+    "vmotion_test_steps": 60,
+}
+TIED = (
+    HOSTS[1],
+    Chapter(
+        "Configure the guests: OpenMPI on all four",
+        "guests.yml",
+        ("-e", "stack=lab-cpu", "--tags", "node,openmpi"),
+        writes=False,
+        in_guests=True,
+    ),
+    Chapter(
+        "Start training on all four workers, with a program that saves checkpoints",
+        "train.yml",
+        (*TIED_RUN, "-e", json.dumps(RESTARTED)),
+        writes=False,
+        in_guests=True,
+    ),
+    Chapter(
+        "Preview a change of all four hosts: no worker can move, so the job would restart (--check)",
+        "hosts.yml",
+        ("-e", json.dumps({**RESTART, "window_by": "auto"}), "-e", "{moves}", *TIED_RUN, "--check"),
+        writes=False,
+        in_guests=True,
+    ),
+    Chapter(
+        "Stop the job at a checkpoint, reboot the hosts, two at once, start the job again, and evaluate it",
+        "hosts.yml",
+        ("-e", json.dumps({**RESTART, "window_by": "auto"}), "-e", "{moves}", *TIED_RUN),
+        in_guests=True,
+    ),
+    Chapter("Stop the training run, and get its outputs", "stop.yml", TIED_RUN, writes=False, in_guests=True),
+    REPORT,
+    TEARDOWN[1],
+)
 
 
 def meanwhile(shown: Sequence[Chapter]) -> list[Chapter]:

@@ -32,15 +32,16 @@ SHARED = f"{HOROVOD}:/opt/dml/horovod:rw"
 TRAINING = f"{ROOT / 'lab' / 'training'}:/opt/dml/lab"  # training code for pods and, as a disk, for machines
 MOVE = {"precopy_seconds": 1.5, "stun_seconds": 1.5}
 REBOOT_SECONDS = 0.5  # of a simulated host
-VM, KUBERNETES = "vm", "kubernetes"
+VM, KUBERNETES, TIED = "vm", "kubernetes", "tied"
 INVENTORIES = {
     "nodes": ("inventories/lab",),
     VM: ("inventories/lab", "inventories/lab_machines"),
     KUBERNETES: ("inventories/lab", "inventories/lab_kubernetes"),
+    TIED: ("inventories/lab", "inventories/lab_tied"),
 }
-CHAPTERS = {"nodes": chapters.NODES, VM: chapters.MACHINES, KUBERNETES: chapters.KUBERNETES}
+CHAPTERS = {"nodes": chapters.NODES, VM: chapters.MACHINES, KUBERNETES: chapters.KUBERNETES, TIED: chapters.TIED}
 IMAGES_SINCE = 9  # the major release whose clusters have no baselines: an image manages them
-SIMULATED = "SIMULATED: five bare ESXi hosts in VMware's extended vCenter simulator on this machine, without GPUs."
+SIMULATED = "SIMULATED: {} bare ESXi hosts in VMware's extended vCenter simulator on this machine, without GPUs."
 
 
 @dataclass
@@ -172,7 +173,7 @@ def _played(demo: Demo, shown: Sequence[Chapter]) -> Iterator[tuple[str, bool]]:
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m lab.demo", description=__doc__)
     add_site(parser)
-    parser.add_argument("--lab", choices=list(CHAPTERS), default="nodes", help="type of the workers; vm: two machines")
+    parser.add_argument("--lab", choices=list(CHAPTERS), default="nodes", help="kind of workers; tied: none can move")
     parser.add_argument("--without-guests", action="store_true", help="show only the chapters that need no guests")
     parser.add_argument("--keep", action="store_true", help="do not remove the workers and the data centre at the end")
     parser.add_argument("--folder", type=Path, help="new folder for reports and logs")
@@ -193,11 +194,11 @@ def _no_guests(arguments: argparse.Namespace) -> str:
 @contextmanager
 def _place(arguments: argparse.Namespace, work: Path) -> Iterator[tuple[Demo, str]]:
     """Yield the demo on its data centre, and the reason why its machines have no guests, if so."""
-    print(f"{BOLD}{SIMULATED}{PLAIN}")
+    print(f"{BOLD}{SIMULATED.format('four' if arguments.lab == TIED else 'five')}{PLAIN}")
     options, inventories, is_vm = site_options(arguments), INVENTORIES[arguments.lab], arguments.lab == VM
     left_out = _no_guests(arguments)
     if left_out and not arguments.keep:
-        with Simulator(DATACENTRES / "lab.yml", *options, folder=work / "vcenter") as vcenter:
+        with Simulator(_datacentre(arguments), *options, folder=work / "vcenter") as vcenter:
             environment = {**vcenter.environment, **_image_managed(arguments, vcenter)}
             yield Demo(vcenter, environment, work, inventories, without_guests=True), left_out
         return
@@ -216,10 +217,15 @@ def _place(arguments: argparse.Namespace, work: Path) -> Iterator[tuple[Demo, st
         yield demo, left_out
 
 
+def _datacentre(arguments: argparse.Namespace) -> Path:
+    return DATACENTRES / ("tied.yml" if arguments.lab == TIED else "lab.yml")
+
+
 def _image_managed(arguments: argparse.Namespace, vcenter: Centre) -> dict[str, str]:
     """Have an image manage the cluster if the release has no other way, and return the variable of the inventory."""
     major = (arguments.release or "").partition(".")[0]
-    if not major.isdigit() or int(major) < IMAGES_SINCE:
+    # Hosts with GPUs in passthrough need no manager.
+    if arguments.lab == TIED or not major.isdigit() or int(major) < IMAGES_SINCE:
         return {}
     vcenter.set_cluster("gpu", image_managed=True)
     return {"LAB_IMAGE_MANAGED": "yes"}
@@ -228,6 +234,7 @@ def _image_managed(arguments: argparse.Namespace, vcenter: Centre) -> dict[str, 
 def _desired(arguments: argparse.Namespace, options: Sequence[str], nodes: bool) -> Desired:
     HOROVOD.mkdir(parents=True, exist_ok=True)
     return Desired(
+        _datacentre(arguments),
         subnet=requested_or_free(SUBNET),
         shares=[SHARED if arguments.lab == "nodes" else TRAINING],
         options=options,

@@ -21,6 +21,7 @@ GONE = (
     "Try next:",
     "  make demo KEEP=1              # the same, and the data centre keeps running, so that you can work with it",
     "  make demo RELEASE=9.1         # the same with another release of vSphere",
+    "  make demo TIED=1              # workers that cannot move: the job restarts from a checkpoint",
     "  less docs/cluster.md          # the same with your cluster, step by step",
 )
 
@@ -31,6 +32,8 @@ def results(work: Path) -> Iterator[str]:
         # Only a maintenance window writes the times of its hosts.
         changed = "its hosts changed" if path.with_name("window.json").exists() else "its workers moved"
         yield f"The training while {changed}: {sentence(json.loads(path.read_text()))}"
+    for path in sorted(work.glob("vmotion/*/restart.json")):
+        yield from (json.loads(path.read_text()).get("verdict") or {}).get("lines") or []
     for path in sorted(work.glob("report/*.html")):
         yield f"Report: {path}"
     yield f"Evidence from before each change, outputs of the training, and the full output of each chapter: {work}"

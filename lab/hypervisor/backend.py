@@ -51,6 +51,9 @@ class Backend(Protocol):
     def stop(self, key: str) -> None:
         """Power a guest off without a shutdown."""
 
+    def shut_down(self, key: str) -> None:
+        """Shut a guest down and power it off; a virtual machine is only powered off."""
+
     def remove(self, key: str) -> None:
         """Remove a guest and its disks; a guest that does not exist is not an error."""
 

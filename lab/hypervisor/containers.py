@@ -45,6 +45,10 @@ class Containers:
         """Power a node off without a shutdown."""
         self.nodes.stop(key)
 
+    def shut_down(self, key: str) -> None:
+        """Shut a node down, as its systemd does it."""
+        self.nodes.shut_down(key)
+
     def remove(self, key: str) -> None:
         """Remove a node."""
         self.nodes.remove(key)

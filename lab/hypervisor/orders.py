@@ -15,7 +15,7 @@ from lab.nodes.leases import address_of
 from lab.nodes.programs import LabError
 from lab.simulator import Control
 
-OPERATIONS = ("PowerOn", "PowerOff", "Reset", "Destroy", "Relocate")
+OPERATIONS = ("PowerOn", "PowerOff", "ShutdownGuest", "Reset", "Destroy", "Relocate")
 LOOK_SECONDS = 0.05
 
 
@@ -64,6 +64,8 @@ class Orders:
         name = order["vm"]
         if order["op"] in {"PowerOff", "Reset"}:
             self.backend.stop(key)
+        if order["op"] == "ShutdownGuest":
+            self.backend.shut_down(key)
         if order["op"] in {"PowerOn", "Reset"}:
             extra_config = self.control.ask("GET", f"/vms/{name}")["extra_config"]
             return self.backend.start(guest(key, name, extra_config), str(order["target"]))

@@ -82,6 +82,9 @@ class Machines:
         if place := self._places.pop(key, None):
             place.virsh("destroy", key, refused=GONE)
 
+    # An emulated guest takes minutes to shut down.
+    shut_down = stop
+
     def remove(self, key: str) -> None:
         """Remove a machine and its disk."""
         self.stop(key)

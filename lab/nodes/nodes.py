@@ -25,6 +25,7 @@ from lab.nodes.programs import LabError, run
 LABEL = "dml-lab"
 SETTINGS = "/etc/dml-lab"
 BOOT_SECONDS = 180
+SHUT_DOWN = "37"  # SIGRTMIN+3, at which systemd powers off
 FREEZE_SECONDS = 60
 EMPTY_SECONDS = 30
 LOOK_SECONDS = 0.05
@@ -88,7 +89,18 @@ class Nodes:
         if guest is None:
             return
         self.network.unplug(self._cable(key), guest.cards)
-        self.podman("kill", self.container(key), refused=("can only kill running", "container state improper"))
+        self._end(key, "KILL")
+
+    def shut_down(self, key: str) -> None:
+        """Have the systemd of a node end its services, and return when the node is off."""
+        guest = self.known.get(key)
+        if guest is not None:
+            self._end(key, SHUT_DOWN)
+            self.network.unplug(self._cable(key), guest.cards)
+
+    def _end(self, key: str, signal_name: str) -> None:
+        refused = ("can only kill running", "container state improper")
+        self.podman("kill", "--signal", signal_name, self.container(key), refused=refused)
         self.podman.await_end(self.container(key))
 
     def remove(self, key: str) -> None:

@@ -83,7 +83,7 @@ class Podman:
         deadline = time.monotonic() + END_SECONDS
         while (status := self.inspect(container)["State"]["Status"]) in ALIVE:
             if time.monotonic() > deadline:
-                raise LabError(f"{container} is {status} {END_SECONDS} s after SIGKILL.")
+                raise LabError(f"{container} is {status} {END_SECONDS} s after it was asked to end.")
             time.sleep(LOOK_SECONDS)
 
     def pid(self, container: str) -> int:

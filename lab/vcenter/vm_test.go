@@ -222,6 +222,14 @@ func TestExternalModeEndsTasksWhenTold(t *testing.T) {
 		!r.machine("w1").On {
 		t.Errorf("order %+v, task: %v", o, err)
 	}
+
+	r.must(r.vm("w1").ShutdownGuest(r.ctx))
+	o = r.next(orders)
+	if o.Op != "ShutdownGuest" || !r.machine("w1").On {
+		t.Errorf("the guest shuts down while it is on: %+v", o)
+	}
+	r.control("POST", "/external/"+o.ID, map[string]any{"done": true}, nil)
+	r.await(r.vm("w1").Reference(), "runtime.powerState", types.VirtualMachinePowerStatePoweredOff)
 }
 
 func TestListenerThatIsGoneFailsTheTask(t *testing.T) {

@@ -34,7 +34,7 @@ ARGUMENTS: dict[str, Any] = {
     **specification(of_esxi_rollout()),
     **{name: {"type": "bool", "default": False} for name in ("around_job", "plan_only")},
 }
-ONE_AT_A_TIME = "around a training job, one host leaves service at a time"
+ONE_AT_A_TIME = "around a training job whose workers move, one host leaves service at a time"
 WRITERS = ("esxi_image", "esxi_power", "esxi_profile")
 
 

@@ -63,6 +63,18 @@ def test_packages_are_downloaded_once(place: Place) -> None:
     assert downloads[0] == downloads[1], "the second node's package was downloaded again"
 
 
+def test_shutdown_by_the_guest_ends_its_services(place: Place) -> None:
+    stopping = "--property=ExecStop='/usr/bin/touch /var/ended' sleep infinity"
+    place.inside(3, f"sudo systemd-run --quiet --unit=witness {stopping}")
+    with place.machine(3) as machine:
+        machine.ref.ShutdownGuest()
+        until(lambda: not place.facts_of(3)["powered_on"], "worker03 is off", 90)
+        assert place.inside(3, "true", check=False).returncode == 255
+        _do(machine, machine.ref.PowerOnVM_Task())
+    until(lambda: place.facts_of(3)["address"] == place.address(3), "worker03 reports its address again")
+    place.inside(3, "test -e /var/ended")
+
+
 def test_off_on_and_reset(place: Place) -> None:
     place.inside(4, "echo kept > stays")
     with place.machine(4) as machine:

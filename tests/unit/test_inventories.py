@@ -15,7 +15,7 @@ from plugins.module_utils.guests.stack.fit import NodeEnvironment, misfits, not_
 ROOT = Path(__file__).parents[2]
 FACTS = yaml.safe_load((ROOT / "stacks" / "facts" / "compatibility.yml").read_text())
 EXAMPLES = ["t4_vgpu", "a100_passthrough", "mixed"]
-LABS = ["lab", "lab_kubernetes", "lab_machines"]
+LABS = ["lab", "lab_kubernetes", "lab_machines", "lab_tied"]
 
 
 def variables(inventory: str, group: str) -> dict[str, Any]:

@@ -49,7 +49,7 @@ type OrderUpdate struct {
 }
 
 // Ops are the operations that a listener can receive.
-var Ops = []string{"Relocate", "PowerOn", "PowerOff", "Reset", "Destroy"}
+var Ops = []string{"Relocate", "PowerOn", "PowerOff", "ShutdownGuest", "Reset", "Destroy"}
 
 // Listen sets the listener; "" ends external mode.
 func (e *External) Listen(url string, ops []string) error {

@@ -103,11 +103,11 @@ func (m *Methods) dispatchThen(
 // VMware: pyVmomi 9.1, faults of PowerOffVM_Task: TaskInProgress, InvalidState.
 func (m *Methods) PowerOffVMTask(ctx *simulator.Context, req *types.PowerOffVM_Task) soap.HasFault {
 	t := m.run(ctx, "powerOffVMTask", "VirtualMachine.powerOff",
-		func(j *vcsim.Job) (any, vcsim.Fault) { return m.powerOff(j, req) })
+		func(j *vcsim.Job) (any, vcsim.Fault) { return m.powerOff(j, "PowerOff", req) })
 	return &methods.PowerOffVM_TaskBody{Res: &types.PowerOffVM_TaskResponse{Returnval: t}}
 }
 
-func (m *Methods) powerOff(j *vcsim.Job, req *types.PowerOffVM_Task) (any, vcsim.Fault) {
+func (m *Methods) powerOff(j *vcsim.Job, op string, req *types.PowerOffVM_Task) (any, vcsim.Fault) {
 	now := m.read(j.Ctx)
 	if f := now.powerFault(false); f != nil {
 		return nil, f
@@ -115,7 +115,7 @@ func (m *Methods) powerOff(j *vcsim.Job, req *types.PowerOffVM_Task) (any, vcsim
 	if f := now.hostFault(j.Ctx); f != nil {
 		return nil, f
 	}
-	result, fault := m.dispatchThen(j, "PowerOff", now, func() (any, vcsim.Fault) {
+	result, fault := m.dispatchThen(j, op, now, func() (any, vcsim.Fault) {
 		return m.forward(j, func(c *simulator.Context) soap.HasFault {
 			return m.VirtualMachine.PowerOffVMTask(c, req)
 		})
@@ -152,9 +152,9 @@ func (m *Methods) ResetVMTask(ctx *simulator.Context, req *types.ResetVM_Task) s
 	return &methods.ResetVM_TaskBody{Res: &types.ResetVM_TaskResponse{Returnval: t}}
 }
 
-// ShutdownGuest powers off the virtual machine.
+// ShutdownGuest powers off the virtual machine as soon as its guest has shut down.
 // VMware: vSphere API reference, VirtualMachine.ShutdownGuest: InvalidPowerState unless powered on.
-// Ours: the guest always shuts down immediately; ToolsUnavailable is not simulated.
+// Ours: without a listener, the guest shuts down immediately; ToolsUnavailable is not simulated.
 func (m *Methods) ShutdownGuest(ctx *simulator.Context, _ *types.ShutdownGuest) soap.HasFault {
 	body := new(methods.ShutdownGuestBody)
 	if m.Runtime.PowerState != types.VirtualMachinePowerStatePoweredOn {
@@ -163,7 +163,7 @@ func (m *Methods) ShutdownGuest(ctx *simulator.Context, _ *types.ShutdownGuest) 
 		return body
 	}
 	m.run(ctx, "powerOffVMTask", "VirtualMachine.powerOff", func(j *vcsim.Job) (any, vcsim.Fault) {
-		return m.powerOff(j, &types.PowerOffVM_Task{This: m.Self})
+		return m.powerOff(j, "ShutdownGuest", &types.PowerOffVM_Task{This: m.Self})
 	})
 	body.Res = new(types.ShutdownGuestResponse)
 	return body

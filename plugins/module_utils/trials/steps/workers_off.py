@@ -70,8 +70,8 @@ def why_not_shut_down(trial: Trial, workers: Sequence[Mapping[str, Any]]) -> str
     jobs = "; ".join(f"{job['title']} on {', '.join(job['moving'])}" for job in found)
     return (
         f"Cluster {trial.facts.cluster}: the window restarts {trial.restartable().name}, and would shut down workers "
-        f"of other training jobs: {jobs}. Wait until they end, or change the hosts of each job in a window of its own "
-        "(esxi_host_hosts)."
+        f"of other training jobs: {jobs}. Wait until they end, or change the hosts of each job in a separate "
+        "window (esxi_host_hosts)."
     )
 
 
