@@ -46,9 +46,8 @@ options:
     default: ""
   ping:
     description:
-      - Whether the vmkernel adapters on O(switch) ping each other, in one call for each adapter. On each port group,
-        every host pings the next one and the last host the first, with packets of the full MTU that must not be split.
-        An unconnected host is in two of the pairs.
+      - Whether the vmkernel adapters on O(switch) ping each other. On each port group, each pair of hosts sends and
+        answers packets of the full MTU that must not be split, sixteen pairs at once.
       - A ping verifies that the adapters reach each other over IP. Only the counters of the cards show RDMA traffic.
     type: bool
     default: false
@@ -253,7 +252,7 @@ def rdma_network(opened: session.Session, params: dict[str, Any]) -> dict[str, A
     fabric = Fabric(opened, FabricSpec(params["cluster"], params["switch"]))
     info = fabric.info()
     adapters = {name: host["adapters"] for name, host in info["hosts"].items()}
-    planned = pings.ring_pings(adapters, list(info["port_groups"])) if params["ping"] else []
+    planned = pings.pings_of_pairs(adapters, list(info["port_groups"])) if params["ping"] else []
     answers = pings.send_pings(fabric.hosts, planned)
     error = pings.reach_error(params["cluster"], params["switch"], answers)
     return {"fabric": info, "pings": answers, "ping_error": error}

@@ -50,6 +50,7 @@ options:
       - V(rdma) takes C(rows), lines of JSON with the GIDs of all devices, and wants C(type), C(addresses), C(mtu) and
         C(driver). Its facts have the C(gids), one for each address.
       - V(rdma_bandwidth) takes C(from), C(to), C(output) and C(error) of C(ib_write_bw), and wants C(gbits).
+      - V(rdma_mtu) takes C(address) and C(lost), the nodes that did not answer unsplit packets of the MTU.
       - V(openmpi) takes C(timers), C(version) and C(run), the result of C(mpirun), and wants C(version), C(nodes) and
         C(stun_seconds).
       - V(horovod) takes C(packages), C(python) and C(run), the result of C(mpirun), and wants C(version), C(packages),
@@ -86,6 +87,7 @@ options:
       - pytorch
       - rdma
       - rdma_bandwidth
+      - rdma_mtu
       - repositories_wanted
       - slurm
       - slurm_settings

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 from ..errors import CollectionError
@@ -30,20 +31,16 @@ class Ping:
     size: int
 
 
-def ring_pings(adapters: Mapping[str, Mapping[str, Mapping[str, Any]]], port_groups: Sequence[str]) -> list[Ping]:
-    """Return the pings on each port group, from every host to the next one and from the last to the first.
-
-    Each host takes part in two of them, so an unconnected host shows up twice.
-    """
+def pings_of_pairs(adapters: Mapping[str, Mapping[str, Mapping[str, Any]]], port_groups: Sequence[str]) -> list[Ping]:
+    """Return the pings on each port group, one for each pair of hosts: its answer has the same size."""
     pings = []
     for group in port_groups:
         endpoints = [
             (host, some[group]) for host, some in sorted(adapters.items()) if some.get(group, {}).get("address")
         ]
-        for (host, source), (peer, target) in zip(endpoints, [*endpoints[1:], *endpoints[:1]]):
-            if host != peer:
-                size = min(source["mtu"], target["mtu"]) - HEADERS
-                pings.append(Ping(group, host, source["device"], peer, target["address"], size))
+        for (host, source), (peer, target) in combinations(endpoints, 2):
+            size = min(source["mtu"], target["mtu"]) - HEADERS
+            pings.append(Ping(group, host, source["device"], peer, target["address"], size))
     return pings
 
 

@@ -173,6 +173,10 @@ def _rdma_bandwidth(found: Values, desired: Values) -> CheckResult:
     return CheckResult(facts, bandwidth_misfits([found], float(desired["gbits"])))
 
 
+def _rdma_mtu(found: Values, _desired: Values) -> CheckResult:
+    return CheckResult({}, mtu_misfits(str(found["address"]), found["lost"]))
+
+
 def _openmpi(found: Values, desired: Values) -> CheckResult:
     return CheckResult(mpi_checks.openmpi_facts(found), mpi_checks.openmpi_misfits(found, desired))
 
@@ -268,6 +272,7 @@ KINDS = {
     "pytorch": CheckKind(_pytorch, "PyTorch on {node} does not match its settings:"),
     "rdma": CheckKind(_rdma, "The RDMA device of {node} does not match its settings:"),
     "rdma_bandwidth": CheckKind(_rdma_bandwidth, "The RDMA bandwidth of {node} does not match its settings:"),
+    "rdma_mtu": CheckKind(_rdma_mtu, "Large packets of {node} do not reach all nodes:"),
     "repositories_wanted": CheckKind(_desired_repositories, "{node} cannot get its repositories:"),
     "slurm": CheckKind(_slurm, "The Slurm cluster is not as it should be:"),
     "slurm_settings": CheckKind(_slurm_settings, "The nodes cannot become a Slurm cluster:"),
@@ -318,6 +323,17 @@ def gid_misfits(rows: Sequence[Mapping[str, Any]], desired: Mapping[str, Any]) -
         elif gids[0]["mtu"] < int(desired["mtu"]):
             sentences.append(f"The MTU of {gids[0]['card']} is {gids[0]['mtu']}, less than {desired['mtu']}.")
     return sentences
+
+
+def mtu_misfits(address: str, lost: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a sentence if nodes did not answer unsplit packets of the MTU."""
+    words = [f"{each['peer']} ({each['address']}, {each['bytes']} bytes{_reason(each)})" for each in lost]
+    remedy = "check the MTU of the virtual and the physical switch, and that no firewall drops ICMP echo"
+    return [f"Unsplit packets from {address} are not answered by {', '.join(words)}: {remedy}."] if lost else []
+
+
+def _reason(lost: Mapping[str, Any]) -> str:
+    return f": {lost['why']}" if lost["why"] else ""
 
 
 def average_gbits(output: str) -> float | None:

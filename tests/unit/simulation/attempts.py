@@ -71,6 +71,9 @@ class RestartableJob:
     def refusal(self) -> str:
         return ""
 
+    def by_owner(self) -> str:
+        return self._site.resumed_by_owner
+
     def state(self) -> Any:
         self._reach()
         return self._calls.effect("state of the job", lambda: {"state": self._job.state, "why": ""})

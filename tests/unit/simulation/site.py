@@ -72,6 +72,8 @@ class Site:
     # The workers that are powered off; the run directories of the attempt that a window stopped, and of all attempts.
     off: set[str] = field(default_factory=set)
     stopped: str = ""
+    # The run with which the owner of the job goes on elsewhere.
+    resumed_by_owner: str = ""
     attempts: dict[str, Job] = field(default_factory=dict)
     # The hosts before the last write, which a server that is late still shows.
     earlier: dict[str, Host] = field(default_factory=dict)

@@ -58,7 +58,7 @@ class RestartableRun:
         if queue:
             cause = f"when it stops, Kueue gives its nodes to other jobs of the queue {queue}"
             raise self._refused(cause, "hold that queue (stopPolicy), and restart the run by hand")
-        by_owner = self._by_others()
+        by_owner = self.by_owner()
         if by_owner:
             raise self._refused(f"{by_owner} continues it already", "open the window around that run")
         require_same_environment(run)
@@ -78,7 +78,7 @@ class RestartableRun:
             cause = f"its checkpoint {newest['path']} has no state of the optimizer"
             raise self._refused(cause, "let the program save it, as with save_only_model=False in Trainer")
 
-    def _by_others(self) -> str:
+    def by_owner(self) -> str:
         """Return the runs with which others continue this one; empty if only this window does."""
         mine = (self._next().name, self._by)
         return ", ".join(name for name, by in self._followers().items() if (name, by) != mine)
@@ -171,7 +171,7 @@ class RestartableRun:
         Nodes that boot are waited for. Nothing is started beside a run with which its owner continues.
         """
         p, new = Program(MemoryJournal(), self._calls), self._next()
-        by_owner = self._by_others()
+        by_owner = self.by_owner()
         if by_owner:
             return {"by_owner": by_owner}
         p.wait(lambda: all(is_reachable(self._calls, node) for node in new.nodes), float(new.o["attempt_wait"]))

@@ -41,6 +41,10 @@ class OthersJob:
         """Return nothing: the job has all of its commands."""
         return ""
 
+    def by_owner(self) -> str:
+        """Return nothing: the job has no other attempt."""
+        return ""
+
     def state(self) -> JobState:
         """Return whether the job runs; one without a running rank on its launcher counts as stopped."""
         options = {"gather": ["job"], "run_dir": self._job["run_dir"], "records": self._records}

@@ -57,6 +57,9 @@ class Restartable(Protocol):
     def refusal(self) -> str:
         """Return why the job cannot be restarted; empty if it can. It is asked before anything is stopped."""
 
+    def by_owner(self) -> str:
+        """Return the run with which another user continues the job; empty without one."""
+
     def state(self) -> JobState:
         """Return the state of this attempt."""
 
@@ -99,7 +102,7 @@ class NotRestartable:
     def _refuse(self, *_options: Any) -> NoReturn:
         raise WholeError(self._why)
 
-    state = checkpoints = ask_for_checkpoint = withdraw = stop = start_again = watch = judged = _refuse
+    by_owner = state = checkpoints = ask_for_checkpoint = withdraw = stop = start_again = watch = judged = _refuse
 
 
 class Ranks:

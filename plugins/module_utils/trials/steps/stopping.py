@@ -165,6 +165,10 @@ def start_again(p: Program, trial: Trial) -> dict[str, Any]:
     Return ``run``, its name, or ``why`` none was started.
     """
     job, known = trial.restartable(), trial.facts.restart.get("stop") or {}
+    # Its launcher may be on a host that stays lost.
+    owner = job.by_owner()
+    if owner:
+        return {"run": "", "why": f"its owner has resumed it as {owner}"}
     state = job.state()["state"]
     if state in RUNNING:
         job.withdraw()

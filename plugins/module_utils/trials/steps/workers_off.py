@@ -104,10 +104,12 @@ def power_on(p: Program, trial: Trial, workers: Sequence[Mapping[str, Any]]) -> 
     power(trial, able, "on")
     off = [f"{one['name']} on {one['vm_host']}" for one in found.values() if one["vm_host"] in out]
     off += sorted(names - set(found))
-    if off:
+    owner = trial.restartable().by_owner() if off else ""
+    if off and not owner:
         cause = f"out of service: {listed(sorted(out))}" if out else "these workers do not exist any more"
-        remedy = "repair the hosts, and run again"
+        remedy = "repair the hosts, and run again; if one stays lost, resume the job on other workers first"
         raise Failed(listed(off), "power them on", cause, remedy)
+    p.say(f"{listed(off)} stays off: {owner} continues the job on other workers" if off else "")
     return {
         one["name"]: one["vm_host"] for one in trial.of_cluster("worker_vm_info")["workers"] if one["name"] in names
     }
@@ -116,7 +118,7 @@ def power_on(p: Program, trial: Trial, workers: Sequence[Mapping[str, Any]]) -> 
 def require_ready(p: Program, trial: Trial) -> bool:
     """Wait until the nodes of the job answer with healthy GPUs, and return True."""
     why = "they did not respond"
-    if not trial.settings["guest_checks"] or not trial.settings["nodes"]:
+    if not trial.settings["guest_checks"] or not trial.settings["nodes"] or trial.restartable().by_owner():
         return True
 
     def is_ready() -> bool:

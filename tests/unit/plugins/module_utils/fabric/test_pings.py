@@ -1,4 +1,4 @@
-"""The pings between hosts: their ring, and one error for those without all answers."""
+"""The pings between hosts: all pairs, and one error for those without all answers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def test_error_names_only_pings_with_lost_answers() -> None:
     assert pings.reach_error("gpu", "rdma", [ANSWERED, LOST]) == f"{error} switch"
 
 
-def test_each_adapter_pings_its_successor_in_a_ring() -> None:
+def test_each_pair_of_adapters_pings_with_the_full_mtu() -> None:
     adapters = {
         name: {"g": {"device": "vmk1", "address": f"10.0.0.{number}", "mtu": 9000 - number}}
         for number, name in enumerate("cab", start=1)
     }
-    ring = [(ping.host, ping.peer, ping.address, ping.size) for ping in pings.ring_pings(adapters, ["g"])]
-    assert ring == [("a", "b", "10.0.0.3", 8969), ("b", "c", "10.0.0.1", 8969), ("c", "a", "10.0.0.2", 8970)]
-    assert pings.ring_pings({"a": adapters["a"]}, ["g"]) == []
+    pairs = [(ping.host, ping.peer, ping.address, ping.size) for ping in pings.pings_of_pairs(adapters, ["g"])]
+    assert pairs == [("a", "b", "10.0.0.3", 8969), ("a", "c", "10.0.0.1", 8970), ("b", "c", "10.0.0.1", 8969)]
+    assert pings.pings_of_pairs({"a": adapters["a"]}, ["g"]) == []

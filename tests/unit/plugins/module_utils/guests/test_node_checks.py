@@ -186,6 +186,14 @@ CASES: list[tuple[str, Any, Any, dict[str, Any], dict[str, Any], str]] = [
         "ib_write_bw from n1 to n2 measured 23.55 Gbit/s, less than 40.",
     ),
     (
+        "rdma_mtu",
+        {"address": "10.216.1.40", "lost": []},
+        {},
+        {"lost": [{"peer": "n2", "address": "10.216.1.41", "bytes": 9000, "why": "Message too long"}]},
+        {},
+        "Unsplit packets from 10.216.1.40 are not answered by n2 (10.216.1.41, 9000 bytes: Message too long): check",
+    ),
+    (
         "versions",
         {"nodes": {"n1": {"dml_node": {"versions": {"system": "Debian 12"}}}}},
         {},

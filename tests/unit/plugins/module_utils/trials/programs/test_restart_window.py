@@ -192,6 +192,21 @@ def test_lost_host_keeps_the_window_open_until_repaired() -> None:
     assert "2 left (esx2, esx3): a host failed at first" in world.outcome and facts.finished_changes
 
 
+def test_window_ends_around_a_lost_host_after_its_owner_resumed() -> None:
+    world = Restart(max_out_of_service=1)
+    world.before["wait for esx1"] = lambda: setattr(world.site.hosts["esx1"], "is_lost", True)
+    with pytest.raises(WholeError, match="if one stays lost, resume the job on other workers first"):
+        world.carry_out()
+    world.site.resumed_by_owner = "one-anna"
+    world.site.go_on()
+
+    world.carry_out()
+
+    assert "w1 on esx1 stays off: one-anna continues the job on other workers" in " ".join(world.lines)
+    assert "esx1: could not reboot" in world.outcome and "start the job" not in world.log
+    assert world.site.off == {"w1"} and not world.site.holder and not world.left
+
+
 def test_sick_gpu_after_the_boot_keeps_the_job_stopped() -> None:
     world = Restart(checkpoint_wait=600)
     sick = {"severity": "stop", "rule": "gpu_xid", "object": "w1", "text": "w1: GPU 0 has fallen off the bus."}
