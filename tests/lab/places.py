@@ -90,6 +90,8 @@ def ansible_login(key: Path | str, user: str = USER) -> dict[str, Any]:
         "ansible_ssh_private_key_file": str(key),
         "ansible_ssh_common_args": " ".join(LOGIN),
         "ansible_python_interpreter": "/usr/bin/python3",
+        # That of the tests is a folder of this checkout, which the user of a node cannot make.
+        "ansible_remote_tmp": "~/.ansible/tmp",
     }
 
 

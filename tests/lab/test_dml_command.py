@@ -91,7 +91,7 @@ class User:
         return subprocess.Popen(named, cwd=self._folder, env=environment, stdin=subprocess.DEVNULL, **pipes)
 
     def awaits(self, name: str, steps: int) -> None:
-        """Wait until a run has printed so many steps, as a second terminal shows."""
+        """Wait until a run has printed a number of steps, as a second terminal shows."""
         deadline = time.monotonic() + RUN_SECONDS
         while f"step {steps} on" not in self.types(f"dml logs {name}", training_lines=STEPS):
             assert time.monotonic() < deadline

@@ -48,7 +48,7 @@ def inventory(place: Place, folder: Path) -> Path:
     workers = {f"worker0{number}": {"ansible_host": place.address(number)} for number in place.numbers}
     groups = {
         "clusters": {"hosts": {"gpu": here}},
-        "workers": {"hosts": workers, "vars": {**ansible_login(place.lab.key), "ansible_remote_tmp": "~/.ansible/tmp"}},
+        "workers": {"hosts": workers, "vars": ansible_login(place.lab.key)},
     }
     path = folder / "inventory.yml"
     path.write_text(json.dumps({"all": {"children": groups}}))

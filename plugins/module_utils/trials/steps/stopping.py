@@ -184,7 +184,7 @@ def start_again(p: Program, trial: Trial) -> dict[str, Any]:
     p.say(f"starts {job.name} again from {checkpoint_in_words(checkpoint, 'its')}")
     parts = [list(part) for part in trial.facts.restart.get("parts") or []]
     started = job.start_again(checkpoint, {"waited_s": known.get("waited_s"), "down": parts})
-    owner = started.get("by_owner")
+    owner = str(started.get("by_owner") or "")
     return {"run": "", "why": f"its owner has resumed it as {owner}"} if owner else dict(started)
 
 
