@@ -22,6 +22,10 @@ def test_the_changelog_names_each_part_of_the_collection(pattern: str) -> None:
     assert [f"changelogs/fragments: add a fragment that names {name}" for name in missing] == []
 
 
+def test_the_changelog_has_no_markup_of_modules() -> None:
+    assert re.findall(r"\b[CIOV]\([^()]*\)", TEXT) == [], "write ``name``: the changelog is reStructuredText"
+
+
 @pytest.mark.parametrize(
     "noticed", ["roles/node/meta/argument_specs.yml", "plugins/modules/vmotion.py", "playbooks/a.yml"]
 )
