@@ -15,6 +15,7 @@ from typing import Any, cast
 from ansible.plugins.action import ActionBase
 
 from ..module_utils.errors import CollectionError, NotFound
+from ..module_utils.kubernetes.suspension import SuspendableJob
 from ..module_utils.training.programs.follow import TrainingSite
 from ..module_utils.training.programs.restart import RestartableRun
 from ..module_utils.training.programs.restart_commands import OthersJob
@@ -62,7 +63,8 @@ def restartable(action: ActionBase, task_vars: dict[str, Any], content: Mapping[
     if "job" in content:
         user = str(content["job"].get("user") or "")
         calls = NodeWorld(Modules(action, task_vars), nodes.as_user(user) if user else nodes, ROLE)
-        return OthersJob(calls, content["job"])
+        is_in_pods = bool(content["job"].get("kubernetes"))
+        return SuspendableJob(calls, content["job"], by) if is_in_pods else OthersJob(calls, content["job"])
     # The inventory of a later controller has no address of a worker that the window has shut down.
     nodes.addresses = {each: str(node.get("ansible_host") or "") for each, node in content["nodes"].items()}
     variables = task_vars["hostvars"][content["options"]["launcher"]].get(f"{ROLE}_{ENVIRONMENT}") or {}

@@ -37,6 +37,11 @@ GROUPS["/apis/trainer.kubeflow.org/v1alpha1"] = [
     _kind("trainjobs", "TrainJob"),
     _kind("trainingruntimes", "TrainingRuntime"),
 ]
+GROUPS["/apis/kueue.x-k8s.io/v1beta2"] = [
+    _kind("clusterqueues", "ClusterQueue", namespaced=False),
+    _kind("localqueues", "LocalQueue"),
+    _kind("workloads", "Workload"),
+]
 
 
 class Cluster:
@@ -56,10 +61,25 @@ class Cluster:
         self.requests.append(path)
         if self.forbidden and path.startswith(self.forbidden):
             return _status(403, f'User "dml" cannot read {path}')
-        if path not in self.answers and not self._is_namespace(path):
+        found = self._object(path)
+        if found is None and not self._is_namespace(path):
             return _status(404, "not found")
-        found = self.answers.get(path, {})
+        found = {} if found is None else found
         return 200, {"kind": "List", "items": found} if isinstance(found, list) else found
+
+    def _object(self, path: str) -> Any:
+        """Return what is at a path, also an object of a list; None without one."""
+        folder, _slash, name = path.rpartition("/")
+        listed = self.answers.get(folder)
+        named = (one for one in listed if one["metadata"]["name"] == name) if isinstance(listed, list) else ()
+        return self.answers.get(path, next(iter(named), None))
+
+    def _keep(self, path: str, new: dict[str, Any]) -> None:
+        folder, old = path.rpartition("/")[0], self._object(path)
+        if path not in self.answers and old is not None:
+            self.answers[folder] = [new if one is old else one for one in self.answers[folder]]
+        else:
+            self.answers[path] = new
 
     def _is_namespace(self, path: str) -> bool:
         """A namespace is there if anything is in it."""
@@ -67,13 +87,12 @@ class Cluster:
 
     def apply(self, path: str, given: dict[str, Any], dry: bool) -> Answer:
         """Merge an object into what is there."""
-        old = self.answers.get(
-            path, {"metadata": {"uid": f"uid-of-{path}", "resourceVersion": "0", "creationTimestamp": MADE}}
-        )
-        new = _merged(old, given)
+        made = {"metadata": {"uid": f"uid-of-{path}", "resourceVersion": "0", "creationTimestamp": MADE}}
+        old = self._object(path) or made
+        new = merged(old, given)
         if new != old and not dry:
             new["metadata"]["resourceVersion"] = str(len(self.written) + 1)
-            self.answers[path] = new
+            self._keep(path, new)
             self.written.append(path)
             self.operator(self)
         return 200, new
@@ -152,10 +171,13 @@ def _discovery() -> dict[str, Any]:
     return {**found, "/apis": {"kind": "APIGroupList", "groups": groups}}
 
 
-def _merged(old: Any, given: Any) -> Any:
-    if not isinstance(old, dict) or not isinstance(given, dict):
+def merged(old: Any, given: Any) -> Any:
+    """Return an object with other fields in it, as after a JSON merge patch: those that are None are removed."""
+    if not isinstance(given, dict):
         return copy.deepcopy(given)
-    return {**copy.deepcopy(old), **{key: _merged(old.get(key), value) for key, value in given.items()}}
+    old = old if isinstance(old, dict) else {}
+    new = {**copy.deepcopy(old), **{key: merged(old.get(key), value) for key, value in given.items()}}
+    return {key: value for key, value in new.items() if value is not None}
 
 
 def _status(code: int, message: str) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import threading
 from contextlib import suppress
@@ -16,10 +17,15 @@ CORE = "/api/v1/namespaces/default"
 JOBS = "/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs"
 RUNNING = {"running": {"startedAt": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"}}
 KUBECTL = """#!/bin/sh
-# Runs here what stands behind the two dashes.
+# Runs here what stands behind the two dashes, if there is such a pod.
+while [ "$1" != exec ]; do shift; done
+if ! ls "$(dirname "$0")"/pods/*/"$2" >/dev/null 2>&1; then
+  echo "Error from server (NotFound): pods $2 not found" >&2; exit 1
+fi
 while [ "$1" != -- ]; do shift; done; shift
 exec "$@"
 """
+READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
 
 class Operator:
@@ -37,19 +43,29 @@ class Operator:
         cluster.operator = self.look
 
     def look(self, cluster: Cluster) -> None:
-        """Take up a new job, and end a deleted one."""
-        names = {path.rpartition("/")[2] for path in cluster.answers if path.startswith(f"{self.jobs}/")}
-        for name in set(self._processes) - names:
+        """Take up a new job, and end a deleted or suspended one."""
+        jobs = {
+            path.rpartition("/")[2]: job for path, job in cluster.answers.items() if path.startswith(f"{self.jobs}/")
+        }
+        suspended = {name for name, job in jobs.items() if _is_suspended(job["spec"])}
+        for name in set(self._processes) - (set(jobs) - suspended):
             end(self._processes.pop(name))
+            shutil.rmtree(self._folder / "pods" / name, ignore_errors=True)
             cluster.answers[f"{CORE}/pods"] = []
-        for name in names - set(self._processes):
+        for name in set(jobs) - set(self._processes) - suspended:
             self._take_up(name)
+        for name in suspended:
+            jobs[name]["status"] = self.status("Suspended")
 
     def _take_up(self, name: str) -> None:
         worker, launcher = self.templates(name)
         terms = worker["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
         nodes = [one["matchFields"][0]["values"][0] for one in terms["nodeSelectorTerms"]][::-1]
-        self._cluster.answers["/api/v1/nodes"] = [{"metadata": {"name": node}, "status": {}} for node in nodes]
+        known = {one["metadata"]["name"]: one for one in self._cluster.answers["/api/v1/nodes"]}
+        if any(known.get(node, {}).get("spec", {}).get("unschedulable") for node in nodes):
+            return
+        made = [{"metadata": {"name": node}, "status": READY} for node in nodes if node not in known]
+        self._cluster.answers["/api/v1/nodes"] += made
         failed = [_setup_error(container) for container in worker.get("initContainers", []) for _node in nodes[:1]]
         if any(failed):
             states = [{"name": "setup", "state": {"terminated": {"exitCode": 1, "message": failed[0]}}}]
@@ -101,6 +117,10 @@ class Operator:
 
     def _report(self, name: str, condition: str, pods: list[dict[str, Any]]) -> None:
         self._cluster.answers[f"{self.jobs}/{name}"]["status"] = self.status(condition)
+        folder = self._folder / "pods" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        for pod in pods:
+            (folder / pod["metadata"]["name"]).touch()
         others = [pod for pod in self._cluster.answers[f"{CORE}/pods"] if not pod["metadata"]["name"].startswith(name)]
         self._cluster.answers[f"{CORE}/pods"] = others + pods
 
@@ -122,6 +142,10 @@ class Operator:
         """End what still runs."""
         for process in self._processes.values():
             end(process)
+
+
+def _is_suspended(spec: dict[str, Any]) -> bool:
+    return bool(spec.get("suspend") or spec.get("runPolicy", {}).get("suspend"))
 
 
 def _scheduled(pod: str, node: str) -> dict[str, Any]:

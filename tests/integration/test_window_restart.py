@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -59,16 +60,19 @@ class FullCluster:
             "continued_runs": ".*",
         }
 
-    def train(self, answer: str = "saves", program: str = PROGRAM) -> None:
+    def train(self, answer: str = "saves", program: str = PROGRAM, saved: str = "step*.pt", command: Any = ()) -> None:
         """Start the run and wait until it has saved a checkpoint."""
         code = self.folder / "mine"
         code.mkdir()
         (code / "train.py").write_text(program)
-        options = {"training_folder": str(code), "training_command": ["python", "train.py", answer, "5000"]}
-        started = self.playbook("train", **options, training_follow=False)
+        words = command or ["python", "train.py", answer, "5000"]
+        started = self.playbook("train", training_folder=str(code), training_command=words, training_follow=False)
         assert started.rc == 0, started.out
-        outputs = self.folder / "runs" / NAME / "work" / "outputs"
-        wait_for(lambda: bool(list(outputs.glob("step*.pt"))), LONG)
+        wait_for(lambda: bool(list(self.outputs.glob(saved))), LONG)
+
+    @property
+    def outputs(self) -> Path:
+        return self.folder / "runs" / NAME / "work" / "outputs"
 
     def playbook(self, name: str, *arguments: str, **more: Any) -> Outcome:
         return self.ansible.playbook(*self.command(name, *arguments, **more), timeout=LONG)
@@ -113,19 +117,22 @@ class FullCluster:
 ONCE = {"ShutdownGuest": 4, "PowerOffVM_Task": 0, "PowerOnVM_Task": 4}
 
 
-@pytest.fixture
-def full(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], tmp_path: Path
-) -> Iterator[FullCluster]:
-    vcenter = start(text=FULL)
-    ansible = ansible_for(vcenter)
+@contextmanager
+def full_cluster(vcenter: Simulator, folder: Path) -> Iterator[FullCluster]:
+    """Build the workers, and stop the runs at the end."""
+    ansible = Ansible(vcenter.environment, folder)
     done = ansible.module("worker_vm", **desired())
     assert done.rc == 0, done.out
     vcenter.clear()
-    cluster = FullCluster(vcenter, ansible, tmp_path)
-    yield cluster
-    for run in (tmp_path / "runs").glob("*/run.json"):
+    yield FullCluster(vcenter, ansible, folder)
+    for run in (folder / "runs").glob("*/run.json"):
         ansible.module("training_job", run_dir=str(run.parent), state="stopped")
+
+
+@pytest.fixture
+def full(start: Callable[..., Simulator], tmp_path: Path) -> Iterator[FullCluster]:
+    with full_cluster(start(text=FULL), tmp_path) as made:
+        yield made
 
 
 @pytest.mark.hosts_out(2)

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import WholeError
+from ..kubernetes import suspension
 from ..training.programs.restart_commands import lacking
 
 Job = Mapping[str, Any]
-BATCH = {"kubernetes": "on Kubernetes", "slurm": "in Slurm"}
 WITHOUT = "leave out under_training to change the hosts without a job"
 
 
@@ -36,9 +36,10 @@ def require_complete(job: Job, *, under_training: bool) -> None:
 
 def restart_of(job: Job, results: str) -> dict[str, Any]:
     """Return how a named job is restarted, as the site of a window reads it, or ``why`` that is impossible."""
-    name = posixpath.basename(str(job.get("run_dir") or ""))
-    batch = next((text for key, text in BATCH.items() if job.get(key)), "")
-    why = f"maintenance_job names a job {batch}." if batch else lacking(job)
+    in_pods = job.get("kubernetes") or {}
+    name = str(in_pods.get("name") or posixpath.basename(str(job.get("run_dir") or "")))
+    why = suspension.lacking(job) if in_pods else lacking(job)
+    why = "maintenance_job names a job in Slurm." if job.get("slurm") else why
     return {"run": name, "why": why} if why else {"run": name, "job": {**job, "results": results}}
 
 

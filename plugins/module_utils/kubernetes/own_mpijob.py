@@ -23,8 +23,9 @@ from ..training.runs.training_run import PLACE, Prepared, TrainingFailed, Traini
 from ..training.transport import job_settings
 from . import job_spec, manifests, preflight
 from .job_kinds import KINDS, V2BETA1, JobKind
-from .job_spec import TORCHRUN
+from .job_spec import PLUGIN, TORCHRUN, JobSpec
 from .mpijob import INFO, K8S, MpiJob
+from .place import JobPlace
 
 START_SECONDS = 600.0
 # Names of pods add a suffix, and those of hosts in Kubernetes have at most 63 characters.
@@ -93,6 +94,22 @@ class OwnMpiJob(MpiJob):
         self.stop()
         options = {"path": run.dir, "state": "absent"}
         self._calls.as_user("root").on_each("ansible.builtin.file", dict.fromkeys(run.nodes, options))
+
+    def place(self, by: str, /) -> JobPlace:
+        """Return the nodes of the pods, and the queue of the job."""
+        run, mine = self._run, self._run.o["kubernetes"].get("job") or {}
+        nodes = [node["kubernetes"] for node in run.nodes.values()]
+        queue = (_namespace(run), str(mine.get("queue") or ""))
+        return JobPlace(self._calls.here, _access(run), f"{by}: {run.first}", nodes, queue, self._needs(mine))
+
+    def _needs(self, mine: Mapping[str, Any]) -> dict[str, int]:
+        """Return what a worker requests from device plugins, which start after the kubelet."""
+        o = self._run.o
+        gpus = int(mine.get("gpus", o["ranks_per_node"] if o["nccl"] else 0))
+        found = {str(mine.get("gpu_resource") or JobSpec.gpu_resource): gpus}
+        if o["transport"] == "rdma" and mine.get("devices", PLUGIN) == PLUGIN:
+            found[str(mine.get("rdma_resource") or JobSpec.rdma_resource)] = 1
+        return {resource: count for resource, count in found.items() if count}
 
     def objects(self, prepared: Prepared) -> list[dict[str, Any]]:
         """Return the Kubernetes objects of the job, a Secret first."""

@@ -171,8 +171,8 @@ def _control_plane(cluster: ClusterObjects, moved: set[str], at_once: bool) -> I
             if _node(pod) in moved:
                 stops = remain < needed
                 others = f"{remain} of {len(members)} remain" if len(members) > 1 else "there is no other one"
-                why = f"during the stun the API does not answer, because {others}" if stops else others
-                text = f"the {words} of this Kubernetes runs there, and the plan moves the node: {why}"
+                why = f"the API does not answer while this node does not, because {others}" if stops else others
+                text = f"the {words} of this Kubernetes runs there: {why}"
                 yield Finding(STOP if stops else WARN, "control_plane", _node(pod), text)
 
 

@@ -152,6 +152,9 @@ class RestartableJob:
         verdict = "resumed" if self._job.is_running and self._job.step_times else "broken"
         return {"verdict": verdict, "lines": [f"{self._dir}: {verdict}"], "breaches": []}
 
+    def machines(self) -> list[dict[str, Any]]:
+        return [{"name": worker, "reach": ["ssh", worker]} for worker in sorted(set(self._job.ranks.values()))]
+
     def _reach(self) -> None:
         """Fail if a worker of the job is off, or on a host that does not respond."""
         site, workers = self._site, set(self._job.ranks.values())

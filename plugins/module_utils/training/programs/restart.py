@@ -17,6 +17,7 @@ from ..ending.job_state import STOP_REQUEST, JobState
 from ..results.manifest import REPORTED
 from ..running import busy
 from ..runs import any_job, job_search, node_setup, run_data, run_files
+from ..runs.launching import Place
 from ..runs.restartable import Checkpoints, Ranks, SeenCheckpoint, StoppedJob, checkpoints_of
 from ..runs.run_watch import RunWatch
 from ..runs.training_options import Options
@@ -54,10 +55,10 @@ class RestartableRun:
             raise self._refused("only a run with training_folder resumes", "stop it, and start it again afterwards")
         if o["backend"] == SLURM:
             raise self._refused("Slurm runs it", "stop it with dml.vsphere.stop, and resume it after the window")
-        queue = (o["kubernetes"].get("job") or {}).get("queue")
-        if queue:
-            cause = f"when it stops, Kueue gives its nodes to other jobs of the queue {queue}"
-            raise self._refused(cause, "hold that queue (stopPolicy), and restart the run by hand")
+        pending = self._place.pending()
+        if pending:
+            cause = f"{pending} jobs wait in its queue, and would get its nodes before its next attempt"
+            raise self._refused(cause, "open the window when the queue is empty")
         by_owner = self.by_owner()
         if by_owner:
             raise self._refused(f"{by_owner} continues it already", "open the window around that run")
@@ -119,12 +120,14 @@ class RestartableRun:
 
     def withdraw(self) -> None:
         """Remove the request: the run goes on, and whatever ends it later is its own end."""
+        self._place.free()
         required(self._calls.on(self._run.launcher, FILE, {"path": self._request, "state": "absent"}))
 
     def stop(self) -> StoppedJob:
         """Stop the job on all its nodes, and bring its outputs here; one that has ended by itself is left as it is."""
         run, job = self._run, self.state()
         if job["state"] in ALIVE:
+            self._place.keep()
             self._write_request()
         if job["state"] in (*ALIVE, "stopped"):
             # Also makes sure that no process is left if the ranks ended themselves.
@@ -173,11 +176,18 @@ class RestartableRun:
         p, new = Program(MemoryJournal(), self._calls), self._next()
         by_owner = self.by_owner()
         if by_owner:
+            self._place.free()
             return {"by_owner": by_owner}
-        p.wait(lambda: all(is_reachable(self._calls, node) for node in new.nodes), float(new.o["attempt_wait"]))
+        seconds = float(new.o["attempt_wait"])
+        p.wait(lambda: all(is_reachable(self._calls, node) for node in new.nodes), seconds)
+        if not p.wait(lambda: not self._place.why_not_ready(), seconds):
+            raise TimedOut(
+                self.name, "start it again", self._place.why_not_ready(), "repair them, and continue the window"
+            )
         self._require_free(new)
         if new.name not in self._followers():
             self._require_newest(checkpoint)
+        self._place.free()
         started = start(p, self._site, new)
         if down:
             restart = {**started.manifest["restart"], **down}
@@ -224,6 +234,14 @@ class RestartableRun:
     def _followers(self) -> Mapping[str, str]:
         """Return the runs that continue this one, and who started each."""
         return self._calls.runs.followers(self._run.o["results"], self._run.name)
+
+    def machines(self) -> list[dict[str, Any]]:
+        """Return how the controller reaches the nodes, also while no pod runs there."""
+        return self._nodes
+
+    @property
+    def _place(self) -> Place:
+        return self._site.job_of(self._run).place(self._by)
 
     @property
     def _request(self) -> str:

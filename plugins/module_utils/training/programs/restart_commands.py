@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import posixpath
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from ...durable.calls import Result, required
@@ -15,6 +15,7 @@ from ...errors import Failed, TimedOut
 from ..ending.job_state import JobState
 from ..runs import any_job, run_files
 from ..runs.controller_site import TrainingCalls
+from ..runs.launching import Launched
 from ..runs.restartable import Checkpoints, Ranks, SeenCheckpoint, StoppedJob, checkpoints_of
 from ..runs.run_watch import RunWatch
 from ..runs.training_options import Options
@@ -53,9 +54,7 @@ class OthersJob:
 
     def checkpoints(self) -> Checkpoints:
         """Return the checkpoints in their folder on the launcher."""
-        folder = str(self._job["checkpoints"])
-        found = required(self._on_launcher(any_job.INFO, {"gather": ["checkpoints"], "checkpoints": folder}))
-        return checkpoints_of(found["checkpoints"], f"{self._job['launcher']}:{folder}", self._calls.now())
+        return checkpoints_in(self._calls, self._job)
 
     def ask_for_checkpoint(self, signal: str, seconds: float) -> None:
         """Send a signal to the processes of all ranks."""
@@ -120,17 +119,15 @@ class OthersJob:
 
     def watch(self) -> RunWatch:
         """Return the watch of its records."""
-        job = self._job
-        o = {"results": job["results"], "runs": posixpath.dirname(self._records), "silence": 0, "command": [self.name]}
-        options: Options = cast("Options", {**o, "launcher": job["launcher"]})
-        run = TrainingRun(options, {}, posixpath.basename(self._records), self._name, "")
-        launched = {"launcher": str(job["launcher"]), "kubernetes": {}, "watched": list(job["nodes"])}
-        return RunWatch(self._calls, run, launched, str(job["launcher"]))  # type: ignore[arg-type] # keys of Launched
+        return watch_of(self._calls, self._job, self._name, self._job["nodes"])
 
     def judged(self) -> Result:
         """Return no verdict: another tool keeps the code, the data and the command of the job."""
-        why = f"{self.name}: inconclusive: this collection does not know whether its program is the same"
-        return {"verdict": "inconclusive", "lines": [why], "breaches": []}
+        return unjudged(self.name)
+
+    def machines(self) -> list[dict[str, Any]]:
+        """Return the nodes of the job."""
+        return [dict(node) for node in self._job["nodes"]]
 
     def _on_launcher(self, module: str, options: Mapping[str, Any]) -> Result:
         return self._calls.on(str(self._job["launcher"]), module, options)
@@ -142,6 +139,29 @@ class OthersJob:
     @property
     def _mark(self) -> str:
         return f"{self._job['run_dir']}/{STARTED}"
+
+
+def checkpoints_in(calls: TrainingCalls, job: Mapping[str, Any]) -> Checkpoints:
+    """Return the checkpoints in the folder that the user names, on the launcher."""
+    folder, launcher = str(job["checkpoints"]), str(job["launcher"])
+    found = required(calls.on(launcher, any_job.INFO, {"gather": ["checkpoints"], "checkpoints": folder}))
+    return checkpoints_of(found["checkpoints"], f"{launcher}:{folder}", calls.now())
+
+
+def watch_of(calls: TrainingCalls, job: Mapping[str, Any], name: str, nodes: Sequence[Any]) -> RunWatch:
+    """Return the watch of the records of a job that another tool runs."""
+    records, launcher = str(job.get("records") or job["run_dir"]), str(job["launcher"])
+    o = {"results": job["results"], "runs": posixpath.dirname(records), "silence": 0, "command": [name]}
+    options: Options = cast("Options", {**o, "launcher": launcher})
+    run = TrainingRun(options, {}, posixpath.basename(records), name, "")
+    launched: Launched = {"launcher": launcher, "kubernetes": {}, "watched": list(nodes)}
+    return RunWatch(calls, run, launched, launcher)
+
+
+def unjudged(name: str) -> Result:
+    """Return that a restart is not judged."""
+    why = f"{name}: inconclusive: this collection does not know whether its program is the same"
+    return {"verdict": "inconclusive", "lines": [why], "breaches": []}
 
 
 def lacking(job: Mapping[str, Any]) -> str:

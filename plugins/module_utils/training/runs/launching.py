@@ -27,6 +27,40 @@ class Launched(TypedDict):
     watched: list[dict[str, Any]]
 
 
+class Place(Protocol):
+    """The nodes of a job, which its scheduler gives to no other job while a window has stopped it."""
+
+    def pending(self) -> int:
+        """Return the number of jobs that wait for the same nodes; refuse a queue that does not exist."""
+
+    def keep(self) -> None:
+        """Keep the nodes for the next attempt; a second call changes nothing."""
+
+    def free(self) -> None:
+        """Let other jobs have the nodes again, unless they were not kept."""
+
+    def why_not_ready(self) -> str:
+        """Return why the scheduler cannot start a job on the nodes yet; empty if it can."""
+
+
+class Unscheduled:
+    """Nodes that no scheduler gives to jobs."""
+
+    def pending(self) -> int:
+        """Return 0: no job waits for them."""
+        return 0
+
+    def keep(self) -> None:
+        """Keep nothing."""
+
+    def free(self) -> None:
+        """Free nothing."""
+
+    def why_not_ready(self) -> str:
+        """Return nothing: a node that answers can start a job."""
+        return ""
+
+
 class OwnJob(Job, Protocol):
     """The job of a run of the role training, which it can start.
 
@@ -51,6 +85,9 @@ class OwnJob(Job, Protocol):
 
     def forget(self) -> None:
         """Remove an earlier job of this name that cannot be used."""
+
+    def place(self, by: str, /) -> Place:
+        """Return the nodes that ``by`` keeps from other jobs while the job is stopped."""
 
 
 def watched_nodes(run: TrainingRun) -> list[dict[str, Any]]:
@@ -121,6 +158,10 @@ class OwnMpirun(JobOnNodes):
         """Remove the run directory on each node."""
         options = {"path": self._run_dir, "state": "absent"}
         self._calls.on_each("ansible.builtin.file", dict.fromkeys(self._run.nodes, options))
+
+    def place(self, _by: str, /) -> Place:
+        """Return nodes without a scheduler."""
+        return Unscheduled()
 
 
 def launch_options(o: Options) -> dict[str, Any]:

@@ -88,6 +88,9 @@ class Restartable(Protocol):
     def judged(self) -> Result:
         """Return the verdict on the restart with which this attempt began."""
 
+    def machines(self) -> Sequence[Mapping[str, Any]]:
+        """Return how the controller reaches the machines of the job, also while no process of it runs there."""
+
 
 class NotRestartable:
     """A job that cannot be restarted, because of ``why``."""
@@ -102,7 +105,8 @@ class NotRestartable:
     def _refuse(self, *_options: Any) -> NoReturn:
         raise WholeError(self._why)
 
-    by_owner = state = checkpoints = ask_for_checkpoint = withdraw = stop = start_again = watch = judged = _refuse
+    by_owner = state = checkpoints = ask_for_checkpoint = withdraw = _refuse
+    stop = start_again = watch = judged = machines = _refuse
 
 
 class Ranks:

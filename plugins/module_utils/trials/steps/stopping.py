@@ -174,6 +174,8 @@ def start_again(p: Program, trial: Trial) -> dict[str, Any]:
         job.withdraw()
         return {"run": "", "why": f"{job.name} was not stopped"}
     if state == "finished":
+        # It may have finished while an earlier controller was about to stop it.
+        job.withdraw()
         return {"run": "", "why": f"{job.name} has finished"}
     # An earlier attempt at stopping it may have failed after the processes ended.
     job.stop()

@@ -33,7 +33,7 @@ def concerned(trial: Trial) -> list[dict[str, Any]]:
     workers = trial.of_cluster("worker_vm_info")["workers"]
     there = [one for one in workers if one["vm_host"] in hosts and one["vm_power"] == "on"]
     found = [{key: one[key] for key in ("name", "vm_name", "vm_host", "vm_role", "vm_tenant")} for one in there]
-    why = why_not_shut_down(trial, found)
+    why = why_not_shut_down(trial, found) or _without_control_plane(trial, found)
     if why:
         raise WholeError(why)
     require_emptiable(trial, found)
@@ -73,6 +73,15 @@ def why_not_shut_down(trial: Trial, workers: Sequence[Mapping[str, Any]]) -> str
         f"of other training jobs: {jobs}. Wait until they end, or change the hosts of each job in a separate "
         "window (esxi_host_hosts)."
     )
+
+
+def _without_control_plane(trial: Trial, workers: Sequence[Mapping[str, Any]]) -> str:
+    """Return why the Kubernetes of the job would not answer while these workers are off; empty if it would."""
+    if not workers:
+        return ""
+    found = trial.job.checked([str(worker["name"]) for worker in workers], 0.0, trial.settings["accept"])
+    needed = [finding for finding in stops(found, trial.settings["accept"]) if finding["rule"] == "control_plane"]
+    return " ".join(f"{finding['text'].rstrip('.')}." for finding in needed)
 
 
 def power(trial: Trial, workers: Sequence[Mapping[str, Any]], state: str) -> bool:
@@ -116,16 +125,18 @@ def power_on(p: Program, trial: Trial, workers: Sequence[Mapping[str, Any]]) -> 
 
 
 def require_ready(p: Program, trial: Trial) -> bool:
-    """Wait until the nodes of the job answer with healthy GPUs, and return True."""
+    """Wait until the machines of the job answer with healthy GPUs, and return True."""
     why = "they did not respond"
-    if not trial.settings["guest_checks"] or not trial.settings["nodes"] or trial.restartable().by_owner():
+    job = trial.restartable()
+    machines = job.machines() if trial.settings["guest_checks"] else []
+    if not machines or job.by_owner():
         return True
 
     def is_ready() -> bool:
         nonlocal why
         age = p.now() - float(trial.facts.restart["on_since"])
         try:
-            read = trial.site.nodes.read_gpus(trial.settings["nodes"], idle=False, xid_seconds=age)
+            read = trial.site.nodes.read_gpus(machines, idle=False, xid_seconds=age)
             found = stops(read["findings"], trial.settings["accept"])
         except CollectionError as error:
             why = str(error)
@@ -134,7 +145,7 @@ def require_ready(p: Program, trial: Trial) -> bool:
         return not found
 
     if not p.wait(is_ready, READY_SECONDS):
-        nodes = listed([str(node["name"]) for node in trial.settings["nodes"]])
+        nodes = listed([str(node["name"]) for node in machines])
         remedy = "repair them, then run again: the job is stopped until then"
         raise Failed(nodes, f"find them ready within {READY_SECONDS:.0f} s", why, remedy)
     return True

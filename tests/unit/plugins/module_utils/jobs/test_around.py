@@ -60,4 +60,3 @@ def test_named_job_is_restarted_only_with_its_commands() -> None:
     restart = around.restart_of({**MPI, **commands}, "/reports")
     assert restart == {"run": "one", "job": {**MPI, **commands, "results": "/reports"}}
     assert "it lacks stop, start, checkpoints." in around.restart_of(MPI, "")["why"]
-    assert "on Kubernetes" in around.restart_of({**MPI, **commands, "kubernetes": {"name": "one"}}, "")["why"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -20,6 +20,9 @@ from plugins.module_utils.training.programs.train import train
 from plugins.module_utils.training.runs import run_source
 from plugins.module_utils.training.runs.restartable import SeenCheckpoint
 from plugins.module_utils.training.runs.training_run import Prepared
+from tests.fakes.deaths import histories
+from tests.fakes.kubernetes_objects import Objects, node
+from tests.fakes.kubernetes_objects import queue as in_queue
 from tests.fakes.training_world import SAVED, Job, TrainingWorld
 
 
@@ -53,10 +56,11 @@ def test_two_runs_never_share_a_job() -> None:
 class PodsWorld(TrainingWorld):
     """A run whose pods Kubernetes has; its jobs by the name of their object."""
 
-    def __init__(self, api: str = "v2beta1", **options: Any) -> None:
-        kubernetes = {"image": "train:1", "job": {"api": api}}
-        super().__init__(backend="kubernetes", kubernetes=kubernetes, **options)
+    def __init__(self, deaths: Iterable[int] = (), api: str = "v2beta1", queue: str = "", **options: Any) -> None:
+        kubernetes = {"image": "train:1", "job": {"api": api, **({"queue": queue} if queue else {})}}
+        super().__init__(deaths, backend="kubernetes", kubernetes=kubernetes, **options)
         self.objects = dict[str, dict[str, Any]]()
+        self.cluster = Objects(node("w1"), node("w2"), node("w3"), *in_queue())
 
     @property
     def site(self) -> TrainingSite:
@@ -65,11 +69,19 @@ class PodsWorld(TrainingWorld):
     def _mpijob_info(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         return {"job": self.objects.get(options["name"], {"state": "absent"}), "log": ""}
 
+    def _k8s_info(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        return self.cluster.read(options)
+
     def _k8s(self, _host: str, options: Mapping[str, Any]) -> None:
-        if options.get("state") == "absent":
+        if options.get("state") == "patched":
+            self.cluster.patch(options)
+        elif options.get("state") == "absent":
             for each in options["resource_definition"]:
-                self.objects.pop(each["metadata"]["name"], None)
+                if self.objects.pop(each["metadata"]["name"], None):
+                    assert {"w1", "w2"} <= set(self.cluster.kept), "other jobs would get its nodes"
         elif options["definition"]["kind"] in ("MPIJob", "TrainJob"):
+            self.starts[options["definition"]["metadata"]["name"]] += 1
+            assert self.cluster.kept == [], "its pods would find no node"
             self.objects[options["definition"]["metadata"]["name"]] = {"state": "running", "started": self.clock}
 
 
@@ -122,9 +134,60 @@ def test_stop_waits_until_no_pod_is_left() -> None:
     assert restartable(world).stop()["state"] == "stopped"
 
 
-def test_refuses_queued_jobs_and_signals_to_pods() -> None:
-    world = trains()
+def restarted(world: PodsWorld) -> dict[str, Any]:
+    """Stop and start a run again with as many controllers as it takes."""
+    while True:
+        world.is_dead = False
+        try:
+            assert restartable(world).stop()["state"] == "stopped"
+            return restartable(world).start_again(cast("SeenCheckpoint", {**SAVED, "since": 0.0}))
+        except CollectionError:
+            raise
+        except BaseException:  # the controller died
+            if not world.is_dead:
+                raise
+
+
+def test_each_death_frees_the_nodes_and_starts_once() -> None:
+    def running(deaths: Iterable[int]) -> PodsWorld:
+        world = trains(queue="research")
+        world.starts.clear()
+        world.deaths, world.points = set(deaths), 0
+        return world
+
+    for world, started in histories(running, restarted):
+        assert started["run"] == "one-2" and list(world.objects) == ["dml-one-2"], world.log
+        assert world.cluster.kept == [] and world.starts == {"dml-one-2": 1}, world.log
+
+
+def test_starts_when_the_nodes_offer_their_gpus_again() -> None:
+    world = trains(nccl=True, attempt_wait=60)
+    restartable(world).stop()
+    world.cluster.found["Node", "w2"]["status"]["allocatable"] = {}
+
+    with pytest.raises(CollectionError, match=r"node w2 offers 0 nvidia\.com/gpu, and a worker needs 1; repair them"):
+        restartable(world).start_again(cast("SeenCheckpoint", {**SAVED, "since": 0.0}))
+
+    assert world.objects == {} and world.cluster.kept == ["w1", "w2"]
+
+
+@pytest.mark.parametrize("ends", ["withdraw", "by owner"])
+def test_run_that_goes_on_frees_its_nodes(ends: str) -> None:
+    world = trains(queue="research")
+    restartable(world).stop()
+    if ends == "withdraw":
+        restartable(world).withdraw()
+    else:
+        world.here_files["/results/two/manifest.json"] = {**world.kept("one"), "name": "two", "resumed_from": "one"}
+        assert restartable(world).start_again(cast("SeenCheckpoint", {**SAVED, "since": 0.0})) == {"by_owner": "two"}
+
+    assert world.cluster.kept == []
+
+
+def test_refuses_busy_queues_and_signals_to_pods() -> None:
+    world = trains(queue="research")
     with pytest.raises(Refused, match="its ranks run in pods, which get no signal; wait for its next regular"):
         restartable(world).ask_for_checkpoint("TERM", 60.0)
-    world.o["kubernetes"] = {"image": "train:1", "job": {"queue": "research"}}
-    assert "Kueue gives its nodes to other jobs of the queue research" in restartable(world).refusal()
+    assert restartable(world).refusal() == ""
+    world.cluster.found["ClusterQueue", "gpus"]["status"]["pendingWorkloads"] = 2
+    assert "2 jobs wait in its queue, and would get its nodes before its next" in restartable(world).refusal()

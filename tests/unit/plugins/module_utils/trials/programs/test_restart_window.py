@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.errors import WholeError
+from plugins.module_utils.training.runs.any_job import JobOnNodes
 from plugins.module_utils.training.runs.restartable import Checkpoints, SeenCheckpoint
 from plugins.module_utils.trials.evidence import restart_lines
 from plugins.module_utils.trials.steps.window_end import WindowPaused, paused
@@ -242,6 +243,19 @@ def test_torn_checkpoint_or_changed_data_stops_nothing(
     world.carry_out()
 
     assert reported in world.outcome and untouched(world), world.outcome
+
+
+def test_workers_with_the_control_plane_stay_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "w1: the API server of this Kubernetes runs there: the API does not answer while this node does not"
+    found = [{"severity": "stop", "rule": rule, "object": "w1", "text": text} for rule in ("control_plane", "node")]
+    asked: list[Any] = []
+    monkeypatch.setattr(JobOnNodes, "checked", lambda _job, *moved: asked.append(moved) or found)
+    world = Restart()
+
+    world.carry_out()
+
+    assert world.outcome == f"{text}." and untouched(world), world.outcome
+    assert asked == [(["w1", "w2"], 0.0, [])], "as if all of them were silent at once"
 
 
 def test_request_to_end_is_obeyed_before_each_group() -> None:

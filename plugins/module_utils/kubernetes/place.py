@@ -1,0 +1,127 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The nodes and the queue of a job that a window stops, which no other job gets until the job goes on; pure.
+
+Kueue admits jobs as long as their queue has quota, so it would give that of a stopped job to others, whose pods would
+take its GPUs. Without a queue, the scheduler would do so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..durable.calls import required
+from ..errors import Refused
+from ..training.runs.any_job import Ask
+from .object_fields import Object, conditions, is_true, part, whole
+
+K8S, K8S_INFO = "kubernetes.core.k8s", "kubernetes.core.k8s_info"
+KUEUE = "kueue.x-k8s.io/v1beta2"
+# The annotation of what a window has closed, with who closed it: what others closed stays closed.
+KEPT_BY = "dml.vsphere/kept-by"
+
+
+class Gate(NamedTuple):
+    """A kind of objects that lets jobs in, unless a field of its ``spec`` has the value ``closed``."""
+
+    api: str
+    kind: str
+    field: str
+    closed: Any
+    open: Any
+
+
+NODE = Gate("v1", "Node", "unschedulable", closed=True, open=None)
+QUEUE = Gate(KUEUE, "ClusterQueue", "stopPolicy", closed="Hold", open="None")
+
+
+class JobPlace:
+    """The nodes of a job and its queue; ``access`` says how to reach Kubernetes, ``needs`` what each worker requests.
+
+    Without ``nodes``, they are those that ``by`` keeps.
+    """
+
+    def __init__(
+        self,
+        here: Ask,
+        access: Mapping[str, Any],
+        by: str,
+        nodes: Sequence[str] = (),
+        queue: tuple[str, str] = ("", ""),
+        needs: Mapping[str, int] | None = None,
+    ) -> None:
+        self._here, self._access, self._by = here, dict(access), by
+        self._nodes, self._queue, self._needs = list(nodes), queue, dict(needs or {})
+
+    def pending(self) -> int:
+        """Return the number of jobs that wait for the quota of the queue; refuse one that does not exist."""
+        return sum(whole(part(each, "status").get("pendingWorkloads")) or 0 for each in self._queues())
+
+    def keep(self) -> None:
+        """Hold the queue, and cordon the nodes, unless others did so."""
+        for gate, found in ((QUEUE, self._queues()), (NODE, self._named_nodes())):
+            for each in found:
+                if part(each, "spec").get(gate.field) in (None, False, gate.open):
+                    self._set(gate, each, gate.closed, self._by)
+
+    def free(self) -> None:
+        """Open again what ``keep`` has closed, the nodes first."""
+        for gate, found in ((NODE, self._read(NODE)), (QUEUE, self._queues())):
+            for each in found:
+                if self._is_mine(each):
+                    self._set(gate, each, gate.open, None)
+
+    def why_not_ready(self) -> str:
+        """Return why the nodes cannot run the job yet: a guest answers before its kubelet and its device plugin do."""
+        return "; ".join(why for each in self._named_nodes() for why in _lacks(each, self._needs))
+
+    def _named_nodes(self) -> list[Object]:
+        found = self._read(NODE)
+        return [each for each in found if (_name(each) in self._nodes if self._nodes else self._is_mine(each))]
+
+    def _queues(self) -> list[Object]:
+        """Return the ClusterQueue behind the LocalQueue of the job; nothing for a job without a queue."""
+        namespace, name = self._queue
+        if not name:
+            return []
+        local = self._read(QUEUE, kind="LocalQueue", name=name, namespace=namespace)
+        behind = str(part(local[0], "spec").get("clusterQueue") or "") if local else ""
+        found = self._read(QUEUE, name=behind) if behind else []
+        if not found:
+            cause = f"Kueue has no queue {name} in the namespace {namespace}"
+            raise Refused(f"the queue {name}", "keep its nodes from other jobs", cause, "correct the queue of the job")
+        return found
+
+    def _read(self, gate: Gate, **which: Any) -> list[Object]:
+        options = {"api_version": gate.api, "kind": gate.kind, **which, **self._access}
+        return list(required(self._here(K8S_INFO, options))["resources"])
+
+    def _set(self, gate: Gate, thing: Object, value: Any, by: str | None) -> None:
+        metadata = {"name": _name(thing), "annotations": {KEPT_BY: by}}
+        definition = {"apiVersion": gate.api, "kind": gate.kind, "metadata": metadata, "spec": {gate.field: value}}
+        patch(self._here, self._access, definition)
+
+    def _is_mine(self, thing: Object) -> bool:
+        return part(part(thing, "metadata"), "annotations").get(KEPT_BY) == self._by
+
+
+def patch(here: Ask, access: Mapping[str, Any], definition: Mapping[str, Any]) -> None:
+    """Change fields of an existing object; those that are None are removed."""
+    required(here(K8S, {"state": "patched", "definition": definition, "merge_type": ["merge"], **access}))
+
+
+def _lacks(node: Object, needs: Mapping[str, int]) -> Iterator[str]:
+    ready = conditions(node)
+    if not is_true(ready, "Ready"):
+        yield f"node {_name(node)} is not ready: {ready.get('Ready', {}).get('message') or 'it has not reported'}"
+        return
+    offers = part(part(node, "status"), "allocatable")
+    for resource, count in needs.items():
+        offered = whole(offers.get(resource)) or 0
+        if offered < count:
+            yield f"node {_name(node)} offers {offered} {resource}, and a worker needs {count}"
+
+
+def _name(thing: Object) -> str:
+    return str(part(thing, "metadata").get("name") or "")

@@ -1,0 +1,154 @@
+"""An MPIJob or a TrainJob of another tool that a window suspends and resumes, with a death at each point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+import pytest
+
+from plugins.module_utils.errors import CollectionError
+from plugins.module_utils.jobs import around
+from plugins.module_utils.kubernetes.suspension import STOPPED_BY, SuspendableJob
+from plugins.module_utils.training.runs.restartable import SeenCheckpoint
+from tests.fakes.deaths import histories
+from tests.fakes.kubernetes_objects import Objects, node, queue
+from tests.fakes.training_world import SAVED, TrainingWorld
+
+BY = "the window of me"
+SEEN = cast("SeenCheckpoint", {**SAVED, "since": 0.0})
+KINDS = {"v2beta1": "MPIJob", "trainjob": "TrainJob"}
+LIMITS = {"limits": {"nvidia.com/gpu": "1", "cpu": "4"}}
+NEEDS = {
+    "v2beta1": {"mpiReplicaSpecs": {"Worker": {"template": {"spec": {"containers": [{"resources": LIMITS}]}}}}},
+    "trainjob": {"trainer": {"resourcesPerNode": LIMITS}},
+}
+PODS = {f"bert-worker-{number}": {"role": "worker", "node": f"w{number}"} for number in (1, 2)}
+
+
+class PodsWorld(TrainingWorld):
+    """A job on two of three nodes; its operator ends and starts pods as the object of the job asks."""
+
+    def __init__(self, deaths: Iterable[int] = (), api: str = "v2beta1", in_queue: bool = False) -> None:
+        super().__init__(deaths)
+        self.api, self.in_queue, self.changes = api, in_queue, list[bool]()
+        labels = {"kueue.x-k8s.io/queue-name": "research"} if in_queue else {}
+        job = {"kind": KINDS[api], "metadata": {"name": "bert", "uid": "7", "labels": labels}, "spec": NEEDS[api]}
+        workload = {"kind": "Workload", "metadata": {"name": "job-bert"}, "spec": {"active": True}}
+        self.cluster = Objects(node("w1"), node("w2"), node("w3"), *queue(pending=2), job, workload)
+        self.end: dict[str, Any] = {}
+
+    @property
+    def job(self) -> SuspendableJob:
+        named = {"name": "bert", "namespace": "research", "api": self.api}
+        job = {
+            "kubernetes": named,
+            "run_dir": "/records",
+            "launcher": "w1",
+            "checkpoints": "/data",
+            "results": "/results",
+        }
+        return SuspendableJob(self, job, BY)
+
+    @property
+    def is_suspended(self) -> bool:
+        spec = self.cluster.spec(KINDS[self.api], "bert")
+        if self.in_queue:
+            return not self.cluster.spec("Workload", "job-bert")["active"]
+        return bool((spec if self.api == "trainjob" else spec.get("runPolicy", {})).get("suspend"))
+
+    def _mpijob_info(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
+        suspended = {"state": "waiting" if self.in_queue else "stopped", "pods": {}}
+        running = {"state": "running", "pods": PODS, "workers": [{"name": "w1", "reach": ["kubectl", "exec"]}]}
+        return {"job": self.end or (suspended if self.is_suspended else running)}
+
+    def _k8s_info(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        return self.cluster.read(options)
+
+    def _k8s(self, _host: str, options: Mapping[str, Any]) -> None:
+        before = self.is_suspended
+        self.cluster.patch(options)
+        if self.is_suspended is not before:
+            assert {"w1", "w2"} <= set(self.cluster.kept), "other jobs would get its nodes"
+            assert not self.in_queue or "gpus" in self.cluster.kept, "others would be admitted"
+            self.changes.append(self.is_suspended)
+
+
+def restarted(world: PodsWorld) -> dict[str, Any]:
+    """Stop and start the job as a window does, with as many controllers as it takes."""
+    while True:
+        world.is_dead = False
+        try:
+            if world.changes == [True, False]:
+                world.job.withdraw()
+                return {"run": "bert"}
+            assert world.job.stop()["state"] == "stopped"
+            return world.job.start_again(SEEN)
+        except CollectionError:
+            raise
+        except BaseException:  # the controller died
+            if not world.is_dead:
+                raise
+
+
+@pytest.mark.parametrize("in_queue", [False, True])
+@pytest.mark.parametrize("api", sorted(KINDS))
+def test_each_death_suspends_and_resumes_the_job_once(api: str, in_queue: bool) -> None:
+    for world, started in histories(lambda deaths: PodsWorld(deaths, api, in_queue), restarted):
+        assert started["run"] == "bert" and world.changes == [True, False], world.log
+        assert world.cluster.kept == [] and not world.is_suspended, world.log
+        annotations = world.cluster.found[KINDS[api], "bert"]["metadata"].get("annotations") or {}
+        assert STOPPED_BY not in annotations, world.log
+
+
+@pytest.mark.parametrize("in_queue", [False, True])
+def test_job_that_the_window_suspended_has_not_failed(in_queue: bool) -> None:
+    world = PodsWorld(in_queue=in_queue)
+    world.job.stop()
+
+    assert (world.job.state()["state"], world.job.state()["why"]) == ("stopped", f"stopped by {BY}")
+    assert world.cluster.kept == (["gpus"] if in_queue else []) + ["w1", "w2"]
+
+
+def test_withdrawn_stop_lets_the_job_go_on() -> None:
+    world = PodsWorld(in_queue=True)
+    world.job.stop()
+    world.job.withdraw()
+
+    assert world.changes == [True, False] and world.cluster.kept == []
+
+
+def test_resumes_nothing_before_the_nodes_offer_their_gpus() -> None:
+    world = PodsWorld()
+    world.job.stop()
+    world.cluster.found["Node", "w1"]["status"]["allocatable"] = {}
+
+    with pytest.raises(CollectionError, match=r"MPIJob bert: could not resume it: node w1 offers 0 nvidia.com/gpu"):
+        world.job.start_again(SEEN)
+
+    assert world.changes == [True] and world.job.state()["state"] == "stopped"
+
+
+def test_job_that_ended_by_itself_is_neither_suspended_nor_resumed() -> None:
+    world = PodsWorld()
+    world.end = {"state": "died", "why": "pod bert-worker-1 was evicted", "pods": {}}
+
+    assert (world.job.stop()["state"], world.cluster.writes) == ("died", [])
+    world.end, world.cluster.found = {"state": "running", "pods": {}}, {}
+    assert "MPIJob bert: could not restart it: the namespace research has no such job" in refusal(world)
+
+
+def refusal(world: PodsWorld) -> str:
+    with pytest.raises(CollectionError) as refused:
+        world.job.refusal()
+    return str(refused.value)
+
+
+def test_named_job_needs_its_checkpoints_on_a_host() -> None:
+    named = {"kubernetes": {"name": "bert"}, "run_dir": "/records"}
+    complete = {**named, "launcher": "w1", "checkpoints": "/data"}
+
+    assert "it lacks launcher, checkpoints." in around.restart_of(named, "/results")["why"]
+    assert around.restart_of(complete, "/results") == {"run": "bert", "job": {**complete, "results": "/results"}}
+    in_slurm = {"slurm": {"job": 7}, "run_dir": "/run/a"}
+    assert around.restart_of(in_slurm, "/results")["why"] == "maintenance_job names a job in Slurm."
