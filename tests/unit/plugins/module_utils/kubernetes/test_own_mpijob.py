@@ -80,9 +80,11 @@ class PodsWorld(TrainingWorld):
                 if self.objects.pop(each["metadata"]["name"], None):
                     assert {"w1", "w2"} <= set(self.cluster.kept), "other jobs would get its nodes"
         elif options["definition"]["kind"] in ("MPIJob", "TrainJob"):
-            self.starts[options["definition"]["metadata"]["name"]] += 1
+            name = options["definition"]["metadata"]["name"]
+            # To apply it again changes nothing.
+            self.starts[name] += name not in self.objects
             assert self.cluster.kept == [], "its pods would find no node"
-            self.objects[options["definition"]["metadata"]["name"]] = {"state": "running", "started": self.clock}
+            self.objects.setdefault(name, {"state": "running", "started": self.clock})
 
 
 def restartable(world: PodsWorld) -> RestartableRun:

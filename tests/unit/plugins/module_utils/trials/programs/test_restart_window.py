@@ -222,6 +222,18 @@ def test_sick_gpu_after_the_boot_keeps_the_job_stopped() -> None:
     assert world.outcome == "" and world.is_running_once and world.boots == dict.fromkeys(HOSTS, 1)
 
 
+def test_gpus_are_read_where_no_process_has_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The settings may reach the nodes through pods, which end with the job."""
+    asked: list[Any] = []
+    monkeypatch.setattr(Restart, "read_gpus", lambda _world, options: asked.append(options) or {"findings": []})
+    world = Restart()
+
+    world.carry_out()
+
+    machines = [{"name": worker, "reach": ["ssh", worker]} for worker in ("w1", "w2")]
+    assert [options["nodes"] for options in asked] == [machines] and world.settings["nodes"] != machines
+
+
 def torn(job: RestartableJob) -> Checkpoints:
     part: SeenCheckpoint = {**seen(26, 0.0, True), "why": "the part of rank 1 is missing"}
     return {"folder": job.name, "newest": None, "torn": part, "interval": None, "why": "it has no complete checkpoint"}
