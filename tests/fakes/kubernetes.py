@@ -65,7 +65,9 @@ class Cluster:
         if found is None and not self._is_namespace(path):
             return _status(404, "not found")
         found = {} if found is None else found
-        return 200, {"kind": "List", "items": found} if isinstance(found, list) else found
+        version = path.partition("/namespaces/")[0].split("/")
+        listed = {"kind": "List", "apiVersion": "/".join(version[2:4] if version[1] == "apis" else version[2:3])}
+        return 200, {**listed, "items": found} if isinstance(found, list) else found
 
     def _object(self, path: str) -> Any:
         """Return what is at a path, also an object of a list; None without one."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.fakes.kubernetes import merged
 
-HELD = "dml.vsphere/kept-by"
+HELD = "dml.vsphere/kept-for"
 
 
 def node(name: str, *, is_ready: bool = True, gpus: int = 1, **spec: Any) -> dict[str, Any]:

@@ -65,7 +65,7 @@ class Operator:
         if any(known.get(node, {}).get("spec", {}).get("unschedulable") for node in nodes):
             return
         made = [{"metadata": {"name": node}, "status": READY} for node in nodes if node not in known]
-        self._cluster.answers["/api/v1/nodes"] += made
+        self._cluster.answers["/api/v1/nodes"] += [{"apiVersion": "v1", "kind": "Node", **node} for node in made]
         failed = [_setup_error(container) for container in worker.get("initContainers", []) for _node in nodes[:1]]
         if any(failed):
             states = [{"name": "setup", "state": {"terminated": {"exitCode": 1, "message": failed[0]}}}]

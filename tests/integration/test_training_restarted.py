@@ -19,6 +19,7 @@ from tests.integration.training import BEGIN_SECONDS, Playbook
 TRAIN = """
 import os, signal, sys, time, zipfile
 import dml_records
+assert os.environ["MASTER_ADDR"], "the ranks of PyTorch meet there"
 asked = []
 answer = sys.argv[1]
 if answer == "ignores":

@@ -77,6 +77,7 @@ def foreign_job(full: FullCluster) -> dict[str, Any]:
     }
     replicas = {role: {"replicas": 4, "template": {"spec": spec}} for role, spec in specs.items()}
     return {
+        "apiVersion": "kubeflow.org/v2beta1",
         "kind": "MPIJob",
         "metadata": {"name": "theirs"},
         "spec": {"slotsPerWorker": 1, "mpiReplicaSpecs": replicas},

@@ -95,12 +95,13 @@ class OwnMpiJob(MpiJob):
         options = {"path": run.dir, "state": "absent"}
         self._calls.as_user("root").on_each("ansible.builtin.file", dict.fromkeys(run.nodes, options))
 
-    def place(self, by: str, /) -> JobPlace:
+    def kept_nodes(self) -> JobPlace:
         """Return the nodes of the pods, and the queue of the job."""
         run, mine = self._run, self._run.o["kubernetes"].get("job") or {}
         nodes = [node["kubernetes"] for node in run.nodes.values()]
         queue = (_namespace(run), str(mine.get("queue") or ""))
-        return JobPlace(self._calls.here, _access(run), f"{by}: {run.first}", nodes, queue, self._needs(mine))
+        name = f"{_namespace(run)}/{job_name(run.first)}"
+        return JobPlace(self._calls.here, _access(run), name, nodes, queue, self._needs(mine))
 
     def _needs(self, mine: Mapping[str, Any]) -> dict[str, int]:
         """Return what a worker requests from device plugins, which start after the kubelet."""

@@ -18,8 +18,8 @@ from .object_fields import Object, conditions, is_true, part, whole
 
 K8S, K8S_INFO = "kubernetes.core.k8s", "kubernetes.core.k8s_info"
 KUEUE = "kueue.x-k8s.io/v1beta2"
-# The annotation of what a window has closed, with who closed it: what others closed stays closed.
-KEPT_BY = "dml.vsphere/kept-by"
+# The annotation of what a window has closed, with the job: what others closed stays closed.
+KEPT_FOR = "dml.vsphere/kept-for"
 
 
 class Gate(NamedTuple):
@@ -39,23 +39,27 @@ QUEUE = Gate(KUEUE, "ClusterQueue", "stopPolicy", closed="Hold", open="None")
 class JobPlace:
     """The nodes of a job and its queue; ``access`` says how to reach Kubernetes, ``needs`` what each worker requests.
 
-    Without ``nodes``, they are those that ``by`` keeps.
+    ``job`` names it in all attempts, whoever continues its window. Without ``nodes``, they are those kept for it.
     """
 
     def __init__(
         self,
         here: Ask,
         access: Mapping[str, Any],
-        by: str,
+        job: str,
         nodes: Sequence[str] = (),
         queue: tuple[str, str] = ("", ""),
         needs: Mapping[str, int] | None = None,
     ) -> None:
-        self._here, self._access, self._by = here, dict(access), by
+        self._here, self._access, self._job = here, dict(access), job
         self._nodes, self._queue, self._needs = list(nodes), queue, dict(needs or {})
 
     def pending(self) -> int:
-        """Return the number of jobs that wait for the quota of the queue; refuse one that does not exist."""
+        """Return the number of jobs that wait for the quota of the queue; refuse one that does not exist.
+
+        An account that cannot read nodes is refused too.
+        """
+        self._read(NODE)
         return sum(whole(part(each, "status").get("pendingWorkloads")) or 0 for each in self._queues())
 
     def keep(self) -> None:
@@ -63,7 +67,7 @@ class JobPlace:
         for gate, found in ((QUEUE, self._queues()), (NODE, self._named_nodes())):
             for each in found:
                 if part(each, "spec").get(gate.field) in (None, False, gate.open):
-                    self._set(gate, each, gate.closed, self._by)
+                    self._set(gate, each, gate.closed, self._job)
 
     def free(self) -> None:
         """Open again what ``keep`` has closed, the nodes first."""
@@ -97,13 +101,13 @@ class JobPlace:
         options = {"api_version": gate.api, "kind": gate.kind, **which, **self._access}
         return list(required(self._here(K8S_INFO, options))["resources"])
 
-    def _set(self, gate: Gate, thing: Object, value: Any, by: str | None) -> None:
-        metadata = {"name": _name(thing), "annotations": {KEPT_BY: by}}
+    def _set(self, gate: Gate, thing: Object, value: Any, job: str | None) -> None:
+        metadata = {"name": _name(thing), "annotations": {KEPT_FOR: job}}
         definition = {"apiVersion": gate.api, "kind": gate.kind, "metadata": metadata, "spec": {gate.field: value}}
         patch(self._here, self._access, definition)
 
     def _is_mine(self, thing: Object) -> bool:
-        return part(part(thing, "metadata"), "annotations").get(KEPT_BY) == self._by
+        return part(part(thing, "metadata"), "annotations").get(KEPT_FOR) == self._job
 
 
 def patch(here: Ask, access: Mapping[str, Any], definition: Mapping[str, Any]) -> None:

@@ -46,8 +46,8 @@ class SuspendableJob:
         self.name = f"{self._kind.kind} {self._run}"
 
     def refusal(self) -> str:
-        """Return nothing: a job that exists can be suspended."""
-        self._object()
+        """Return nothing: a job that exists can be suspended, if its queue exists too."""
+        self._place(self._object()).pending()
         return ""
 
     def state(self) -> JobState:
@@ -148,8 +148,8 @@ class SuspendableJob:
         pods = (self._read().get("pods") or {}).values()
         nodes = sorted({pod["node"] for pod in pods if pod["role"] == WORKER and pod["node"]})
         queue = (self._namespace, str(labels(job).get(QUEUE) or ""))
-        by = f"{self._by}: {self._namespace}/{self._run}"
-        return JobPlace(self._calls.here, self._access, by, nodes, queue, _needs(job))
+        name = f"{self._namespace}/{self._run}"
+        return JobPlace(self._calls.here, self._access, name, nodes, queue, _needs(job))
 
     def _suspend(self, job: Object, by: str | None) -> None:
         """Suspend the job for a window, or resume it."""

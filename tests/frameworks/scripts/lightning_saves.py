@@ -36,6 +36,7 @@ class Saves(Callback):
             trainer.save_checkpoint(f"outputs/step={trainer.global_step}.ckpt")
 
 
+resume = sys.argv[1] if len(sys.argv) > 1 else ""
 lightning.seed_everything(1)
 trainer = lightning.Trainer(
     max_steps=5000,
@@ -49,4 +50,4 @@ trainer = lightning.Trainer(
     callbacks=[ModelCheckpoint("outputs", every_n_train_steps=5000, save_on_exception=True), Saves()],
 )
 data = torch.utils.data.DataLoader(torch.rand(8000, 4), 2)
-trainer.fit(Network(), data, ckpt_path=sys.argv[1] if len(sys.argv) > 1 else None)
+trainer.fit(Network(), data, ckpt_path=resume or None)

@@ -29,6 +29,7 @@ class Saves(TrainerCallback):
         control.should_save = control.should_save or state.global_step % 10 == 0
 
 
+resume = sys.argv[1] if len(sys.argv) > 1 else ""
 torch.manual_seed(1)
 rows = [{"x": torch.rand(4), "labels": torch.rand(1)} for _row in range(4000)]
 arguments = TrainingArguments(
@@ -42,4 +43,4 @@ arguments = TrainingArguments(
     enable_jit_checkpoint=True,
 )
 trainer = Trainer(model=Network(), args=arguments, train_dataset=rows, callbacks=[Saves()])
-trainer.train(resume_from_checkpoint=sys.argv[1] if len(sys.argv) > 1 else None)
+trainer.train(resume_from_checkpoint=resume or None)

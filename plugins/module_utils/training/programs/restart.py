@@ -241,7 +241,7 @@ class RestartableRun:
 
     @property
     def _place(self) -> Place:
-        return self._site.job_of(self._run).place(self._by)
+        return self._site.job_of(self._run).kept_nodes()
 
     @property
     def _request(self) -> str:

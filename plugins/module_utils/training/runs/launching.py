@@ -86,8 +86,8 @@ class OwnJob(Job, Protocol):
     def forget(self) -> None:
         """Remove an earlier job of this name that cannot be used."""
 
-    def place(self, by: str, /) -> Place:
-        """Return the nodes that ``by`` keeps from other jobs while the job is stopped."""
+    def kept_nodes(self) -> Place:
+        """Return the nodes, which a window keeps from other jobs while the job is stopped."""
 
 
 def watched_nodes(run: TrainingRun) -> list[dict[str, Any]]:
@@ -159,7 +159,7 @@ class OwnMpirun(JobOnNodes):
         options = {"path": self._run_dir, "state": "absent"}
         self._calls.on_each("ansible.builtin.file", dict.fromkeys(self._run.nodes, options))
 
-    def place(self, _by: str, /) -> Place:
+    def kept_nodes(self) -> Place:
         """Return nodes without a scheduler."""
         return Unscheduled()
 

@@ -8,11 +8,11 @@ from plugins.module_utils.errors import Refused
 from plugins.module_utils.kubernetes.place import JobPlace
 from tests.fakes.kubernetes_objects import Objects, node, queue
 
-BY, IN_QUEUE = "the window of me: one", ("research", "research")
+JOB, IN_QUEUE = "research/one", ("research", "research")
 
 
 def place(objects: Objects, nodes: tuple[str, ...] = ("w1", "w2")) -> JobPlace:
-    return JobPlace(objects.here, {}, BY, nodes, IN_QUEUE, {"nvidia.com/gpu": 1})
+    return JobPlace(objects.here, {}, JOB, nodes, IN_QUEUE, {"nvidia.com/gpu": 1})
 
 
 def test_keeps_queue_and_nodes_until_they_are_freed() -> None:
@@ -56,6 +56,6 @@ def test_node_is_ready_once_it_offers_its_gpus() -> None:
 
 def test_counts_waiting_jobs_and_refuses_an_unknown_queue() -> None:
     assert place(Objects(*queue(pending=3))).pending() == 3
-    assert JobPlace(Objects().here, {}, BY, ["w1"]).pending() == 0, "a job without a queue"
+    assert JobPlace(Objects().here, {}, JOB, ["w1"]).pending() == 0, "a job without a queue"
     with pytest.raises(Refused, match="Kueue has no queue research in the namespace research"):
         place(Objects()).pending()
