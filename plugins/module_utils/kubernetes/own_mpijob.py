@@ -24,8 +24,8 @@ from ..training.transport import job_settings
 from . import job_spec, manifests, preflight
 from .job_kinds import KINDS, V2BETA1, JobKind
 from .job_spec import PLUGIN, TORCHRUN, JobSpec
+from .kept_nodes import JobPlace
 from .mpijob import INFO, K8S, MpiJob
-from .place import JobPlace
 
 START_SECONDS = 600.0
 # Names of pods add a suffix, and those of hosts in Kubernetes have at most 63 characters.

@@ -21,10 +21,10 @@ from ..training.runs.restartable import Checkpoints, SeenCheckpoint, StoppedJob
 from ..training.runs.run_watch import RunWatch
 from ..training.runs.training_run import PLACE
 from .job_kinds import KINDS, TRAINJOB, V2BETA1, WORKER
+from .kept_nodes import K8S_INFO, KUEUE, JobPlace, patch
 from .manifests import QUEUE
 from .mpijob import INFO
 from .object_fields import Object, labels, part, several, whole
-from .place import K8S_INFO, KUEUE, JobPlace, patch
 
 # The annotation of a job that a window has suspended, with the window.
 STOPPED_BY = "dml.vsphere/stopped-by"
@@ -181,9 +181,9 @@ def _needs(job: Object) -> dict[str, int]:
     """Return the extended resources of a worker, whose names have a domain, from the template of an MPIJob."""
     template = part(part(part(part(job, "spec"), "mpiReplicaSpecs"), "Worker"), "template")
     trainer = part(part(job, "spec"), "trainer")
-    asked = [part(each, "resources") for each in several(part(template, "spec"), "containers")]
+    requests = [part(each, "resources") for each in several(part(template, "spec"), "containers")]
     found: dict[str, int] = {}
-    for limits in (part(each, "limits") for each in (*asked, part(trainer, "resourcesPerNode"))):
+    for limits in (part(each, "limits") for each in (*requests, part(trainer, "resourcesPerNode"))):
         for name, count in limits.items():
             if "/" in name and whole(count):
                 found[name] = found.get(name, 0) + (whole(count) or 0)

@@ -224,14 +224,14 @@ def test_sick_gpu_after_the_boot_keeps_the_job_stopped() -> None:
 
 def test_gpus_are_read_where_no_process_has_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """The settings may reach the nodes through pods, which end with the job."""
-    asked: list[Any] = []
-    monkeypatch.setattr(Restart, "read_gpus", lambda _world, options: asked.append(options) or {"findings": []})
+    reads: list[Any] = []
+    monkeypatch.setattr(Restart, "read_gpus", lambda _world, options: reads.append(options) or {"findings": []})
     world = Restart()
 
     world.carry_out()
 
     machines = [{"name": worker, "reach": ["ssh", worker]} for worker in ("w1", "w2")]
-    assert [options["nodes"] for options in asked] == [machines] and world.settings["nodes"] != machines
+    assert [options["nodes"] for options in reads] == [machines] and world.settings["nodes"] != machines
 
 
 def torn(job: RestartableJob) -> Checkpoints:
@@ -260,14 +260,14 @@ def test_torn_checkpoint_or_changed_data_stops_nothing(
 def test_workers_with_the_control_plane_stay_on(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "w1: the API server of this Kubernetes runs there: the API does not answer while this node does not"
     found = [{"severity": "stop", "rule": rule, "object": "w1", "text": text} for rule in ("control_plane", "node")]
-    asked: list[Any] = []
-    monkeypatch.setattr(JobOnNodes, "checked", lambda _job, *moved: asked.append(moved) or found)
+    reads: list[Any] = []
+    monkeypatch.setattr(JobOnNodes, "checked", lambda _job, *moved: reads.append(moved) or found)
     world = Restart()
 
     world.carry_out()
 
     assert world.outcome == f"{text}." and untouched(world), world.outcome
-    assert asked == [(["w1", "w2"], 0.0, [])], "as if all of them were silent at once"
+    assert reads == [(["w1", "w2"], 0.0, [])], "as if all of them were silent at once"
 
 
 def test_request_to_end_is_obeyed_before_each_group() -> None:

@@ -18,7 +18,7 @@ from .object_fields import Object, conditions, is_true, part, whole
 
 K8S, K8S_INFO = "kubernetes.core.k8s", "kubernetes.core.k8s_info"
 KUEUE = "kueue.x-k8s.io/v1beta2"
-# The annotation of what a window has closed, with the job: what others closed stays closed.
+# The annotation of what a window has closed, with the job: others may have closed more.
 KEPT_FOR = "dml.vsphere/kept-for"
 
 

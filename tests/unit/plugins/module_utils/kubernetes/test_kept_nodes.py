@@ -1,11 +1,11 @@
-"""The nodes and the queue of a job that a window has stopped: kept from other jobs, and given back."""
+"""The nodes and the queue of a job that a window has stopped: kept from other jobs, and released."""
 
 from __future__ import annotations
 
 import pytest
 
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.kubernetes.place import JobPlace
+from plugins.module_utils.kubernetes.kept_nodes import JobPlace
 from tests.fakes.kubernetes_objects import Objects, node, queue
 
 JOB, IN_QUEUE = "research/one", ("research", "research")
@@ -33,7 +33,7 @@ def test_keeps_queue_and_nodes_until_they_are_freed() -> None:
         assert objects.found[key]["spec"] == before[key]["spec"], key
 
 
-def test_what_others_closed_stays_closed() -> None:
+def test_nodes_that_others_cordoned_stay_cordoned() -> None:
     objects = Objects(node("w1", unschedulable=True), node("w2"), *queue("HoldAndDrain"))
 
     place(objects).keep()
