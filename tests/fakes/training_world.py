@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
-from plugins.module_utils.training.ending.job_state import STOP_REQUEST
+from plugins.module_utils.training.ending.job_state import SIGNAL_REQUEST, STOP_REQUEST
 from plugins.module_utils.training.programs.follow import TrainingSite
 from plugins.module_utils.training.results import manifest
 from plugins.module_utils.training.results.attempts import previous
@@ -261,7 +261,8 @@ class TrainingWorld(MortalWorld):
         """Return a job as its launcher reports it; one whose end was requested was stopped, however it ended."""
         job = self.jobs.get(run_dir)
         read = job.read() if job else {"state": "absent"}
-        request = self.node_files.get(("w1", f"{run_dir}/{STOP_REQUEST}"))
+        paths = [("w1", f"{run_dir}/{name}") for name in (STOP_REQUEST, SIGNAL_REQUEST)]
+        request = next((self.node_files[path] for path in paths if path in self.node_files), None)
         is_requested = request is not None and read["state"] not in ("running", "absent")
         return (
             {**read, "state": "stopped", "why": f"stopped by {json.loads(request or '{}')['by']}"}

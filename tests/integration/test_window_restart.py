@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lab.simulator import Simulator
-from plugins.module_utils.training.ending.job_state import STOP_REQUEST
+from plugins.module_utils.training.ending.job_state import SIGNAL_REQUEST
 from tests.integration.ansible import Ansible, Outcome
 from tests.integration.killing import has_started, kill_all, wait_for
 from tests.integration.releases import NEWEST
@@ -147,7 +147,7 @@ def test_full_cluster_is_changed_while_its_job_restarts(full: FullCluster) -> No
     for by in ("restart", "auto"):
         shown = full.change("--check", window_by=by, window_checkpoint_signal="USR1")
         assert shown.rc == 0 and full.vcenter.writes() == [] and full.attempts() == [NAME], shown.out
-    assert not (full.folder / "runs" / NAME / STOP_REQUEST).exists(), "no rank got a signal"
+    assert not (full.folder / "runs" / NAME / SIGNAL_REQUEST).exists(), "no rank got a signal"
     assert "window_by=auto chooses restart" in shown.out, shown.out
 
     done = full.change(window_by="auto")

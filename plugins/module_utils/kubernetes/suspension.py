@@ -61,8 +61,9 @@ class SuspendableJob:
         """Return the checkpoints in their folder."""
         return restart_commands.checkpoints_in(self._calls, self._job)
 
-    def ask_for_checkpoint(self, signal: str) -> None:
+    def ask_for_checkpoint(self, signal: str, seconds: float) -> None:
         """Refuse to send a signal."""
+        del seconds
         cause = f"its ranks run in pods, which do not get {signal}"
         raise Refused(self.name, "ask for a checkpoint", cause, "wait for its next regular checkpoint")
 

@@ -8,6 +8,8 @@ from typing import Any, TypedDict
 
 # The file in a run directory that asks for the end of its job: however it ends then, whoever asked has stopped it.
 STOP_REQUEST = "stop-request.json"
+# The same for a signal that asks for a checkpoint: it may end the job before anybody stops it.
+SIGNAL_REQUEST = "signal-request.json"
 
 
 class LauncherIdentity(TypedDict):

@@ -26,7 +26,7 @@ from ...guests import supervisor
 from ...guests.file_ownership import exposed
 from ...plan import Plan
 from ..ending.job_end import cause_of
-from ..ending.job_state import STOP_REQUEST, JobState
+from ..ending.job_state import SIGNAL_REQUEST, STOP_REQUEST, JobState
 from ..launch import mpirun
 from . import daemon_ports, job_output, remedies
 from .git_commit import commit_of
@@ -74,14 +74,17 @@ def _job_state(run_dir: str) -> dict[str, Any]:
 
 def _request(run_dir: str, end: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return the request for the end of a job; None without one, or if the job had ended before it."""
-    try:
-        at = os.stat(os.path.join(run_dir, STOP_REQUEST)).st_mtime
-    except OSError:
-        return None
-    request = supervisor.read(run_dir, STOP_REQUEST)
-    # After a signal for a checkpoint, a job that goes on for longer ends by itself.
-    last = at + float((request or {}).get("seconds") or math.inf)
-    return None if end is not None and not at <= end["ended"] <= last else request
+    for name in (STOP_REQUEST, SIGNAL_REQUEST):
+        try:
+            at = os.stat(os.path.join(run_dir, name)).st_mtime
+        except OSError:
+            continue
+        request = supervisor.read(run_dir, name)
+        # After a signal for a checkpoint, a job that goes on for longer ends by itself.
+        last = at + float((request or {}).get("seconds") or math.inf)
+        if end is None or at <= end["ended"] <= last:
+            return request
+    return None
 
 
 def _why_stopped(request: Mapping[str, Any], code: int | None) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from ...durable.calls import Result, required
 from ...durable.program import MemoryJournal, Program
 from ...errors import CollectionError, Refused, TimedOut
-from ..ending.job_state import STOP_REQUEST, JobState
+from ..ending.job_state import SIGNAL_REQUEST, STOP_REQUEST, JobState
 from ..results.manifest import REPORTED
 from ..running import busy
 from ..runs import any_job, job_search, node_setup, run_data, run_files
@@ -109,26 +109,30 @@ class RestartableRun:
         if self._run.o["backend"] == KUBERNETES:
             raise self._refused("its ranks run in pods, which get no signal", "wait for its next regular checkpoint")
         Ranks(self._calls, self._nodes, self._run.dir, self.name).ask(
-            signal, self._size, partial(self._write_request, seconds)
+            signal, self._size, partial(self._write_request, SIGNAL_REQUEST, seconds=seconds)
         )
 
-    def _write_request(self, seconds: float = 0.0) -> None:
-        """Write to the folder of the run who asks for its end: an end in these seconds is not one of the program."""
-        content = json.dumps({"by": self._by, **({"seconds": seconds} if seconds else {})}, sort_keys=True)
-        copied = {"content": content, "dest": self._request, "mode": "0600"}
+    def _write_request(self, name: str, **more: Any) -> None:
+        """Write to the folder of the run who asks for its end, which is then not one of the program.
+
+        Its time counts, so that a stop does not overwrite a signal: the ranks may end between them.
+        """
+        content = json.dumps({"by": self._by, **more}, sort_keys=True)
+        copied = {"content": content, "dest": f"{self._run.dir}/{name}", "mode": "0600"}
         required(self._calls.on(self._run.launcher, run_files.COPY, copied))
 
     def withdraw(self) -> None:
-        """Remove the request: the run goes on, and whatever ends it later is its own end."""
+        """Remove the requests: the run goes on, and whatever ends it later is its own end."""
         self._place.free()
-        required(self._calls.on(self._run.launcher, FILE, {"path": self._request, "state": "absent"}))
+        for name in (SIGNAL_REQUEST, STOP_REQUEST):
+            required(self._calls.on(self._run.launcher, FILE, {"path": f"{self._run.dir}/{name}", "state": "absent"}))
 
     def stop(self) -> StoppedJob:
         """Stop the job on all its nodes, and bring its outputs here; one that has ended by itself is left as it is."""
         run, job = self._run, self.state()
         if job["state"] in ALIVE:
             self._place.keep()
-            self._write_request()
+            self._write_request(STOP_REQUEST)
         if job["state"] in (*ALIVE, "stopped"):
             # Also makes sure that no process is left if the ranks ended themselves.
             self._site.job_of(run).stop()
@@ -242,10 +246,6 @@ class RestartableRun:
     @property
     def _place(self) -> Place:
         return self._site.job_of(self._run).kept_nodes()
-
-    @property
-    def _request(self) -> str:
-        return f"{self._run.dir}/{STOP_REQUEST}"
 
     @property
     def _nodes(self) -> list[dict[str, Any]]:

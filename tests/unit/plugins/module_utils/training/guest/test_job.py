@@ -17,7 +17,7 @@ import pytest
 
 from plugins.module_utils.errors import Failed, Refused, TimedOut
 from plugins.module_utils.guests import supervisor
-from plugins.module_utils.training.ending.job_state import STOP_REQUEST
+from plugins.module_utils.training.ending.job_state import SIGNAL_REQUEST, STOP_REQUEST
 from plugins.module_utils.training.guest import job
 from plugins.module_utils.training.guest.job import TrainingJob, job_state
 from plugins.module_utils.training.launch import mpirun
@@ -346,10 +346,12 @@ def test_job_that_ends_after_a_request_was_stopped(
 def test_request_with_a_signal_counts_for_its_seconds(tmp_path: Path, later: float, state: str) -> None:
     """The user may pause the window after the signal, or its controller may be killed: the job trains on."""
     run = written(tmp_path, wish=REQUEST, run=run_of(gone(), gone()), end=END)
-    supervisor.write(str(run), STOP_REQUEST, {"by": "the window of me", "seconds": 10.0})
-    os.utime(run / STOP_REQUEST, (END["ended"] - later,) * 2)
+    supervisor.write(str(run), SIGNAL_REQUEST, {"by": "the window of me", "seconds": 10.0})
+    os.utime(run / SIGNAL_REQUEST, (END["ended"] - later,) * 2)
 
     assert job_state(str(run))["state"] == state
+    supervisor.write(str(run), STOP_REQUEST, {"by": "the window of me"})
+    assert job_state(str(run))["state"] == state, "ranks that have saved may end before the window stops them"
 
 
 def test_rest_of_a_job_that_ended_after_a_request_is_stopped(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from plugins.module_utils.durable.program import MemoryJournal, Program
 from plugins.module_utils.errors import CollectionError, Refused
-from plugins.module_utils.training.ending.job_state import STOP_REQUEST
+from plugins.module_utils.training.ending.job_state import SIGNAL_REQUEST
 from plugins.module_utils.training.programs.restart import RestartableRun
 from plugins.module_utils.training.programs.train import train
 from plugins.module_utils.training.runs import run_source
@@ -93,9 +93,11 @@ def test_signals_all_ranks_after_writing_the_request() -> None:
     restartable(world).ask_for_checkpoint("USR1", 60.0)
 
     assert world.signals == [("USR1", "0"), ("USR1", "1")]
-    assert json.loads(world.node_files["w1", f"/runs/one/{STOP_REQUEST}"]) == {"by": BY, "seconds": 60.0}
     request = ["ansible.builtin.copy on w1", "nodes_signal_ranks"]
     assert world.log[-2:] == request, "the request precedes the signal"
+    restartable(world).stop()
+    kept = json.loads(world.node_files["w1", f"/runs/one/{SIGNAL_REQUEST}"])
+    assert kept == {"by": BY, "seconds": 60.0}, "a stop that the end of the ranks precedes does not overwrite it"
 
 
 @pytest.mark.parametrize("end", [{"state": "died", "ended": 7.0}, {"state": "finished", "ended": 7.0}])
@@ -142,7 +144,7 @@ def test_refuses_a_signal_that_not_all_ranks_get(
         restartable(world).ask_for_checkpoint(number, 60.0)
 
     assert words in str(refused.value)
-    assert world.signals == [] and ("w1", f"/runs/one/{STOP_REQUEST}") not in world.node_files
+    assert world.signals == [] and ("w1", f"/runs/one/{SIGNAL_REQUEST}") not in world.node_files
 
 
 def test_checkpoints_have_the_time_of_the_observer() -> None:
