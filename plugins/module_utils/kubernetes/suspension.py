@@ -50,6 +50,10 @@ class SuspendableJob:
         self._place(self._object()).pending()
         return ""
 
+    def by_owner(self) -> str:
+        """Return nothing: it has no other attempt, and runs if its owner has resumed it."""
+        return ""
+
     def state(self) -> JobState:
         """Return the state of the job; one that this window has suspended is stopped, also in a queue."""
         read: JobState = self._read()
@@ -72,7 +76,11 @@ class SuspendableJob:
         job = self._object()
         if part(part(job, "metadata"), "annotations").get(STOPPED_BY):
             self._suspend(job, None)
-        self._place(job).free()
+        self.free_nodes()
+
+    def free_nodes(self) -> None:
+        """Let other jobs have its place."""
+        self._place(self._object()).free()
 
     def stop(self) -> StoppedJob:
         """Keep its place, suspend the job, and wait until none of its workers' pods is left."""

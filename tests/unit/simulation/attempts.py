@@ -106,6 +106,9 @@ class RestartableJob:
         if self._job.state == "stopped":
             self._job.state = "finished"
 
+    def free_nodes(self) -> None:
+        self._calls.effect("free the nodes", lambda: None)
+
     def stop(self) -> StoppedJob:
         self._reach()
         self._calls.effect("stop the job", self._stop)

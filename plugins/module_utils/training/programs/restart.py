@@ -123,9 +123,13 @@ class RestartableRun:
 
     def withdraw(self) -> None:
         """Remove the requests: the run goes on, and whatever ends it later is its own end."""
-        self._place.free()
+        self.free_nodes()
         for name in (SIGNAL_REQUEST, STOP_REQUEST):
             required(self._calls.on(self._run.launcher, FILE, {"path": f"{self._run.dir}/{name}", "state": "absent"}))
+
+    def free_nodes(self) -> None:
+        """Let other jobs have its nodes."""
+        self._place.free()
 
     def stop(self) -> StoppedJob:
         """Stop the job on all its nodes, and bring its outputs here; one that has ended by itself is left as it is."""
@@ -180,7 +184,7 @@ class RestartableRun:
         p, new = Program(MemoryJournal(), self._calls), self._next()
         by_owner = self.by_owner()
         if by_owner:
-            self._place.free()
+            self.free_nodes()
             return {"by_owner": by_owner}
         seconds = float(new.o["attempt_wait"])
         p.wait(lambda: all(is_reachable(self._calls, node) for node in new.nodes), seconds)

@@ -64,6 +64,9 @@ class OthersJob:
     def withdraw(self) -> None:
         """Leave the job as it is: nothing was written."""
 
+    def free_nodes(self) -> None:
+        """Free nothing: no scheduler gives its nodes to other jobs."""
+
     def stop(self) -> StoppedJob:
         """Run the command that stops the job, unless no rank runs, and wait until none is left on any node."""
         if self.state()["state"] == "running":

@@ -72,6 +72,9 @@ class Restartable(Protocol):
     def withdraw(self) -> None:
         """Let the job continue as if it had not been asked to end."""
 
+    def free_nodes(self) -> None:
+        """Let other jobs have the nodes that a stop has kept for the next attempt."""
+
     def stop(self) -> StoppedJob:
         """Stop the job, unless it has ended; raise if a process of it remains."""
 
@@ -105,7 +108,7 @@ class NotRestartable:
     def _refuse(self, *_options: Any) -> NoReturn:
         raise WholeError(self._why)
 
-    by_owner = state = checkpoints = ask_for_checkpoint = withdraw = _refuse
+    by_owner = state = checkpoints = ask_for_checkpoint = withdraw = free_nodes = _refuse
     stop = start_again = watch = judged = machines = _refuse
 
 

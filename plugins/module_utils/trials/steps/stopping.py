@@ -168,6 +168,7 @@ def start_again(p: Program, trial: Trial) -> dict[str, Any]:
     # Its launcher may be on a host that stays lost.
     owner = job.by_owner()
     if owner:
+        job.free_nodes()
         return {"run": "", "why": f"its owner has resumed it as {owner}"}
     state = job.state()["state"]
     if state in RUNNING:

@@ -159,6 +159,15 @@ def test_job_that_ended_by_itself_is_not_started(state: str) -> None:
     )
 
 
+def test_job_that_finishes_while_it_is_stopped_is_withdrawn() -> None:
+    world = Restart()
+    world.before["stop the job"] = lambda: world.ends("finished")
+
+    world.carry_out()
+
+    assert world.outcome == "" and "withdraw" in world.log and "start the job" not in world.log, world.log
+
+
 def test_end_after_any_kill_brings_all_back() -> None:
     for point in range(10, 330, 3):
         world = Restart([point])
@@ -206,6 +215,7 @@ def test_window_ends_around_a_lost_host_after_its_owner_resumed() -> None:
     assert "w1 on esx1 stays off: one-anna continues the job on other workers" in " ".join(world.lines)
     assert "esx1: could not reboot" in world.outcome and "start the job" not in world.log
     assert world.site.off == {"w1"} and not world.site.holder and not world.left
+    assert "free the nodes" in world.log, "they would stay cordoned"
 
 
 def test_sick_gpu_after_the_boot_keeps_the_job_stopped() -> None:
