@@ -114,6 +114,8 @@ def _run_notes(attempts: Sequence[Attempt], limits: RestartLimits) -> Iterator[s
         for key, sentence in differences(attempt, following):
             if key in limits.accepted | following.chosen:
                 yield f"{'accepted' if key in limits.accepted else 'chosen'}: {sentence}"
+        if attempt.state == STOPPED and attempt.cause:
+            yield f"{attempt.name} was {attempt.cause}"
         if not attempt.ranks:
             yield f"{attempt.name} ended before its first step"
     if attempts and attempts[-1].state in ("", RUNNING):

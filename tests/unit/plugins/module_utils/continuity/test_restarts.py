@@ -329,8 +329,10 @@ def test_an_accepted_change_is_reported_and_not_broken() -> None:
     assert kinds(verdict([one, smaller])) == {"program"}
     found = verdict([one, smaller], accepted=frozenset({"ranks"}))
     assert found.verdict == "resumed" and found.notes == ("accepted: ranks: 2 in one, 1 in two",)
-    chosen = verdict([one, replace(smaller, chosen=frozenset({"ranks"}))])
-    assert chosen.verdict == "resumed" and chosen.notes == ("chosen: ranks: 2 in one, 1 in two",)
+    stopped = replace(one, state="stopped", cause="stopped by anna@desk")
+    chosen = verdict([stopped, replace(smaller, chosen=frozenset({"ranks"}))])
+    notes = ("chosen: ranks: 2 in one, 1 in two", "one was stopped by anna@desk")
+    assert (chosen.verdict, chosen.notes) == ("resumed", notes)
 
 
 def test_a_planned_restart_requires_a_stopped_attempt() -> None:
