@@ -106,8 +106,7 @@ options:
     default: false
   by:
     description:
-      - Who stops the job, as C(user@controller), for O(state=stopped). It is the cause of its end, and a later
-        RV(job.why) names it.
+      - Who stops the job, as C(user@controller), for O(state=stopped). It becomes the cause of the end of the job.
     type: str
     default: ""
   start_timeout:
