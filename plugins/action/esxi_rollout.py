@@ -11,6 +11,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
+from ..module_utils.durable.calls import Arguments, Result
 from ..module_utils.durable.program import ControllerGone, MemoryJournal, Program
 from ..module_utils.errors import CollectionError
 from ..module_utils.hosts.change_hosts import HostChangeOptions
@@ -47,7 +48,7 @@ class RolloutWorld(ActionWorld):
         self.out_of_service: list[str] = []
         self.warnings: dict[str, Any] = {}
 
-    def here(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def here(self, module: str, options: Arguments) -> Result:
         """Run a module on the controller, and return its result."""
         if module == "esxi_power" and options.get("state") == "maintenance":
             self.out_of_service = list(options["hosts"])
@@ -63,11 +64,11 @@ class RolloutWorld(ActionWorld):
         again = "Run the playbook again: it takes over the lock, and continues with these hosts"
         return f"{self._subject}: the run was interrupted: {out}the lock of the cluster is held. {again}."
 
-    def planned(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def planned(self, module: str, options: Arguments) -> Result:
         """Run a module on the controller in check mode, and return its result."""
         return self._kept(module, super().planned(module, options))
 
-    def _kept(self, module: str, result: dict[str, Any]) -> dict[str, Any]:
+    def _kept(self, module: str, result: Result) -> Result:
         self.warnings.update({str(warning): warning for warning in result.get("warnings") or []})
         if module in ("esxi_image", "esxi_profile"):
             self.diff += [part for part in result.get("diff") or [] if part not in self.diff]
@@ -79,7 +80,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
 
     TRANSFERS_FILES = False
 
-    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
+    def run(self, tmp: Any = None, task_vars: Any = None) -> Result:
         """Return the plan that was made or carried out."""
         arguments = {**ARGUMENTS, **{name: {"type": "raw"} for name in CONNECTION}}
         _validation, given = self.validate_argument_spec(arguments)
@@ -94,7 +95,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
             result.update(failed=True, msg=str(error), changed=world.changed)
         return {**result, "diff": world.diff, "warnings": list(world.warnings.values())}
 
-    def _plan(self, world: RolloutWorld, given: dict[str, Any]) -> dict[str, Any]:
+    def _plan(self, world: RolloutWorld, given: dict[str, Any]) -> Result:
         how = options_of(given)
         require_positive(how.change)
         is_check = self._task.check_mode
@@ -108,7 +109,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
         # In a real run the task that makes the change reports it.
         return {**result_of(plan, how, is_changed=not is_check), "changed": is_check and plan["changed"]}
 
-    def _rollout(self, world: RolloutWorld, given: dict[str, Any]) -> dict[str, Any]:
+    def _rollout(self, world: RolloutWorld, given: dict[str, Any]) -> Result:
         how = options_of(given)
         require_positive(how.change)
         with shown_if_interrupted(world.interrupted), world.own_clock():
@@ -125,7 +126,7 @@ def options_of(given: Mapping[str, Any]) -> RolloutOptions:
     return RolloutOptions(change, **{**own, "around_job": given["around_job"] or bool(given["training"])})
 
 
-def result_of(plan: RolloutPlan, how: RolloutOptions, *, is_changed: bool) -> dict[str, Any]:
+def result_of(plan: RolloutPlan, how: RolloutOptions, *, is_changed: bool) -> Result:
     """Return a plan as the result of the task, with the window in which hosts leave service around a job."""
     return {
         **{key: value for key, value in plan.items() if key in ("hosts", "in_service", "leaving")},

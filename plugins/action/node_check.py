@@ -9,6 +9,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
+from ..module_utils.durable.calls import Result
 from ..module_utils.guests import node_checks
 
 ARGUMENTS = {
@@ -26,14 +27,14 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
     _requires_connection = False
     _supports_check_mode = True
 
-    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
+    def run(self, tmp: Any = None, task_vars: Any = None) -> Result:
         """Return facts, misfits, and one message about the misfits, for the valid options of the task."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         _validation, given = self.validate_argument_spec(ARGUMENTS)
         return {**result, **answer(given, (task_vars or {}).get("inventory_hostname", "localhost"))}
 
 
-def answer(given: dict[str, Any], node: str) -> dict[str, Any]:
+def answer(given: dict[str, Any], node: str) -> Result:
     """Return the result of the task."""
     try:
         result, message = node_checks.check(given["kind"], node, given["found"], given["desired"])

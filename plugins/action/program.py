@@ -9,6 +9,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
+from ..module_utils.durable.calls import Result
 from ..module_utils.errors import CollectionError
 from ..plugin_utils import facts, running_jobs, training_programs
 from ..plugin_utils.modules import CONNECTION, Modules
@@ -38,7 +39,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
     TRANSFERS_FILES = False
     _supports_check_mode = True
 
-    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
+    def run(self, tmp: Any = None, task_vars: Any = None) -> Result:
         """Return the result of the program."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         # The modules check the options of the connection, which they get unchanged.

@@ -13,6 +13,7 @@ from typing import Any
 from ansible import constants
 from ansible.plugins.action import ActionBase
 
+from ..module_utils.durable.calls import Result
 from ..module_utils.errors import Refused
 from ..module_utils.training.launch import folder, launcher_words
 from ..plugin_utils import packed_folder
@@ -46,7 +47,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
     TRANSFERS_FILES = True
     _supports_check_mode = True
 
-    def run(self, tmp: object = None, task_vars: object = None) -> dict[str, Any]:
+    def run(self, tmp: object = None, task_vars: object = None) -> Result:
         """Return the result of the module, and the number and the size of the files."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         _validation, given = self.validate_argument_spec(ARGUMENTS)
@@ -70,7 +71,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
 
     def _completed(
         self, answer: dict[str, Any], given: dict[str, Any], files: list[folder.FolderFile], kept: str, task_vars: Any
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Return the answer of the node once it has the archive."""
         if not (answer.get("failed") and answer.get("missing")):
             return answer
@@ -80,13 +81,13 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
         found = packed_folder.files_of(given["path"]) if given["shared"] else files
         return self._with_archive(given, found, kept, task_vars) if found or os.path.isfile(kept) else answer
 
-    def _module(self, given: dict[str, Any], task_vars: object) -> dict[str, Any]:
+    def _module(self, given: dict[str, Any], task_vars: object) -> Result:
         arguments = {key: value for key, value in given.items() if value is not None}
         return dict(self._execute_module(module_args=arguments, task_vars=task_vars))
 
     def _with_archive(
         self, given: dict[str, Any], files: list[folder.FolderFile], kept: str, task_vars: object
-    ) -> dict[str, Any]:
+    ) -> Result:
         if not files:
             return self._sent(given, kept, task_vars)
         handle, local = tempfile.mkstemp(prefix="dml-code-", dir=constants.DEFAULT_LOCAL_TMP)
@@ -97,7 +98,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
         finally:
             os.unlink(local)
 
-    def _sent(self, given: dict[str, Any], archive: str, task_vars: object) -> dict[str, Any]:
+    def _sent(self, given: dict[str, Any], archive: str, task_vars: object) -> Result:
         if not self._connection._shell.tmpdir:
             self._make_tmp_path()
         there = self._connection._shell.tmpdir

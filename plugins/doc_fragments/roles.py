@@ -9,8 +9,13 @@ import json
 
 from ..plugin_utils import declared_options
 
+# The options of other actions around a running job.
+OTHERS = ("window", "observe")
+
 
 class ModuleDocFragment:
     # With types, because ansible-test reads each plain assignment as a text.
-    VMOTION_TEST: str = json.dumps({"options": declared_options.documentation(declared_options.of_vmotion_test())})
+    VMOTION_TEST: str = json.dumps({"options": declared_options.documentation(declared_options.of_trial(*OTHERS))})
+    OBSERVE: str = json.dumps({"options": declared_options.documentation(declared_options.of_trial("window"))})
+    ESXI_WINDOW: str = json.dumps({"options": declared_options.documentation(declared_options.of_trial("observe"))})
     ESXI_HOST: str = json.dumps({"options": declared_options.documentation(declared_options.of_esxi_rollout())})

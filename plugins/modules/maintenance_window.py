@@ -11,7 +11,7 @@ module: maintenance_window
 short_description: Show the maintenance window of a cluster, or ask it to pause, to resume or to end
 version_added: 1.0.0
 description:
-  - A maintenance window, which M(dml.vsphere.vmotion_test) carries out, holds the lock of the cluster. The module
+  - A maintenance window, which M(dml.vsphere.esxi_window) carries out, holds the lock of the cluster. The module
     writes the request into the record of that lock in vCenter, so that it can run on another controller. The window
     finishes the current host, then reads the request before it starts the next one.
   - The state names the hosts that a run took out of service, and how to return those that no run continues.
@@ -37,7 +37,7 @@ extends_documentation_fragment:
   - dml.vsphere.attributes
 seealso:
   - module: dml.vsphere.cluster_lock
-  - module: dml.vsphere.vmotion_test
+  - module: dml.vsphere.esxi_window
 author:
   - The dml.vsphere contributors (@dml-vsphere)
 """
@@ -62,7 +62,6 @@ folder:
 """
 
 from pathlib import Path
-from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -82,7 +81,7 @@ ARGUMENTS = {
 }
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
+def body(module: AnsibleModule) -> runner.Result:
     cluster, where = module.params["cluster"], module.params["dir"]
     with session.session(module.params) as opened:
         request = cluster_lock.lock_request({"run": STATUS, "ttl": 0, "force_unlock": False})
@@ -99,13 +98,13 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     return {**result, "lines": lines, "folder": str(folder) if is_left else ""}
 
 
-def record_of(lock: cluster_lock.ClusterLock) -> dict[str, Any]:
+def record_of(lock: cluster_lock.ClusterLock) -> runner.Result:
     """Return the record of the lock as it is now."""
     lock.read()
     return cluster_lock.record_at(lock.lock_state.record, lock.now)
 
 
-def requested(module: AnsibleModule, lock: cluster_lock.ClusterLock, is_left: bool) -> dict[str, Any]:
+def requested(module: AnsibleModule, lock: cluster_lock.ClusterLock, is_left: bool) -> runner.Result:
     """Write the request, unless the window has no run that would read it: the playbook then ends the window itself."""
     action = module.params["action"]
     if action == STATUS or (is_left and action == lock_requests.END):

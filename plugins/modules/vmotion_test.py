@@ -17,7 +17,7 @@ description:
   - The module writes all observations to a journal in the folder of the test, C(journal.jsonl), which determines the
     next step. If the controller was killed, the next run continues the test with its original settings. It looks up on
     the server a move that was started, and never starts a move twice.
-  - The task is delegated to the host on which the job was started; everything else runs on the controller.
+  - The job is read on O(launcher) as O(user); everything else runs on the controller.
   - In check mode, the module shows the plan of the moves and writes nothing.
 options:
   of_role:
@@ -25,17 +25,13 @@ options:
       - Whether options that the task does not name have the values of the role P(dml.vsphere.vmotion_test#role).
     type: bool
     default: false
-  ending:
-    description:
-      - The reason for which the unfinished test or window in O(folder) ends now instead of continuing. It is judged,
-        and the lock, the DRS settings and the watch are released. A host out of service stays so.
-    type: str
-    default: ""
 extends_documentation_fragment:
   - dml.vsphere.roles.vmotion_test
   - dml.vsphere.connection
   - dml.vsphere.attributes
 seealso:
+  - module: dml.vsphere.esxi_window
+  - module: dml.vsphere.observe
   - module: dml.vsphere.continuity_verdict
 author:
   - The dml.vsphere contributors (@dml-vsphere)
@@ -58,7 +54,6 @@ EXAMPLES = r"""
     nodes:
       - {name: worker01, reach: [ssh, -oBatchMode=yes, ubuntu@10.0.1.1]}
       - {name: worker02, reach: [ssh, -oBatchMode=yes, ubuntu@10.0.1.2]}
-  delegate_to: worker01
 """
 
 RETURN = r"""
@@ -74,14 +69,6 @@ moved:
   description: Whether V(all), V(some) or V(none) of the moves took place.
   returned: when the job was judged
   type: str
-other_jobs:
-  description:
-    - The other training jobs of a maintenance window whose workers moved, each with C(title), C(nodes), the nodes that
-      were to move as C(moving), and C(verdict), C(breaches), C(unproven), C(longest_gap_s) and C(state), or C(why) the
-      job was not judged.
-  returned: if workers of other training jobs moved
-  type: list
-  elements: dict
 moves:
   description: The moves that are planned.
   returned: in check mode

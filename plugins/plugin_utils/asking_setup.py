@@ -23,7 +23,7 @@ from ..module_utils.training.runs import run_source, training_run
 from ..module_utils.training.runs.training_options import Options
 from ..module_utils.training.runs.training_run import TrainingRun
 from .modules import Modules
-from .node_modules import NodeModules
+from .node_modules import NodeModules, Variables
 from .requested_options import ROLE
 from .training_site import TrainingSetup, describe
 from .world import NodeWorld
@@ -54,7 +54,7 @@ class Nodes(Mapping[str, dict[str, Any]]):
 class AskingSetup(TrainingSetup):
     """The setup of such a program; the hosts are those that a play on the workers would have."""
 
-    def __init__(self, action: ActionBase, task_vars: dict[str, Any]) -> None:
+    def __init__(self, action: ActionBase, task_vars: Variables) -> None:
         super().__init__(action, {**task_vars, HOSTS: _hosts(task_vars)})
         nodes = NodeModules(action, self._vars, at_least_at_once=AT_ONCE)
         self.calls = NodeWorld(Modules(action, self._vars), nodes, ROLE)
@@ -114,7 +114,7 @@ class AskingSetup(TrainingSetup):
         return "" if owner in ("root", login) else owner
 
 
-def _hosts(task_vars: Mapping[str, Any]) -> list[str]:
+def _hosts(task_vars: Variables) -> list[str]:
     """Return the workers within the limit, in the order of the inventory; the play has only the first of them."""
     hosts = list(task_vars[HOSTS])
     limit = tuple(run_request.split(task_vars.get("ansible_limit") or ""))

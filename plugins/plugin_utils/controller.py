@@ -12,13 +12,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from ..module_utils import runner
 from ..module_utils.core.child_environment import without_account
+from ..module_utils.durable.calls import Arguments
 from ..module_utils.pages import followed_job, restart_section
 from ..module_utils.training.results import (
     known_runs,
@@ -129,7 +130,7 @@ class NodeReads:
         self.signal_ranks = run(node_programs.signal_ranks)
 
 
-def start_watch(options: Mapping[str, Any]) -> Result:
+def start_watch(options: Arguments) -> Result:
     """Start the process that watches the records of a job; it outlives this one, and has no vCenter account."""
     output = watch_process.output_of(Path(options["records"]))
     try:

@@ -12,13 +12,16 @@ from typing import Any
 
 from ansible.module_utils.common.yaml import yaml_load
 
+from ..module_utils.durable.calls import Arguments
+
 ROLES = Path(__file__).resolve().parents[2] / "roles"
+ROLE_OF_TRIALS = "vmotion_test"
 DOCUMENTED = ("description", "type", "elements", "choices", "required", "default")
 
 
-def of_vmotion_test() -> dict[str, Any]:
-    """Return the options of the action vmotion_test: the role takes the job as one mapping, the action its values."""
-    options = _of_role("vmotion_test", {"job"}, {})
+def of_trial(*left_out: str) -> dict[str, Any]:
+    """Return the options of an action around a running job: the role takes the job as one mapping."""
+    options = _of_role(ROLE_OF_TRIALS, {"job", *left_out}, {})
     options["dir"] = {**options["dir"], "default": None, "required": True}
     return options
 
@@ -28,7 +31,7 @@ def of_esxi_rollout() -> dict[str, Any]:
     return _of_role("esxi_host", {"evidence_dir"}, {"profiles": "host_profiles"})
 
 
-def specification(options: Mapping[str, Any]) -> dict[str, Any]:
+def specification(options: Arguments) -> dict[str, Any]:
     """Return options as an argument specification; elements of lists are not taken apart."""
     spec: dict[str, Any] = {}
     for name, option in options.items():
@@ -38,7 +41,7 @@ def specification(options: Mapping[str, Any]) -> dict[str, Any]:
     return spec
 
 
-def documentation(options: Mapping[str, Any]) -> dict[str, Any]:
+def documentation(options: Arguments) -> dict[str, Any]:
     """Return options as the documentation of a module has them."""
     documented: dict[str, Any] = {}
     for name, option in options.items():

@@ -19,6 +19,7 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ..module_utils.core.names import printable
+from ..module_utils.durable.calls import Result
 
 POLL_SECONDS = 0.3
 OPTION = "progress_file"
@@ -72,7 +73,7 @@ class FollowingAction(ActionBase):  # type: ignore[misc]  # ansible is not read 
     _supports_check_mode = True
     _supports_async = True
 
-    def run(self, tmp: object = None, task_vars: object = None) -> dict[str, Any]:
+    def run(self, tmp: object = None, task_vars: object = None) -> Result:
         """Run the module, with a file for its events if they can be followed."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         if not self._can_follow():

@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from ansible.utils.display import Display
 
+from ..module_utils.durable.calls import Result
 from ..module_utils.guests.task_failure import output_of
 
 KILLED = {-9, 137}
@@ -17,7 +15,7 @@ REPORT = "this is a fault of the module: please report it, with the output of a 
 OUT_OF_MEMORY = "perhaps for lack of memory: see the kernel's log of that machine (dmesg), and run again"
 
 
-def explained(name: str, result: Mapping[str, Any]) -> dict[str, Any]:
+def explained(name: str, result: Result) -> Result:
     """Return the result of a module; one that failed always has a message."""
     if not result.get("failed"):
         return dict(result)
@@ -31,7 +29,7 @@ def explained(name: str, result: Mapping[str, Any]) -> dict[str, Any]:
     return {**result, "msg": f"the module {name} ended with an unexpected error: {what}; {REPORT}"}
 
 
-def _without_result(name: str, result: Mapping[str, Any]) -> str:
+def _without_result(name: str, result: Result) -> str:
     """Return a sentence about a module whose output Ansible could not read."""
     code = result.get("rc")
     if code in KILLED:

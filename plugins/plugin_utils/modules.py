@@ -1,26 +1,30 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs modules for an action: on the controller, or on the host to which its task is delegated."""
+"""Runs modules for an action: on the controller, or on a host of the inventory."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Mapping
+import tempfile
+import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ansible import constants, context
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import action_loader, connection_loader
 
 from ..module_utils.core.child_environment import account_names
-from .check_plans import planned_once
+from ..module_utils.durable.calls import Arguments
 from .follow import FollowingAction
 from .module_result import explained
-from .node_modules import NodeModules
+from .node_modules import NodeModules, Variables
 
 COLLECTION, ROOT = "dml.vsphere", Path(__file__).resolve().parents[2]
 # The options of the connection to vCenter, which the action has for all modules that it runs.
@@ -40,6 +44,9 @@ KUBECONFIG, KUBECONFIGS = "kubeconfig", ("KUBECONFIG", "K8S_AUTH_KUBECONFIG")
 WITHOUT_VCENTER = ("continuity_verdict", "mpijob_info")
 PYTHON = "ansible_python_interpreter"
 WITH_PROGRESS = ("esxi_image", "esxi_power", "vmotion")
+# Others may change the site while a long check runs.
+KEPT_SECONDS = 600.0
+Result = dict[str, Any]
 
 
 def as_text(value: object) -> str:
@@ -76,12 +83,12 @@ def _connects(name: str) -> bool:
 class Modules:
     """Runs modules and returns their results; an unreachable host is a failure like any other."""
 
-    def __init__(self, action: ActionBase, task_vars: dict[str, Any]) -> None:
+    def __init__(self, action: ActionBase, task_vars: Variables) -> None:
         self._action, self._task_vars = action, task_vars
         self.environment: dict[str, str] = {}
 
     @property
-    def task(self) -> tuple[ActionBase, dict[str, Any]]:
+    def task(self) -> tuple[ActionBase, Variables]:
         """Return the action whose task runs, and the variables of its host."""
         return self._action, self._task_vars
 
@@ -97,12 +104,12 @@ class Modules:
         run = partial(self._ended, action, name, lambda: action._execute_module(task_vars=self._here))
         return planned_once([name, dict(action._task.args), self.environment], run)
 
-    def there(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
-        """Run a module on the host of the task, as the user of the task."""
-        host = str(self._action._task.delegate_to or self._task_vars["inventory_hostname"])
-        return self.on(host, "", name, options)
+    @property
+    def host(self) -> str:
+        """Return the host of the task, or the one to which it is delegated."""
+        return str(self._action._task.delegate_to or self._task_vars["inventory_hostname"])
 
-    def on(self, host: str, user: str, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def on(self, host: str, user: str, name: str, options: Arguments) -> dict[str, Any]:
         """Run a module on a host of the inventory, as a user, by default that of the task."""
         nodes = NodeModules(self._action, self._task_vars)
         return (nodes.as_user(user) if user else nodes).on(
@@ -171,3 +178,45 @@ class Modules:
             return {"failed": True, "msg": str(error)}
         finally:
             action.cleanup()
+
+
+def planned_once(requested: object, plan: Callable[[], Result]) -> Result:
+    """Return the plan for a request; one that an earlier task of the same check has made, if there is one.
+
+    A run that writes plans each time: its own writes change the site.
+    """
+    if not context.CLIARGS.get("check"):
+        return plan()
+    path = _path(requested)
+    kept = _kept(path)
+    if kept is not None:
+        return kept
+    result = plan()
+    if not result.get("failed"):
+        _keep(path, result)
+    return result
+
+
+def _path(requested: object) -> Path:
+    # Several runs share the folder if one process has started them.
+    text = json.dumps([os.getppid(), requested], sort_keys=True, default=str)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return Path(constants.DEFAULT_LOCAL_TMP) / f"dml-plan-{digest}.json"
+
+
+def _kept(path: Path) -> Result | None:
+    try:
+        is_recent = time.time() - path.stat().st_mtime < KEPT_SECONDS
+        return dict(json.loads(path.read_text(encoding="utf-8"))) if is_recent else None
+    except (OSError, ValueError):
+        return None
+
+
+def _keep(path: Path, result: Result) -> None:
+    """Write a plan with a rename, so that no task reads a part of it; without space, the next task plans again."""
+    try:
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as draft:
+            json.dump(result, draft)
+        os.replace(draft.name, path)
+    except OSError:
+        return

@@ -19,16 +19,14 @@ from urllib.parse import urlsplit
 from ansible.module_utils.urls import open_url
 
 from ..module_utils.core.child_environment import without_account
+from ..module_utils.durable.calls import Result
 
 MOST_OUTPUT = 300
 
 
 @contextmanager
-def ended_by_signal(ask: Callable[[], None], is_observation: bool) -> Iterator[None]:
+def ended_by_signal(ask: Callable[[], None]) -> Iterator[None]:
     """Have SIGTERM and SIGINT, which Ansible passes on to this process, end an observation with its report."""
-    if not is_observation:
-        yield
-        return
     signals = (signal.SIGTERM, signal.SIGINT)
     former = {number: signal.signal(number, lambda *_: ask()) for number in signals}
     try:
@@ -38,7 +36,7 @@ def ended_by_signal(ask: Callable[[], None], is_observation: bool) -> Iterator[N
             signal.signal(number, handler)
 
 
-def run_command(words: Sequence[str], text: str, seconds: float) -> dict[str, Any]:
+def run_command(words: Sequence[str], text: str, seconds: float) -> Result:
     """Run a command of the user without the vCenter account; return its exit status, and why it failed."""
     name = words[0] if words else "the command"
     if not words:
@@ -62,7 +60,7 @@ def run_command(words: Sequence[str], text: str, seconds: float) -> dict[str, An
     return {"rc": 0}
 
 
-def post(url: str, text: str, seconds: float) -> dict[str, Any]:
+def post(url: str, text: str, seconds: float) -> Result:
     """Post JSON to a URL of the user, and return why that failed."""
     if not url.startswith(("https://", "http://")):
         return {"msg": f"{_shown(url)}: could not post to it: it is not a URL of http or https."}

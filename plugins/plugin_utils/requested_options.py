@@ -20,6 +20,7 @@ from ..module_utils.training.launch import data
 from ..module_utils.training.runs import run_source, training_run
 from ..module_utils.training.runs.training_options import Options
 from . import folder_file
+from .node_modules import Variables
 from .role_options import role_options
 
 ROLE = "training"
@@ -31,7 +32,7 @@ ENVIRONMENT = "environment"
 class RequestedOptions:
     """The options of one command; ``given`` are those of ``task_vars`` that outweigh dml.yml too."""
 
-    def __init__(self, action: ActionBase, task_vars: dict[str, Any], given: Collection[str] = ()) -> None:
+    def __init__(self, action: ActionBase, task_vars: Variables, given: Collection[str] = ()) -> None:
         self._action, self._vars, self._given = action, task_vars, given
 
     @cached_property

@@ -25,7 +25,7 @@ from ..module_utils.training.runs.restartable import NotRestartable, Restartable
 from ..module_utils.training.runs.training_options import Options
 from ..module_utils.training.runs.training_run import TrainingRun
 from .modules import Modules
-from .node_modules import NodeModules
+from .node_modules import NodeModules, Variables
 from .requested_options import ENVIRONMENT, ROLE
 from .training_site import JOBS, LIBRARY, TrainingSetup, with_variables
 from .world import NodeWorld
@@ -54,7 +54,7 @@ def _facts(node: Mapping[str, Any]) -> dict[str, Any]:
     return {key: node["facts"][key] for key in (adapter, "ansible_local") if key in node["facts"]}
 
 
-def restartable(action: ActionBase, task_vars: dict[str, Any], content: Mapping[str, Any], by: str) -> Restartable:
+def restartable(action: ActionBase, task_vars: Variables, content: Mapping[str, Any], by: str) -> Restartable:
     """Return the run of what ``kept`` returned; with another name as ``run``, another attempt of it."""
     name = str(content["run"])
     if content.get("why"):

@@ -3,14 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The programs of roles that read or compute: what other modules read becomes a plan, a verdict or a report.
 
-Only ``conformance`` calls modules that write.
+Only ``conformance`` and ``shared_settings`` call modules that write.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
@@ -18,6 +17,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ..module_utils import runner
 from ..module_utils.continuity.restart_facts import LOSS_TOLERANCE
 from ..module_utils.durable.calls import required
+from ..module_utils.fabric import recorded_settings
 from ..module_utils.hosts.preflight import host_preflight
 from ..module_utils.hosts.rollback import evidence, image, teardown, ways
 from ..module_utils.maintenance import rolling_change
@@ -116,7 +116,7 @@ def teardown_of(calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result
     # Workers that are unmarked lose the record of the overrides that an unfinished test replaced.
     sets = dict.fromkeys([o["rules_name"], holding.RULE])
     found = required(calls.here("cluster_info", {**named, "switch": o["switch"]}))
-    record = Path(o["record_dir"]) / f"{file_name(o['cluster'])}-shared-settings.json"
+    record = recorded_settings.Records(o["record_dir"], o["cluster"]).path
     read = {
         "workers": workers["workers"],
         "unfinished": workers["unfinished"],
@@ -136,6 +136,14 @@ def _is_due(planned: Result) -> bool:
 def conformance_of(calls: ReadingModules, o: Options, gate: runner.Gate) -> Result:
     """Run the writing cases on a confirmed cluster; in check mode, list them."""
     return conformance.planned(o) if runner.only_plans(gate) else conformance.run(calls, o)
+
+
+def shared_settings(calls: ReadingModules, o: Options, gate: runner.Gate) -> Result:
+    """Change the settings that a cluster shares with others, or restore them, with a record of their values."""
+    records = recorded_settings.Records(o["record_dir"], o["cluster"])
+    carry_out = recorded_settings.change if o["state"] == "present" else recorded_settings.restore
+    options = {key: o[key] for key in ("vcenter_options", "drs_options", "allow_shared_settings", "force_unlock")}
+    return carry_out(calls, records, options, is_check=runner.only_plans(gate))
 
 
 def report(_calls: ReadingModules, o: Options, gate: runner.Gate) -> Result:
@@ -203,6 +211,17 @@ PROGRAMS = {
             "accept_eula": {"type": "bool", "default": False},
         },
         rollback,
+    ),
+    "shared_settings": RoleProgram(
+        {
+            **CLUSTER,
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "record_dir": {"type": "path", "required": True},
+            "vcenter_options": {**MAPPING, "default": {}},
+            "drs_options": {**MAPPING, "default": {}},
+            **{key: {"type": "bool", "default": False} for key in ("allow_shared_settings", "force_unlock")},
+        },
+        shared_settings,
     ),
     "teardown": RoleProgram(
         {

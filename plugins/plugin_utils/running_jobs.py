@@ -15,16 +15,15 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.plugins.action import ActionBase
 
 from ..module_utils.core import observer_clock
-from ..module_utils.durable.calls import NodeCalls, required
+from ..module_utils.durable.calls import Arguments, NodeCalls, required
 from ..module_utils.durable.program import MemoryJournal, Program
-from ..module_utils.durable.program_journal import NAME, ends
 from ..module_utils.errors import CollectionError, WholeError
 from ..module_utils.jobs import around
 from ..module_utils.jobs.running_job import job_from, required_to_run
 from ..module_utils.training.running import busy, interruption
 from ..module_utils.trials.folder import trial_folder
 from .modules import Modules
-from .node_modules import NodeModules
+from .node_modules import NodeModules, Variables
 from .slurm_place import with_place
 from .world import NodeWorld
 
@@ -49,7 +48,7 @@ ARGUMENTS: dict[str, Any] = {
 class JobSearch:
     """The search for the jobs on the workers that a task concerns."""
 
-    def __init__(self, calls: NodeCalls, given: Mapping[str, Any], task_vars: Mapping[str, Any]) -> None:
+    def __init__(self, calls: NodeCalls, given: Mapping[str, Any], task_vars: Variables) -> None:
         self._calls, self._given, self._vars = calls, given, task_vars
         self._hosts: Mapping[str, Any] = task_vars["hostvars"]
 
@@ -123,8 +122,8 @@ class JobSearch:
             return {}
         cluster = trial_folder.named(self._given["cluster"], self._calls.here)
         folder = trial_folder.find("", os.path.abspath(self._given["windows"]), cluster)
-        settings = ends(folder / NAME).start if folder else None
-        return settings if isinstance(settings, Mapping) and settings.get("window") else {}
+        settings = (trial_folder.settings_in(folder) if folder else None) or {}
+        return settings if settings.get("window") else {}
 
     @property
     def _must_be_read(self) -> bool:
@@ -216,7 +215,7 @@ class JobSearch:
             return Program(MemoryJournal(), self._calls).wait(condition, seconds)
 
 
-def run(action: ActionBase, task_vars: dict[str, Any], options: Mapping[str, Any], *, is_check: bool) -> Result:
+def run(action: ActionBase, task_vars: Variables, options: Arguments, *, is_check: bool) -> Result:
     """Return the job around which hosts are changed, and the reason to refuse a change.
 
     Check mode stops no job, so that it asks no worker.
@@ -267,7 +266,7 @@ def beside(modules: Modules, cluster: str, settings: Mapping[str, Any]) -> Resul
         return {"failed": True, "msg": str(error)}
 
 
-def require_free(action: ActionBase, task_vars: dict[str, Any], ignored: str, wait: int) -> None:
+def require_free(action: ActionBase, task_vars: Variables, ignored: str, wait: int) -> None:
     """Refuse nodes on which other jobs than the ignored ones train, or wait for their end."""
     given = {"ignored": ignored, "wait": wait, "remedies": ["wait"], "interrupt": False, "cluster": "", "around": {}}
     calls = NodeWorld(Modules(action, task_vars), NodeModules(action, task_vars), "training")

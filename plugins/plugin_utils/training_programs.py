@@ -21,6 +21,7 @@ from ..module_utils.training.runs.training_run import KUBERNETES, MPI, SLURM
 from . import restartable_jobs, training_request
 from .asking_setup import AskingSetup
 from .interruption import shown_if_interrupted
+from .node_modules import Variables
 from .training_site import TrainingSetup, describe
 from .world import show
 
@@ -156,7 +157,7 @@ DESCRIBE, REQUEST = "training_describe", "training_request"
 NAMES = (DESCRIBE, REQUEST, *PROGRAMS)
 
 
-def run(action: ActionBase, task_vars: dict[str, Any], name: str, *, is_check: bool) -> Result:
+def run(action: ActionBase, task_vars: Variables, name: str, *, is_check: bool) -> Result:
     """Return the result of a program, or how the host of the task is reached."""
     try:
         if name == DESCRIBE:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any
 
 from ansible.plugins.action import ActionBase
 
+from ..module_utils.durable.calls import Result
 from ..module_utils.errors import CollectionError, Refused, summary
 from ..module_utils.training.launch import data, folder
 from ..module_utils.training.launch.launcher_words import LauncherError, rank_command
@@ -19,13 +19,14 @@ from ..module_utils.training.runs.rank_words import refused, split_command
 from ..module_utils.training.runs.training_options import Options
 from ..module_utils.training.runs.variations import variations
 from . import packed_folder
+from .node_modules import Variables
 from .requested_options import RequestedOptions
 from .training_site import earlier_run, requirements_of, with_variables
 
 DATA = "{data}"
 
 
-def run(action: ActionBase, task_vars: dict[str, Any]) -> dict[str, Any]:
+def run(action: ActionBase, task_vars: Variables) -> Result:
     """Return all refusals as the message of a failure."""
     try:
         requested = RequestedOptions(action, task_vars)

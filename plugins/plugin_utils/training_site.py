@@ -31,7 +31,7 @@ from ..module_utils.training.runs.variations import Variation, variations
 from ..module_utils.training.transport import node_transport
 from . import folder_file, packed_folder, project, running_jobs
 from .modules import ROOT, Modules
-from .node_modules import NodeModules, require_user
+from .node_modules import NodeModules, Variables, require_user
 from .project import PROJECT
 from .requested_options import ROLE, RequestedOptions
 from .role_options import role_options
@@ -55,7 +55,7 @@ class TrainingSetup:
     ``given`` are options that outweigh those of an earlier run, in addition to those of the command line.
     """
 
-    def __init__(self, action: ActionBase, task_vars: dict[str, Any], given: Collection[str] = ()) -> None:
+    def __init__(self, action: ActionBase, task_vars: Variables, given: Collection[str] = ()) -> None:
         self._action, self._vars, self._given = action, task_vars, given
         self._requested = RequestedOptions(action, task_vars, given)
         self.calls = NodeWorld(Modules(action, task_vars), NodeModules(action, task_vars), ROLE)
@@ -228,7 +228,7 @@ class TrainingSetup:
         return self._raw(name) if name in self._vars else None
 
 
-def describe(action: ActionBase, task_vars: dict[str, Any]) -> dict[str, Any]:
+def describe(action: ActionBase, task_vars: Variables) -> dict[str, Any]:
     """Return how the nodes reach the host of the task and how the controller does."""
     options = role_options(action, task_vars, ROLE, only=OF_NODES)
     facts = task_vars.get("ansible_facts") or {}

@@ -16,6 +16,7 @@ from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils.core import observer_clock
 from ..module_utils.core.names import printable
+from ..module_utils.durable.calls import Arguments, Result
 from ..module_utils.durable.program import ControllerGone
 from ..module_utils.training.runs.controller_site import Files, KeptRuns, NodeReads, Outputs, Records
 from . import controller
@@ -85,19 +86,15 @@ class ActionWorld:
         # Ansible treats values of the environment as templates, and this one comes from vCenter.
         self._modules.environment[RUN] = wrap_var(run)
 
-    def here(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def here(self, module: str, options: Arguments) -> Result:
         """Run a module on the controller, and return its result."""
         return self._connected(lambda: self._modules.here(module, dict(options)))
 
-    def planned(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def planned(self, module: str, options: Arguments) -> Result:
         """Run a module on the controller in check mode, and return its result."""
         return self._connected(lambda: self._modules.planned(module, dict(options)))
 
-    def there(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Run a module on the host to which the task is delegated, and return its result."""
-        return self._connected(lambda: self._modules.there(module, dict(options)))
-
-    def _connected(self, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def _connected(self, run: Callable[[], dict[str, Any]]) -> Result:
         """Run a module again while vCenter or the launcher cannot be reached: such a run has changed nothing.
 
         A program that holds no lock fails at once.
@@ -128,7 +125,7 @@ class NodeWorld(ActionWorld):
         self.files: Files = controller.Files(run)
         self.runs: KeptRuns = controller.KeptRuns(run)
 
-    def on(self, host: str, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def on(self, host: str, module: str, options: Arguments) -> Result:
         """Run a module on a host, and return its result."""
         return self._nodes.on(host, module, options)
 
@@ -144,6 +141,6 @@ class NodeWorld(ActionWorld):
         """Return the process of the playbook."""
         return self._parent
 
-    def watch(self, options: Mapping[str, Any]) -> dict[str, Any]:
+    def watch(self, options: Arguments) -> dict[str, Any]:
         """Start the watch of the records of a job in the background of the controller."""
         return controller.start_watch(options)

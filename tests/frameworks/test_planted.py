@@ -13,7 +13,7 @@ import pytest
 
 from plugins.module_utils.training.ending.job_end import cause_of
 from plugins.module_utils.watch import rank_stacks, stack_program
-from plugins.module_utils.watch.not_finite import NotFinite
+from plugins.module_utils.watch.live_pace import NotFinite
 from plugins.module_utils.watch.received_record import received_record
 from tests.frameworks.test_frameworks import FILES, FRAMEWORKS, records
 

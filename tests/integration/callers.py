@@ -19,7 +19,7 @@ from pyVmomi import VmomiSupport
 
 from lab.simulator import ROOT, Simulator
 from plugins.module_utils.hosts.module_privileges import TABLE as NEEDS
-from plugins.module_utils.hosts.privileges.needs import is_free
+from plugins.module_utils.hosts.module_privileges import is_free
 from plugins.module_utils.hosts.privileges.privilege_table import ALWAYS
 
 TABLE = "plugins/module_utils/hosts/privileges/privilege_table.py"

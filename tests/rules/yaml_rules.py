@@ -16,10 +16,7 @@ FOLDERS = ("roles", "playbooks")
 BARE = {"when", "that", "until", "failed_when", "changed_when"}
 # Where and as whom a task runs, and the variables that may say so: a program has checked those of a job.
 PLACES = ("become_user", "delegate_to", "remote_user", "connection", "port")
-CHECKED = frozenset(
-    {"inventory_hostname", "node_user", "training_user", "vmotion_test_user", "vmotion_test_launcher"}
-    | {"audit_slurm", "__vmotion_test_begun.user", "__vmotion_test_begun.launcher"}
-)
+CHECKED = frozenset({"inventory_hostname", "node_user", "training_user", "audit_slurm"})
 EXPRESSION, NAME = re.compile(r"\{\{(.*?)\}\}", re.DOTALL), re.compile(r"[A-Za-z_][\w.]*")
 BLOCKS = ("block", "rescue", "always")
 PLAY_PARTS = ("pre_tasks", "tasks", "post_tasks", "handlers")

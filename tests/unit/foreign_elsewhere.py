@@ -14,13 +14,13 @@ _KUBERNETES = f"{_UNIT}/kubernetes/test_odd_objects.py"
 _ANSWERS = f"{_UNIT}/vsphere/test_odd_answers.py"
 USER, OURS = "the user wrote it", "this collection wrote it, or the kernel of the local machine"
 ELSEWHERE: dict[str, str] = {
-    **{f"plugin_utils/{one}.py": OURS for one in ("check_plans", "controller", "modules", "node_modules", "trial")},
+    **{f"plugin_utils/{one}.py": OURS for one in ("controller", "modules", "node_modules", "trial_site")},
     **{f"trials/folder/{one}.py": OURS for one in ("facts_file", "trial_folder")},
     **dict.fromkeys(("trials/steps/window_end.py", "kubernetes/mpijob.py"), USER),
     **dict.fromkeys(("lookup/run_request.py", "plugin_utils/folder_file.py", "plugin_utils/packed_folder.py"), USER),
     "plugin_utils/project.py": USER,
-    **{f"{one}.py": OURS for one in ("site/recording/recorder", "moves/move/move_watch", "hosts/privileges/needs")},
-    **{f"{one}.py": OURS for one in _LOCAL},
+    **{f"{one}.py": OURS for one in ("site/recording/recorder", "moves/move/move_watch", "hosts/module_privileges")},
+    **{f"{one}.py": OURS for one in (*_LOCAL, "fabric/recorded_settings")},
     "site/acceptance/assumption_checks.py": f"{_UNIT}/site/acceptance/test_acceptance.py",
     "site/conformance/conformance.py": f"{_UNIT}/site/conformance/test_conformance.py",
     "site/acceptance/shapes.py": f"{_UNIT}/site/acceptance/test_acceptance.py",

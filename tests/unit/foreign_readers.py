@@ -18,7 +18,6 @@ from plugins.module_utils.core import masked, names, versions, vgpu_manager
 from plugins.module_utils.durable import program_journal
 from plugins.module_utils.fabric import fabric_marks
 from plugins.module_utils.guests import (
-    dcgm,
     gpu_health,
     gpu_report,
     kernel_packages,
@@ -44,7 +43,7 @@ from plugins.module_utils.training.results import manifest, saved_results
 from plugins.module_utils.training.runs import node_setup
 from plugins.module_utils.training.transport.job_settings import TransportError, version_of
 from plugins.module_utils.trials.checks import guest_checks
-from plugins.module_utils.usage import slurm_hours
+from plugins.module_utils.usage import usage_report
 from plugins.module_utils.usage.gpu_load import card_of
 from plugins.module_utils.vsphere import esxcli
 from plugins.module_utils.watch import hangs, jobs_program, mpi_output, shown_lines
@@ -273,7 +272,7 @@ READERS = (
     of("core/names.py", names.address, text("10.0.0.1", "fe80::1%eth0"), (str, NONE)),
     of("guests/nvidia.py", nvidia.report, text(SMI), dict),
     of("guests/gpu_report.py", gpu_report.report, text(SMI_XML), gpu_report.GpuReport, gpu_report.ReportError),
-    of("guests/dcgm.py", dcgm.failed_tests, text(DCGM), (list, NONE)),
+    of("guests/gpu_health.py", gpu_health.failed_tests, text(DCGM), (list, NONE)),
     of("guests/gpu_health.py", lambda one: list(gpu_health.xids(one.splitlines())), text(XID), list),
     of(
         "watch/recorders.py",
@@ -345,7 +344,7 @@ READERS = (
     ),
     of("watch/mpi_output.py", mpi_output.lines_of, text(MPI), list),
     of("training/transport/job_settings.py", version_of, text("2.4.7-1+cuda10.0"), tuple, TransportError),
-    of("usage/slurm_hours.py", lambda one: slurm_hours.hours_of(one.splitlines()), text("a|b|5400|gres/gpu=2"), list),
+    of("usage/usage_report.py", lambda one: usage_report.hours_of(one.splitlines()), text("a|b|5400|gres/gpu=2"), list),
     of("usage/gpu_load.py", lambda one: card_of(one, ["0000:3b:00.0"]), text("GPU-0000003B:00:00.0"), (str, NONE)),
     of("core/versions.py", versions.numbers, text("8.0.3") | foreign.JSON, tuple),
     of("core/vgpu_manager.py", vgpu_manager.is_manager, text("NVD-AIE_ESXi_8.0.0_Driver"), bool),

@@ -150,6 +150,7 @@ def test_the_main_file_is_a_table_of_contents(role: Path) -> None:
 
 # The rooms of programs that do not have the name of their role.
 ROOM_OF_PROGRAMS = {"vmotion_test": "trials"}
+ACTION_OF_PROGRAMS = {"vmotion_test": "trial_action"}
 
 
 def used_by_programs(role: Path, tasks: str) -> set[str]:
@@ -159,6 +160,7 @@ def used_by_programs(role: Path, tasks: str) -> set[str]:
     room = ROOM_OF_PROGRAMS.get(role.name, role.name.partition("_")[0])
     rooms = [*(ROOT / "plugins" / "module_utils" / room).rglob("*.py"), *(ROOT / "plugins").rglob("*_backend.py")]
     files = [*rooms, *(ROOT / "plugins" / "plugin_utils").glob(f"{role.name}_*.py")]
+    files += (ROOT / "plugins" / "plugin_utils").glob(f"{ACTION_OF_PROGRAMS.get(role.name)}.py")
     words = {word for path in files for word in re.findall(r'"(\w+)"', path.read_text())}
     # Measurements of pairs have options with a common prefix.
     return {f"{role.name}_{word}" for word in words} | {f"{role.name}_fabric_{word}" for word in words}

@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Dict, Protocol
+from typing import Any, Dict, Mapping, Protocol
 
 from ..errors import WholeError
 from .program import World
 
+# The arguments of a module, and its result.
+Arguments = Mapping[str, Any]
 Result = Dict[str, Any]
 
 
@@ -21,9 +22,6 @@ class Calls(World, Protocol):
 
     def planned(self, module: str, options: Mapping[str, Any]) -> Result:
         """Run a module on the controller in check mode, and return its result."""
-
-    def there(self, module: str, options: Mapping[str, Any]) -> Result:
-        """Run a module on the host to which the task of the program is delegated, and return its result."""
 
 
 class NodeCalls(Calls, Protocol):

@@ -64,8 +64,6 @@ class SimulatedCalls(MortalWorld):
     def here(self, module: str, options: Options) -> Result:
         return self._called(module, options, is_planned=False)
 
-    there = here
-
     def planned(self, module: str, options: Options) -> Result:
         return self._called(module, options, is_planned=True)
 

@@ -278,7 +278,7 @@ class Team:
         site.points = calls.points
         journal = FolderJournal(site, folder)
         kept = continued_settings.continued(folder.values.get(START) or journal.write(START, settings), settings)
-        job = job_from(site.here, site.there, kept)
+        job = job_from(site.here, site.here, kept)
         trial = Trial(site, job, Facts(kept), requested=dict(requested), started=site.now())
         self.site.is_window, self.site.around = bool(kept["window"]), kept["run_dir"]
         run = observe if kept["observe"] else window_by if kept["window"] else test

@@ -57,18 +57,6 @@ class TeardownCalls(RoleCalls):
         super().__init__(built.site, run, faults)
         self.built = built
 
-    def run_module(self, module: str, options: Result, is_planned: bool) -> Result:
-        if module in ("copy", "file"):
-            self.effect(module, lambda: self._write_record(module, options))
-            return {}
-        return super().run_module(module, options, is_planned)
-
-    def _write_record(self, module: str, options: Result) -> None:
-        if module == "file":
-            Path(options["path"]).unlink()
-        else:
-            Path(options["dest"]).write_text(options["content"])
-
     def planned(self, module: str, options: Mapping[str, Any]) -> Result:
         rules = self.built.has_rules if options.get("name") == RULES else bool(self.site.overridden)
         due = {"worker_rules": rules, "cluster_lock": False, "shared_settings": True}

@@ -32,7 +32,7 @@ TASKS = {
     "nothing is removed while others use the network": "Refuse a teardown that must not begin",
     "workers go before their network": "Delete the built workers and unmark the adopted ones",
     "the tag goes before its adapter": "Remove the PVRDMA tag from the adapters to be removed",
-    "shared settings are as before": "Restore the shared settings that no other cluster needs",
+    "shared settings are as before": "Change or restore the shared settings, with a record of their earlier values",
     "no attribute stays": "Remove the custom attributes that no object uses any more",
 }
 LOCKS = ("lock", "unlock")

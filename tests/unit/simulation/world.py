@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from plugins.action.vmotion_test import OPTIONS
 from plugins.module_utils.durable.program import Program
 from plugins.module_utils.jobs.running_job import job_from
 from plugins.module_utils.trials.evidence.facts import Facts
@@ -16,6 +15,7 @@ from plugins.module_utils.trials.programs.observe import observe
 from plugins.module_utils.trials.programs.test import test as test_program
 from plugins.module_utils.trials.programs.window_by import window_by
 from plugins.module_utils.trials.steps.trial import Trial
+from plugins.plugin_utils.trial_action import options_of
 from tests.fakes.deaths import Killed, MortalJournal
 
 from .host import Host, Profile
@@ -25,7 +25,7 @@ from .site import Site
 from .trial_calls import Folder, TrialCalls
 
 SETTINGS: dict[str, Any] = {
-    **{name: option["default"] for name, option in OPTIONS.items() if "default" in option and name != "folder"},
+    **{name: option["default"] for name, option in options_of().items() if "default" in option and name != "folder"},
     "cluster": "gpu",
     "launcher": "w1",
     "run_dir": "/run/one",
@@ -167,7 +167,7 @@ class World(Arranged, TrialCalls):
         """Run the program with one controller; ``outcome`` has its value."""
         self.next_controller()
         self.controller, self.site.run_began = self.run, self.site.clock
-        job = job_from(self.here, self.there, self.settings)
+        job = job_from(self.here, self.here, self.settings)
         how = {"started": self.site.clock, "is_replaced": self.is_replaced}
         self.trial = Trial(self, job, Facts(self.settings), self.requested, **how)  # type: ignore[arg-type]
         program = Program(MortalJournal(self, self.values), self, self.ending)

@@ -49,7 +49,7 @@ class JobMoves:
 
 
 def moves_of(facts: Facts) -> Iterator[JobMove]:
-    """Yield the moves of a test and those that others made meanwhile; one that continues ends at its begin."""
+    """Yield the moves of a test and those of others meanwhile; one without an end gets its begin as its end."""
     earlier = [move for window in facts.earlier for move in window["moves"]]
     for move in (*earlier, *facts.moves, *facts.others):
         # The machine of a canary belongs to no job.

@@ -16,19 +16,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Tuple
 
+from ...durable.calls import Arguments
+from ...durable.program import START
 from ...durable.program_journal import ADVICE, NAME, JournalEnds, ends, read, start_of
 from ...errors import CollectionError, Failed, Refused
+from ...plan import State
 from ...vsphere.escaped_names import file_name
-from ..evidence import move_lines
 from ..evidence.prediction import attended
-from . import facts_file
-from .continued_settings import WINDOW, is_replaced, kind, refuse_other
+from .continued_settings import WINDOW, is_replaced, kind, refuse_other, with_next_attempt
 
 # The UUID of a vCenter and the id of a cluster.
 Identity = Tuple[str, str]
 UNKNOWN: Identity = ("", "")
 CHANGES = "window.json"
-NOTHING: dict[str, Any] = {"found": False, "folder": "", "replaced": False, "launcher": "", "user": "", "moves": []}
+NOTHING: dict[str, Any] = {"found": False, "folder": "", "replaced": False}
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 MOST_LINKS = 10
 ELSEWHERE = "name another folder, or judge this test again with the playbook judge"
@@ -221,7 +222,7 @@ def opened(folder: str, where: str, cluster: Cluster) -> Path:
     return path
 
 
-def unfinished_test(options: Mapping[str, Any], cluster: Cluster) -> dict[str, Any]:
+def unfinished_test(options: Arguments, cluster: Cluster) -> dict[str, Any]:
     """Return the unfinished test of a cluster; refuse one of another kind, or a window with other settings.
 
     ``options["folder"]`` is the folder of the test; if it is empty, the test is searched in ``options["dir"]``. The
@@ -231,17 +232,16 @@ def unfinished_test(options: Mapping[str, Any], cluster: Cluster) -> dict[str, A
     return _test_in(folder, options) if folder else NOTHING
 
 
-def _test_in(folder: Path, requested: Mapping[str, Any]) -> dict[str, Any]:
-    settings = ends(folder / NAME).start if (folder / NAME).exists() else None
+def settings_in(folder: Path) -> dict[str, Any] | None:
+    """Return the settings of the run in a folder, around the attempt of its job that runs now; None without a run."""
+    path = folder / NAME
+    values = {entry["key"]: entry["value"] for entry in read(path)} if path.exists() else {}
+    return dict(with_next_attempt(values)) if isinstance(values.get(START), dict) else None
+
+
+def _test_in(folder: Path, requested: State) -> dict[str, Any]:
+    settings = settings_in(folder)
     if settings is None:
         return NOTHING
     refuse_other(folder, settings, requested)
-    moves = facts_file.read(folder).moves if (folder / facts_file.NAME).exists() else []
-    return {
-        "found": True,
-        "folder": str(folder),
-        "replaced": is_replaced(settings, requested),
-        "launcher": settings["launcher"],
-        "user": settings["user"],
-        "moves": [move_lines.without_events(move) for move in moves],
-    }
+    return {"found": True, "folder": str(folder), "replaced": is_replaced(settings, requested)}

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...core import whole_file
 from ...errors import Failed
-from ...plan import Plan
+from ...plan import Plan, State
 
 
 class NewVerdict:
@@ -36,7 +36,7 @@ class NewVerdict:
         """Return the name of the verdict once it is written."""
         return {"file": self._first if self._is_written else None}
 
-    def plan(self, current: Mapping[str, Any]) -> Plan:
+    def plan(self, current: State) -> Plan:
         """Return the plan that writes the verdict."""
         return Plan(before=current, after={"file": self._first})
 

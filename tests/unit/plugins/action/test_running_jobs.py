@@ -29,11 +29,12 @@ SETTINGS: dict[str, Any] = {
 RUNNING = {"run_dir": "/runs/one", "asked_by": "anna", "user": "", "started": 7.0}
 
 
-def search(folder: Path, *, settings: dict[str, Any]) -> JobSearch:
+def search(folder: Path, *, settings: dict[str, Any], **more: Any) -> JobSearch:
     """Return a search for the job of a cluster with one idle worker and an unfinished run in a folder."""
     journal = folder / "gpu-one" / "journal.jsonl"
     journal.parent.mkdir(mode=0o700)
-    journal.write_text(json.dumps({"at": 1.0, "key": "start", "value": settings}) + "\n")
+    entries = [{"at": 1.0, "key": key, "value": value} for key, value in {"start": settings, **more}.items()]
+    journal.write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
     journal.chmod(0o600)
     given = {name: option.get("default") for name, option in ARGUMENTS.items()}
     given = {**given, "cluster": "gpu", "under_training": True, "windows": str(folder)}
@@ -46,6 +47,14 @@ def test_an_unfinished_window_needs_no_running_job(tmp_path: Path) -> None:
     job = search(tmp_path, settings=SETTINGS).job()
 
     assert (job["run_dir"], job["launcher"]) == ("/runs/one", "w1")
+
+
+def test_unfinished_window_knows_the_next_attempt_of_its_job(tmp_path: Path) -> None:
+    started = {"started again": {"run_dir": "/runs/two", "launcher": "w2", "kubernetes": {}}}
+
+    job = search(tmp_path, settings=SETTINGS, **started).job()
+
+    assert (job["run_dir"], job["launcher"]) == ("/runs/two", "w2")
 
 
 @pytest.mark.parametrize(("number", "launcher"), [(7, "w1"), (8, None)])

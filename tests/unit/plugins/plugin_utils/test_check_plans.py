@@ -12,7 +12,7 @@ import pytest
 from ansible import constants, context
 from ansible.module_utils.common.collections import ImmutableDict
 
-from plugins.plugin_utils import check_plans
+from plugins.plugin_utils import modules
 
 REQUEST = ["esxi_profile", {"cluster": "gpu", "profile": {"pvrdma": {}}, "password": "Zq7vKx4mTw9hRb2n"}]
 Count = Callable[[Any], int]
@@ -29,7 +29,7 @@ def plans(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         made.append(1)
         return {"changed": True, "failed": False, "number": len(made)}
 
-    return lambda requested: int(check_plans.planned_once(requested, plan)["number"])
+    return lambda requested: int(modules.planned_once(requested, plan)["number"])
 
 
 def test_second_check_task_reuses_the_first_tasks_plan(plans: Count, tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_writing_run_plans_each_time(plans: Count, tmp_path: Path) -> None:
 def test_plans_again_if_file_is_old_or_damaged(plans: Count, tmp_path: Path) -> None:
     plans(REQUEST)
     (path,) = tmp_path.iterdir()
-    earlier = time.time() - check_plans.KEPT_SECONDS - 1
+    earlier = time.time() - modules.KEPT_SECONDS - 1
 
     os.utime(path, (earlier, earlier))
     assert plans(REQUEST) == 2
@@ -62,7 +62,7 @@ def test_plans_again_if_file_is_old_or_damaged(plans: Count, tmp_path: Path) -> 
 def test_does_not_keep_a_failed_plan(plans: Count, tmp_path: Path) -> None:
     refused = {"failed": True, "msg": "gpu: could not log in"}
 
-    assert check_plans.planned_once(REQUEST, lambda: dict(refused)) == refused
+    assert modules.planned_once(REQUEST, lambda: dict(refused)) == refused
     assert list(tmp_path.iterdir()) == []
     assert plans(REQUEST) == 1
 

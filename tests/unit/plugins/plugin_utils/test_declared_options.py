@@ -9,15 +9,21 @@ import pytest
 import yaml
 
 from plugins.action import esxi_rollout as rollout_action
+from plugins.action import esxi_window as window_action
+from plugins.action import observe as observe_action
 from plugins.action import vmotion_test as test_action
 from plugins.doc_fragments.roles import ModuleDocFragment
-from plugins.modules import esxi_rollout, vmotion_test
+from plugins.modules import esxi_rollout, esxi_window, observe, vmotion_test
+
+OF_ROLE: dict[str, Any] = {"of_role": {"type": "bool"}}
 
 
 @pytest.mark.parametrize(
     ("module", "fragment", "arguments"),
     [
-        (vmotion_test, ModuleDocFragment.VMOTION_TEST, {**test_action.OPTIONS, "of_role": {"type": "bool"}}),
+        (vmotion_test, ModuleDocFragment.VMOTION_TEST, {**test_action.ActionModule.options, **OF_ROLE}),
+        (observe, ModuleDocFragment.OBSERVE, {**observe_action.ActionModule.options, **OF_ROLE}),
+        (esxi_window, ModuleDocFragment.ESXI_WINDOW, {**window_action.ActionModule.options, **OF_ROLE}),
         (esxi_rollout, ModuleDocFragment.ESXI_HOST, rollout_action.ARGUMENTS),
     ],
 )
@@ -35,7 +41,10 @@ def test_module_documents_the_options_of_its_action(module: Any, fragment: str, 
 
 def test_action_has_no_template_of_its_role() -> None:
     assert rollout_action.ARGUMENTS["cluster"] == {"type": "str", "required": True}
-    assert test_action.OPTIONS["run_dir"] == {"type": "path", "default": ""}
-    assert (test_action.OPTIONS["nodes"]["default"], test_action.OPTIONS["kubernetes"]["default"]) == ([], {})
+    assert test_action.ActionModule.options["run_dir"] == {"type": "path", "default": ""}
+    assert (
+        test_action.ActionModule.options["nodes"]["default"],
+        test_action.ActionModule.options["kubernetes"]["default"],
+    ) == ([], {})
     assert rollout_action.ARGUMENTS["host_profiles"] == {"type": "dict", "default": {}}
     assert "options" not in rollout_action.ARGUMENTS["window"]["options"]["notify"]

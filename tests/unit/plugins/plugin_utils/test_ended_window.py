@@ -11,7 +11,7 @@ from unittest import mock
 
 import pytest
 
-from plugins.plugin_utils import trial
+from plugins.plugin_utils import trial, trial_site
 from tests.fakes.deaths import Killed, MortalJournal
 from tests.unit.simulation.world import WINDOW, Window
 
@@ -39,9 +39,11 @@ def continue_it(monkeypatch: pytest.MonkeyPatch, world: Window, cluster: str, en
     world.is_dead, world.controllers, world.controller = False, 2, "controller 2"
     world.warnings, world.ask_for_end = {}, nothing  # type: ignore[attr-defined]
     world.write_metrics = lambda _facts, is_running: None  # type: ignore[attr-defined]
-    monkeypatch.setattr(trial, "TrialSite", lambda *_arguments: world)
+    world.on = lambda _node, _user, module, options: world.here(module, options)  # type: ignore[attr-defined]
+    world.host = "gpu"  # type: ignore[attr-defined]
     journal: Any = Journal(world, {trial.START: world.settings, **world.values})
-    return trial._carried_out(nothing, journal, {**world.settings, "cluster": cluster}, ending)
+    request = trial.Request({**world.settings, "cluster": cluster}, "/tests", ending=ending)
+    return trial._carried_out(nothing, journal, request, trial.WINDOW._replace(site=lambda *_arguments: world))
 
 
 @pytest.mark.parametrize("failure", ["", "esx3: could not return it: the server said no."])
@@ -74,7 +76,7 @@ def test_a_window_continues_after_its_cluster_was_renamed(monkeypatch: pytest.Mo
 def test_a_collector_reads_whether_the_window_runs(tmp_path: Path) -> None:
     collector, modules = tmp_path / "collector", mock.Mock()
     modules.load.return_value, modules.version = {}, "1.0"
-    site, facts = trial.TrialSite(modules, "gpu", tmp_path, str(collector)), Window().carry_out()
+    site, facts = trial_site.TrialSite(modules, "gpu", tmp_path, str(collector)), Window().carry_out()
     site.write_facts(facts)
     file = collector / f"dml_{tmp_path.name}.prom"
     labels = f'{{cluster="gpu",kind="window",test="{tmp_path.name}"}}'
@@ -87,13 +89,13 @@ def test_a_collector_reads_whether_the_window_runs(tmp_path: Path) -> None:
     on = re.findall(r'host="(\w+)",state="(\w+)"} 1', file.read_text())
     assert on == [("esx1", "settled"), ("esx2", "changing"), ("esx3", "changed")]
     # A full disk, or a file in place of the folder, does not end the window.
-    trial.TrialSite(modules, "gpu", tmp_path, str(file)).write_facts(facts)
+    trial_site.TrialSite(modules, "gpu", tmp_path, str(file)).write_facts(facts)
 
 
 class Plans:
     """The modules on the controller; each plan fails with its name."""
 
-    version, environment = "1.0", dict[str, str]()
+    version, environment, host = "1.0", dict[str, str](), "gpu"
 
     def load(self, _path: str) -> dict[str, Any]:
         return {}
@@ -104,9 +106,9 @@ class Plans:
 
 @pytest.mark.parametrize(("until", "is_over"), [("1970-01-02T06:00Z", True), ("9999-01-01T06:00Z", False)])
 def test_check_refuses_a_window_that_is_over(until: str, is_over: bool, tmp_path: Path) -> None:
-    settings = {**Window(window={**WINDOW, "not_after": until}).settings, "dir": str(tmp_path)}
+    request = trial.Request(Window(window={**WINDOW, "not_after": until}).settings, str(tmp_path))
 
-    result = trial.show_plan(Plans(), settings)  # type: ignore[arg-type]
+    result = trial.show_plan(Plans(), request, trial.WINDOW)  # type: ignore[arg-type]
 
     refusal = "Cluster gpu: no window would be opened: its end, 1970-01-0"
     assert result["failed"] and result["msg"].startswith(refusal if is_over else "vmotion_plan"), result

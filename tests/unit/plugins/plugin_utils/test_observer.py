@@ -49,16 +49,10 @@ def test_failed_command_reports_the_reason(words: tuple[str, ...], seconds: floa
 def test_signal_requests_the_end_of_an_observation(number: signal.Signals) -> None:
     requested: list[bool] = []
     former = signal.getsignal(number)
-    with ended_by_signal(lambda: requested.append(True), is_observation=True):
+    with ended_by_signal(lambda: requested.append(True)):
         os.kill(os.getpid(), number)
         os.kill(os.getpid(), number)
     assert requested == [True, True] and signal.getsignal(number) == former
-
-
-def test_other_tests_keep_the_signals_of_ansible() -> None:
-    former = signal.getsignal(signal.SIGTERM)
-    with ended_by_signal(lambda: None, is_observation=False):
-        assert signal.getsignal(signal.SIGTERM) == former
 
 
 class Webhook(BaseHTTPRequestHandler):

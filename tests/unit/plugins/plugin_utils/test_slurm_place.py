@@ -12,7 +12,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 
 from plugins.module_utils.errors import CollectionError
-from plugins.plugin_utils import slurm_place, trial
+from plugins.plugin_utils import slurm_place, trial_site
 
 LOADER = DataLoader()
 ACTION: Any = SimpleNamespace(_loader=LOADER, _templar=Templar(LOADER, variables={}))
@@ -104,7 +104,8 @@ def test_reads_a_job_on_launcher_and_login_node(tmp_path: Path) -> None:
     modules.on.return_value = {"job": {"state": "running"}, "stdout": ANSWERS["squeue"].format(user="anna")}
     named = {"launcher": "worker01", "user": "anna", "run_dir": "/r", "records": "/r", "kubernetes": {}}
 
-    trial._job(trial.TrialSite(modules, "gpu", tmp_path, ""), {**named, "slurm": {"job": 4711, "login": "n9"}}).look()
+    site = trial_site.TrialSite(modules, "gpu", tmp_path, "")
+    trial_site.job_of(site, {**named, "slurm": {"job": 4711, "login": "n9"}}).look()
 
     places = {call.args[:3] for call in modules.on.call_args_list}
     assert places == {

@@ -30,8 +30,6 @@ class FakeModules:
         self.calls += 1
         return self.results.pop(0) if len(self.results) > 1 else self.results[0]
 
-    there = here
-
 
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Callable[[FakeModules], ActionWorld]:
@@ -59,7 +57,7 @@ def test_run_with_lock_repeats_a_call_without_session(
 ) -> None:
     one = make(modules)
     one.join("c.1.2")
-    assert one.there("training_info", {}) == result
+    assert one.here("training_info", {}) == result
     assert modules.calls == calls
 
 

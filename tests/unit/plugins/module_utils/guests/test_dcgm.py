@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.core.findings import NOTE, STOP, WARN
-from plugins.module_utils.guests import dcgm, gpu_health
+from plugins.module_utils.guests import gpu_health
 
 from .test_gpu_health import found, texts
 
@@ -34,7 +34,7 @@ def test_a_failed_setting_warns_without_stopping_a_job() -> None:
 def test_ignores_skipped_tests_and_an_introductory_sentence() -> None:
     text = "Successfully ran diagnostic for group.\n" + (DUMPS / "skipped-v3.json").read_text()
 
-    assert dcgm.failed_tests(text) == []
+    assert gpu_health.failed_tests(text) == []
 
 
 @pytest.mark.parametrize(
@@ -50,9 +50,9 @@ def test_only_severe_gpu_errors_stop_a_job(severity: int | None, *, is_sick: boo
 
 
 def test_the_texts_of_dcgm_3_have_no_severity() -> None:
-    (test,) = dcgm.failed_tests(of_memory(gpu_ids="0,1", warnings=["ECC\nerror"])) or []
+    (test,) = gpu_health.failed_tests(of_memory(gpu_ids="0,1", warnings=["ECC\nerror"])) or []
 
-    assert test == dcgm.FailedTest("0,1", "memory", "ECC error", is_sick=False)
+    assert test == gpu_health.FailedTest("0,1", "memory", "ECC error", is_sick=False)
 
 
 def test_an_unresponsive_dcgm_service_is_a_note() -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from plugins.module_utils.usage.slurm_hours import hours_of
-from plugins.module_utils.usage.usage_report import report
+from plugins.module_utils.usage.usage_report import hours_of, report
 from plugins.module_utils.usage.usage_text import lines
 from tests.unit.plugins.module_utils.usage.reports import facts, gpu
 

@@ -10,7 +10,7 @@ from pyVmomi import vim
 
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.vsphere import properties
-from plugins.module_utils.workers import clone, clone_space
+from plugins.module_utils.workers import clone, worker_set
 from plugins.module_utils.workers.context import Context
 from plugins.module_utils.workers.worker_spec import WorkerSetOptions, WorkerSpec
 from tests.fakes.worker_cluster import STORE, FakeWorkerCluster, machine
@@ -37,7 +37,7 @@ def shortage(*names: str, there: tuple[str, ...] = (), **given: Any) -> str:
     specs = [WorkerSpec(name, {**GIVEN, **given}) for name in names]
     context = Context(cluster, WorkerSetOptions("gpu"), clone.CloneLocations(cluster), specs=specs)
     try:
-        clone_space.refuse_shortage(context)
+        worker_set.refuse_shortage(context)
     except Refused as error:
         return str(error)
     return ""
@@ -77,5 +77,5 @@ def test_an_unknown_size_refuses_nothing(server: dict[str, Any]) -> None:
     placeholder.ref = SimpleNamespace(_moId="")
     cluster = FakeWorkerCluster(placeholder)
     context = Context(cluster, WorkerSetOptions("gpu"), clone.CloneLocations(cluster), specs=[WorkerSpec("w1", GIVEN)])
-    clone_space.refuse_shortage(context)
+    worker_set.refuse_shortage(context)
     assert isinstance(STORE, vim.Datastore)

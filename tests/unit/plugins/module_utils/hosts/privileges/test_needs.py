@@ -9,7 +9,7 @@ import pytest
 from pyVmomi import VmomiSupport
 
 from plugins.module_utils.hosts.module_privileges import TABLE as NEEDS
-from plugins.module_utils.hosts.privileges.needs import is_free
+from plugins.module_utils.hosts.module_privileges import is_free
 from plugins.module_utils.hosts.privileges.privilege_table import ALWAYS, TYPES
 from plugins.module_utils.hosts.profile_parts import PARTS
 from tests.integration.callers import privileges_of_property

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from plugins.action.vmotion_test import OPTIONS
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.hosts.change_hosts import HostChangeOptions
 from plugins.module_utils.hosts.rollout_plan import OPTIONS_OF_WINDOW, RolloutOptions, window_of
 from plugins.module_utils.trials.folder import continued_settings as continuing
+from plugins.plugin_utils.trial_action import options_of
 from tests.unit.simulation.world import SETTINGS
 
 ONE = Path("/tests/gpu-1")
@@ -40,7 +40,7 @@ def reason(before: dict[str, Any], requested: dict[str, Any]) -> str:
     return ""
 
 
-@pytest.mark.parametrize("name", sorted({*OPTIONS} - {"folder", "dir", "ending", "cluster"}))
+@pytest.mark.parametrize("name", sorted({*options_of()} - {"folder", "dir", "cluster"}))
 @pytest.mark.parametrize("before", [SETTINGS, KINDS["window"], KINDS["observe"]], ids=["test", "window", "observation"])
 def test_a_run_continues_with_equal_options_only(before: dict[str, Any], name: str) -> None:
     if name in ("window", "observe", "run_dir", "launcher", "kubernetes", "slurm"):

@@ -7,6 +7,7 @@ from pathlib import Path
 from plugins.module_utils.durable.program import END, START
 from plugins.module_utils.durable.program_journal import NAME, FileJournal
 from plugins.module_utils.trials.folder import facts_file
+from plugins.module_utils.trials.folder.continued_settings import STARTED_AGAIN
 from tests.fakes.programs import run
 from tests.unit.simulation.world import World
 
@@ -30,16 +31,23 @@ def test_without_a_test_nothing_is_found(tmp_path: Path) -> None:
     assert (answer["found"], answer["folder"]) == (False, "")
 
 
-def test_finds_an_unfinished_test_with_launcher_and_moves(tmp_path: Path) -> None:
-    world = World()
-    started = keep(world, tmp_path / "gpu-1")
+def test_finds_the_folder_of_an_unfinished_test(tmp_path: Path) -> None:
+    started = keep(World(), tmp_path / "gpu-1")
+
     answer = run("vmotion_test", cluster="gpu", dir=str(tmp_path))
-    assert (answer["found"], answer["folder"], answer["launcher"], answer["user"]) == (True, str(started), "w1", "")
-    assert answer["moves"] == []
-    world.carry_out()
-    facts_file.write(started, world.facts)
-    moves = run("vmotion_test", cluster="gpu", dir=str(tmp_path))["moves"]
-    assert [move["worker"] for move in moves] == ["w1", "w2"] and "events" not in moves[0]
+
+    assert (answer["found"], answer["folder"], answer["replaced"]) == (True, str(started), False)
+
+
+def test_window_continues_with_the_next_attempt_of_its_job(tmp_path: Path) -> None:
+    window = {"hosts": ["esx1"]}
+    world, started = World(window=window), {"run_dir": "/run/two", "launcher": "w2", "kubernetes": {}}
+    world.values[STARTED_AGAIN] = started
+    keep(world, tmp_path / "gpu-1")
+
+    answer = run("vmotion_test", cluster="gpu", dir=str(tmp_path), window=window, **started)
+
+    assert answer.get("found"), answer
 
 
 def test_an_empty_journal_is_not_a_test(tmp_path: Path) -> None:

@@ -1,0 +1,23 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs a maintenance window, and shows what happens."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ..module_utils.durable.calls import Result
+from ..plugin_utils.trial import WINDOW
+from ..plugin_utils.trial_action import TrialAction, options_of
+
+
+class ActionModule(TrialAction):
+    """Changes hosts around a running job, or ends a window that no run continues."""
+
+    kind = WINDOW
+    options: ClassVar[dict[str, Any]] = {**options_of("observe"), "ending": {"type": "str", "default": ""}}
+
+    def run(self, tmp: Any = None, task_vars: Any = None) -> Result:
+        """Return the result of the program; in check mode, that of its plan."""
+        return self.carried_out(super().run(tmp, task_vars), task_vars or {}, is_check=self._task.check_mode)

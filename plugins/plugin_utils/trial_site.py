@@ -1,0 +1,178 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The world of a test, a window or an observation: modules, the watch of the job's records, and its folder."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from ansible.release import __version__ as ansible_version
+
+from ..module_utils import runner
+from ..module_utils.core import observer_clock
+from ..module_utils.durable.calls import Arguments, Result
+from ..module_utils.durable.program import ControllerGone
+from ..module_utils.durable.program_journal import NAME
+from ..module_utils.jobs.running_job import job_from
+from ..module_utils.maintenance.lock.holder import current_user
+from ..module_utils.training.results.report_files import for_collector
+from ..module_utils.training.runs.any_job import Job
+from ..module_utils.training.runs.restartable import NotRestartable, Restartable
+from ..module_utils.trials.evidence.facts import Facts
+from ..module_utils.trials.folder import facts_file, trial_folder, trial_metrics
+from ..module_utils.watch.watcher import is_watched
+from . import running_jobs
+from .controller import start_watch
+from .modules import Modules
+from .observer import post, run_command
+from .restartable_jobs import restartable
+from .window_signal import PAUSE
+from .world import ActionWorld
+
+DRIVERS = "stacks/facts/compatibility.yml"
+NOTICE_SECONDS = 30.0
+WATCH_SECONDS, UNWATCH_SECONDS, ROLL_SECONDS = 60.0, 60.0, 30.0
+
+
+class TrialSite(ActionWorld):
+    """The modules, the watch and the files of one test in its folder."""
+
+    def __init__(self, modules: Modules, subject: str, folder: Path, metrics: str) -> None:
+        super().__init__(modules, subject)
+        self.folder, self.controller, self.host = str(folder), str(uuid4()), modules.host
+        self.drivers: Mapping[str, Any] = modules.load(DRIVERS)
+        self.versions: Mapping[str, str] = {"ansible": ansible_version, "collection": modules.version}
+        self._folder, self._metrics = folder, metrics
+        self.run_command = run_command
+        # The warnings of the modules, each once, for the result of the task.
+        self.warnings: dict[str, Any] = {}
+
+    def here(self, module: str, options: Arguments) -> Result:
+        """Run a module on the controller, and return its result."""
+        result = super().here(module, options)
+        self.warnings.update({str(warning): warning for warning in result.get("warnings") or []})
+        return result
+
+    def start_watch(self, options: Arguments) -> Result:
+        """Start a watch, which outlives this controller, unless one is running."""
+        records = Path(options["records"])
+        if is_watched(records):
+            return {}
+        # An earlier controller that was interrupted has asked its watch to end.
+        Path(options["stop"]).unlink(missing_ok=True)
+        attended = {**options, "attended": str(self._folder / NAME)}
+        started = start_watch(attended)
+        if started.get("failed") or not _until(lambda: is_watched(records), WATCH_SECONDS):
+            reason = started.get("msg") or "the watch did not start"
+            return {"failed": True, "msg": f"{records}: could not watch the job: {reason}"}
+        return {}
+
+    def stop_watch(self, options: Arguments) -> Result:
+        """End the watch of the records."""
+        records = Path(options["records"])
+        Path(options["stop"]).touch(mode=0o600)
+        if _until(lambda: not is_watched(records), UNWATCH_SECONDS):
+            return {}
+        reason = f"it is still running {UNWATCH_SECONDS:.0f} s after the request."
+        return {"failed": True, "msg": f"{records}: could not end the watch: {reason}"}
+
+    def on_node(self, node: str, user: str, module: str, options: Arguments, /) -> Result:
+        """Run a module on a host of the inventory, as a user; one that does not answer is not waited for."""
+        self.must_be_attended()
+        return self._modules.on(node, user, module, options)
+
+    def on(self, node: str, user: str, module: str, options: Arguments) -> Result:
+        """Run a module on a host of the inventory, as a user, and wait for one that does not answer."""
+        return self._connected(lambda: self._modules.on(node, user, module, options))
+
+    def roll_records(self) -> bool:
+        """Have the watch begin a new file of records; without a watch, the records stay as they are."""
+        request = self._folder / "roll"
+        request.touch(mode=0o600)
+        is_rolled = _until(lambda: not request.exists(), ROLL_SECONDS)
+        request.unlink(missing_ok=True)
+        return is_rolled
+
+    def ask_for_end(self) -> None:
+        """Ask for the end of an observation."""
+        (self._folder / "end").touch(mode=0o600)
+
+    def must_pause(self) -> bool:
+        """Return whether the user interrupted the playbook once."""
+        return (self._folder / PAUSE).exists()
+
+    def jobs_on_workers(self, settings: Mapping[str, Any]) -> Result:
+        """Return the other training jobs on the workers of the cluster, or why they are not known."""
+        self.must_be_attended()
+        return running_jobs.beside(self._modules, self._subject, settings)
+
+    def earlier_changes(self) -> list[dict[str, Any]]:
+        """Return the host changes of earlier windows of the cluster."""
+        return trial_folder.earlier_changes(self._folder.parent, self._subject, self._folder)
+
+    def restartable(self, known: Mapping[str, Any]) -> Restartable:
+        """Return an attempt of a job, which a window by restart stops and starts again."""
+        if not known:
+            return NotRestartable(
+                "the job", "The job cannot be restarted: the playbook did not find it on the workers."
+            )
+        action, task_vars = self._modules.task
+        by = f"the maintenance window of {current_user()}@{os.uname().nodename}"
+        return restartable(action, task_vars, known, by)
+
+    def notify(self, hook: Mapping[str, Any], text: str) -> Result:
+        """Give a text to a command or a URL of the user."""
+        if hook.get("url"):
+            return post(str(hook["url"]), text, NOTICE_SECONDS)
+        return run_command([str(word) for word in hook.get("command") or []], text, NOTICE_SECONDS)
+
+    def write(self, name: str, content: object) -> None:
+        """Write a JSON file in the folder of the test."""
+        facts_file.write_json(self._folder / f"{name}.json", content)
+
+    def write_facts(self, facts: Facts) -> None:
+        """Write the facts so far, and their metrics."""
+        facts_file.write(self._folder, facts)
+        self.write_metrics(facts, is_running=True)
+
+    def write_metrics(self, facts: Facts, is_running: bool) -> None:
+        """Write the metrics of the facts for a collector; the test continues without them, as on a full disk."""
+        if self._metrics:
+            text = trial_metrics.metrics(facts, self._folder.name, observer_clock.now(), is_running)
+            files = for_collector(self._metrics, self._folder.name, text)
+            self.show(str(runner.converge_one(runner.OfProgram(), files).get("msg") or ""))
+
+
+class ObservationSite(TrialSite):
+    """An observation survives its controller: it changes nothing but its folder, and ends with its report."""
+
+    def must_be_attended(self) -> None:
+        """Ask for the end of the observation if its controller is gone."""
+        try:
+            super().must_be_attended()
+        except ControllerGone:
+            self.ask_for_end()
+
+
+def job_of(site: TrialSite, settings: Mapping[str, Any]) -> Job:
+    """Return the job of a run, which is read on its launcher as its user; one in Slurm also on its login node."""
+    on_launcher = partial(site.on, settings["launcher"] or site.host, settings["user"])
+    login = str((settings.get("slurm") or {}).get("login") or "")
+    return job_from(site.here, on_launcher, settings, partial(site.on, login, ""))
+
+
+def _until(condition: Callable[[], bool], seconds: float, pause: float = 0.2) -> bool:
+    """Return whether the condition becomes true in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(pause)
+    return True
