@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Mapping
 
+# The state of one object, in the words and units of the user, as its subject reads it.
+State = Mapping[str, Any]
 MAINTENANCE = "maintenance"
 POWER_OFF = "power_off"
 REBOOT = "reboot"
@@ -31,8 +33,8 @@ class Plan:
     ``later`` are the keys of ``after`` that can be written only after the next boot.
     """
 
-    before: Mapping[str, Any]
-    after: Mapping[str, Any]
+    before: State
+    after: State
     needs: frozenset[str] = frozenset()
     why: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

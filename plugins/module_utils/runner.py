@@ -8,16 +8,19 @@ import contextlib
 import errno
 import math
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeVar, Union
+from typing import Any, Dict, Mapping, Protocol, TypeVar, Union
 
 from .core import masked
 from .errors import CollectionError, Failed, NotConnected, Refused, StillDiffers, summary
-from .plan import Change, Plan, diff
+from .plan import Change, Plan, State, diff
 
+# The result of a module, and its arguments.
+Result = Dict[str, Any]
+Params = Mapping[str, Any]
 PARALLEL = 16
 # The keys of a subject's report that become keys of the result when there is only one subject.
 REPORT_OF_ONE = ("changed", "needs", "why", "unmet", "state")
@@ -66,7 +69,7 @@ class Subject(Protocol):
     @property
     def target(self) -> str: ...
 
-    def read(self) -> dict[str, Any]: ...
+    def read(self) -> State: ...
 
     def apply(self, plan: Plan, /) -> None: ...
 
@@ -74,7 +77,7 @@ class Subject(Protocol):
 class PlanningSubject(Subject, Protocol):
     """A subject that makes its own plan."""
 
-    def plan(self, state: dict[str, Any], /) -> Plan: ...
+    def plan(self, state: State, /) -> Plan: ...
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ class Work:
 
     subjects: Sequence[Subject]
     refresh: Callable[[Sequence[Subject]], None]
-    make_plan: Callable[[Mapping[str, Any]], Plan] | None = None
+    make_plan: Callable[[State], Plan] | None = None
     parallel: int = PARALLEL
     # Selects the subjects to change first, because the others need the resources that these free.
     first: Callable[[Any], bool] = lambda _subject: False
@@ -106,7 +109,7 @@ Item = TypeVar("Item")
 Planned = Union[Plan, CollectionError]
 
 
-def converge(module: Gate, work: Work) -> dict[str, Any]:
+def converge(module: Gate, work: Work) -> Result:
     """Bring every subject to its plan; return the arguments of exit_json or, if ``failed`` is set, of fail_json."""
     work.refresh(work.subjects)
     plans = _each(work.subjects, work.plan, work.parallel)
@@ -127,7 +130,7 @@ def only_plans(gate: Gate) -> bool:
     return gate.check_mode
 
 
-def converge_one(module: Gate, subject: PlanningSubject) -> dict[str, Any]:
+def converge_one(module: Gate, subject: PlanningSubject) -> Result:
     """Bring one subject, which reads its own state, to its plan; the result has no list of hosts."""
     result = converge(module, Work(subjects=[subject], refresh=lambda _subjects: None))
     (report,) = result.pop("hosts")
@@ -170,14 +173,14 @@ def _read_back(work: Work, subject: Subject) -> Plan:
     return plan
 
 
-def _planned(subject: Subject, plan: Planned) -> dict[str, Any]:
+def _planned(subject: Subject, plan: Planned) -> Result:
     """Return the report of one subject in check mode."""
     if isinstance(plan, CollectionError):
         return _failure(subject, plan)
     return _report(subject, plan, plan.after, plan.changes)
 
 
-def _done(subject: Subject, plan: Planned, final: Planned) -> dict[str, Any]:
+def _done(subject: Subject, plan: Planned, final: Planned) -> Result:
     """Return the report of one subject after the gate; ``final`` is its new plan, or the error with which it ended."""
     if isinstance(plan, CollectionError):
         return _failure(subject, plan)
@@ -187,11 +190,11 @@ def _done(subject: Subject, plan: Planned, final: Planned) -> dict[str, Any]:
     return {**report, "warnings": list(dict.fromkeys((*plan.warnings, *final.warnings)))}
 
 
-def _failure(subject: Subject, error: CollectionError) -> dict[str, Any]:
+def _failure(subject: Subject, error: CollectionError) -> Result:
     return {"host": subject.target, "changed": False, "failed": True, "msg": str(error), "error": error}
 
 
-def _report(subject: Subject, left: Plan, state: Mapping[str, Any], changes: Sequence[Change]) -> dict[str, Any]:
+def _report(subject: Subject, left: Plan, state: State, changes: Sequence[Change]) -> Result:
     """Return the state, the changes that are or would be made, and the needs that the plan ``left`` still has."""
     return {
         "host": subject.target,
@@ -206,7 +209,7 @@ def _report(subject: Subject, left: Plan, state: Mapping[str, Any], changes: Seq
     }
 
 
-def _result(reports: list[dict[str, Any]]) -> dict[str, Any]:
+def _result(reports: list[Result]) -> Result:
     errors = [report.pop("error") for report in reports if "error" in report]
     diffs = [report.pop("diff", None) for report in reports]
     result: dict[str, Any] = {
@@ -221,7 +224,7 @@ def _result(reports: list[dict[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _warnings(reports: Sequence[Mapping[str, Any]]) -> list[str]:
+def _warnings(reports: Sequence[Result]) -> list[str]:
     """Return each warning once, with all the hosts that it is about."""
     hosts: dict[str, list[str]] = {}
     for report in reports:
@@ -230,7 +233,7 @@ def _warnings(reports: Sequence[Mapping[str, Any]]) -> list[str]:
     return [f"{', '.join(names)}: {text}" for text, names in hosts.items()]
 
 
-def _refused(subjects: Sequence[Subject], outcomes: Sequence[Planned | None]) -> dict[str, Any]:
+def _refused(subjects: Sequence[Subject], outcomes: Sequence[Planned | None]) -> Result:
     """Return the result of a run that wrote nothing, because at least one request is impossible."""
     reports = [
         _failure(subject, outcome)
@@ -256,12 +259,12 @@ def _attempt(action: Callable[[], T]) -> T | CollectionError:
         return error
 
 
-def trusts_anybody(params: Mapping[str, Any]) -> bool:
+def trusts_anybody(params: Params) -> bool:
     """Return whether these connection options disable certificate checks."""
     return params.get("validate_certs") is False and not params.get("tls_fingerprint")
 
 
-def _reject_masked(params: Mapping[str, Any]) -> None:
+def _reject_masked(params: Params) -> None:
     """Reject options with values from earlier tasks in which Ansible masked a part."""
     for option, value in params.items():
         if any(masked.masked_names(value)):
@@ -269,7 +272,7 @@ def _reject_masked(params: Mapping[str, Any]) -> None:
             raise Refused("Ansible", "read the options of the task", reason, masked.REMEDY)
 
 
-def _reject_unreal(params: Mapping[str, Any]) -> None:
+def _reject_unreal(params: Params) -> None:
     """Reject NaN and infinite numbers, which slip through comparisons with a limit."""
     for option, value in params.items():
         if isinstance(value, float) and not math.isfinite(value):
@@ -277,13 +280,13 @@ def _reject_unreal(params: Mapping[str, Any]) -> None:
             raise Refused("Ansible", "read the options of the task", reason, f"give {option} a number")
 
 
-def _checked(params: Mapping[str, Any], body: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _checked(params: Params, body: Callable[[], Result]) -> Result:
     _reject_masked(params)
     _reject_unreal(params)
     return body()
 
 
-def outcome(body: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def outcome(body: Callable[[], Result]) -> Result:
     """Return the result of a body; an expected error becomes a result with ``failed`` and one sentence."""
     try:
         with full_disk_expected():
@@ -305,7 +308,7 @@ def full_disk_expected() -> Iterator[None]:
         raise Failed(socket.gethostname(), *words) from error
 
 
-def run(module: Module, body: Callable[[], dict[str, Any]]) -> None:
+def run(module: Module, body: Callable[[], Result]) -> None:
     """Run a module's body and end the module: with its result, or with one sentence."""
     if trusts_anybody(module.params):
         module.warn(UNCHECKED)

@@ -212,7 +212,6 @@ ping_error:
   type: str
 """
 
-from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -235,7 +234,7 @@ ARGUMENTS = {
 }
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
+def body(module: AnsibleModule) -> runner.Result:
     params = module.params
     require_positive(params, ["max_out_of_service"])
     leaving = stop_rules.LeavingHosts(tuple(params["leaving"]), params["max_out_of_service"])
@@ -247,7 +246,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     return {"changed": False, "cluster": cluster, "stops": stop_rules.stops(cluster, leaving), **network}
 
 
-def rdma_network(opened: session.Session, params: dict[str, Any]) -> dict[str, Any]:
+def rdma_network(opened: session.Session, params: runner.Params) -> runner.Result:
     """Return the RDMA network of the cluster, and the pings between its adapters."""
     fabric = Fabric(opened, FabricSpec(params["cluster"], params["switch"]))
     info = fabric.info()

@@ -99,7 +99,6 @@ state:
     until: {description: The time at which the lock expires., type: str, sample: "2026-01-02T05:04:05Z"}
 """
 
-from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -118,7 +117,7 @@ ARGUMENTS = {
 }
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
+def body(module: AnsibleModule) -> runner.Result:
     params = module.params
     desired = cluster_lock.lock_request(params)
     with session.session(params) as opened:

@@ -205,7 +205,7 @@ ARGUMENTS = {
 GIVEN = ("moves", "limits", "ended", "facts", "require")
 
 
-def of_test(params: dict[str, Any]) -> dict[str, Any]:
+def of_test(params: runner.Params) -> runner.Result:
     """Return the options, completed from the facts of the test."""
     test = trial_folder.one_test(Path(params["test"]))
     facts = facts_file.read(test)
@@ -222,7 +222,7 @@ def of_test(params: dict[str, Any]) -> dict[str, Any]:
     return {**params, **case, **own, **more}
 
 
-def judge(params: dict[str, Any], records: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], Sequence[Track]]:
+def judge(params: runner.Params, records: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], Sequence[Track]]:
     """Return the verdict on the records, and the records by rank, compressed."""
     given = {key: params[key] for key in GIVEN}
     require = given.pop("require")
@@ -233,7 +233,7 @@ def judge(params: dict[str, Any], records: Iterable[dict[str, Any]]) -> tuple[di
         raise Refused(str(params["records"]), "judge its records", str(error), "correct the named value") from error
 
 
-def write(module: AnsibleModule, params: dict[str, Any], parts: list[Callable[[], dict[str, str]]]) -> dict[str, Any]:
+def write(module: AnsibleModule, params: runner.Params, parts: list[Callable[[], dict[str, str]]]) -> runner.Result:
     """Make and write the files of the verdict part by part, and keep the files of an earlier verdict."""
     if params["folder"]:
         for part in parts:
@@ -270,7 +270,7 @@ class _Records:
 
 
 def parts_of(
-    params: dict[str, Any], tracks: Sequence[Track], result: dict[str, Any]
+    params: runner.Params, tracks: Sequence[Track], result: runner.Result
 ) -> list[Callable[[], dict[str, str]]]:
     """Return the verdict, then its timeline: an error in the page must not prevent the verdict."""
     name, moves, at = params["name"], params["moves"], params["at"]
@@ -282,7 +282,7 @@ def parts_of(
     return [lambda: verdict_files.verdict_texts(name, moves, result), *([] if at is None else [timeline])]
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
+def body(module: AnsibleModule) -> runner.Result:
     params = of_test(module.params) if module.params["test"] else module.params
     with _Records(Path(params["records"])) as growing:
         result, tracks = judge(params, growing.new_records())

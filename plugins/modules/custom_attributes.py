@@ -51,7 +51,6 @@ why:
   elements: str
 """
 
-from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -62,7 +61,7 @@ from ..module_utils.vsphere import session
 ARGUMENTS = {"cluster": {"type": "str", "required": True}}
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
+def body(module: AnsibleModule) -> runner.Result:
     with session.session(module.params) as opened:
         return runner.converge_one(module, Attributes(opened, module.params["cluster"]))
 

@@ -162,7 +162,7 @@ ARGUMENTS: dict[str, Any] = {
 }
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
+def body(module: AnsibleModule) -> runner.Result:
     params = module.params
     report = progress.Progress(params["progress_file"]).report
     with holder.marked(), session.session(params) as opened, keeper.renewing(opened), rest.opened(opened) as api:

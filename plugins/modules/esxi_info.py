@@ -189,7 +189,6 @@ hosts:
     msg: {description: The reason in one sentence., type: str}
 """
 
-from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -200,7 +199,7 @@ from ..module_utils.vsphere import arguments, inventory, session
 OPTIONS = {**host_info.OPTIONS, "acceptance": {"type": "bool", "default": False}}
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
+def body(module: AnsibleModule) -> runner.Result:
     params, shared = module.params, module.params["profile"]
     own = arguments.by_name("host_profiles", profile.OPTIONS, params["host_profiles"])
     with session.session(params) as opened:
@@ -211,7 +210,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         return {**result, "acceptance": _acceptance(opened, params)} if params["acceptance"] else result
 
 
-def _acceptance(opened: session.Session, params: dict[str, Any]) -> dict[str, Any]:
+def _acceptance(opened: session.Session, params: runner.Params) -> runner.Result:
     # Imported here, because a module compiles its imports in each call, and only preflight uses these.
     from ..module_utils.site.acceptance import acceptance
     from ..module_utils.site.acceptance.host_readers import HOST_READERS

@@ -208,7 +208,6 @@ hosts:
 """
 
 from functools import partial
-from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -250,7 +249,7 @@ TUNING = (
 )
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
+def body(module: AnsibleModule) -> runner.Result:
     params = module.params
     require_positive(params, ["maintenance_timeout", "reboot_timeout"])
     with holder.marked(), session.session(params) as opened, keeper.renewing(opened):

@@ -84,7 +84,6 @@ hosts:
 """
 
 from functools import cache, partial
-from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -100,7 +99,7 @@ ARGUMENTS = {**profile.ARGUMENTS, "adapters_to_come": {"type": "list", "elements
 OF_HOST = (*service_note.PATHS, "runtime.bootTime")
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
+def body(module: AnsibleModule) -> runner.Result:
     params, shared = module.params, module.params["profile"]
     own = arguments.by_name("host_profiles", profile.OPTIONS, params["host_profiles"])
     with holder.marked(), session.session(params) as opened, keeper.renewing(opened):

@@ -190,7 +190,6 @@ state:
 
 import json
 from pathlib import Path
-from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -198,6 +197,7 @@ from ..module_utils import runner
 from ..module_utils.pages import usage_page
 from ..module_utils.training.results.report_files import PRIVATE, ReportFiles, for_collector
 from ..module_utils.usage import gpu_usage, usage_metrics, usage_report, usage_text
+from ..module_utils.usage.usage_report import Report
 from ..module_utils.vsphere import session
 from ..module_utils.vsphere.escaped_names import file_name
 
@@ -216,7 +216,7 @@ ARGUMENTS = {
 }
 
 
-def usage_of(params: dict[str, Any]) -> dict[str, Any]:
+def usage_of(params: runner.Params) -> runner.Result:
     """Read how the GPUs are used."""
     named = (params["attribute"] or "", params["tag_category"] or "")
     desired = gpu_usage.UsageOptions(params["cluster"], params["hours"], params["group_by"], *named)
@@ -224,14 +224,14 @@ def usage_of(params: dict[str, Any]) -> dict[str, Any]:
         return dict(gpu_usage.GpuUsage(opened, desired).read())
 
 
-def files_of(folder: str, report: dict[str, Any]) -> ReportFiles:
+def files_of(folder: str, report: Report) -> ReportFiles:
     """Return the files of a report, with the name of its cluster."""
     content = json.dumps(report, indent=4) + "\n"
     name = file_name(str(report["cluster"]))
     return ReportFiles(Path(folder), {f"{name}.html": usage_page.page(report), f"{name}.json": content}, PRIVATE)
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
+def body(module: AnsibleModule) -> runner.Result:
     params = module.params
     usage = usage_of(params)
     report = usage_report.report(usage, *(params[key] for key in ("price", "currency", "idle_below", "slurm_jobs")))

@@ -235,13 +235,13 @@ ARGUMENTS = {
 }
 
 
-def kubectl(params: dict[str, Any]) -> list[str]:
+def kubectl(params: runner.Params) -> list[str]:
     """Return the kubectl command for the namespace of the job."""
     options = [(f"--{key}", params[key]) for key in ("kubeconfig", "context", "namespace")]
     return [params["kubectl"], *(word for option, value in options if value for word in (option, value))]
 
 
-def job_of(server: connection.Api, params: dict[str, Any]) -> dict[str, Any]:
+def job_of(server: connection.Api, params: runner.Params) -> runner.Result:
     """Return the job and the end of its output."""
     snapshot = jobs.read(server, params["namespace"], params["name"], params["api"])
     job: dict[str, Any] = {**state.state_of(snapshot)}
@@ -257,7 +257,7 @@ def job_of(server: connection.Api, params: dict[str, Any]) -> dict[str, Any]:
     return {"job": job, "log": log}
 
 
-def cluster_objects(api: connection.Api, params: dict[str, Any]) -> preflight.ClusterObjects:
+def cluster_objects(api: connection.Api, params: runner.Params) -> preflight.ClusterObjects:
     """Read the objects of the cluster, with one call for each kind."""
     policies, clusters, cause = gpu_policies(api) if gpu_operator.is_needed(params["needs"]) else ([], [], "")
     return preflight.ClusterObjects(
@@ -280,7 +280,7 @@ def gpu_policies(api: connection.Api) -> tuple[list[dict[str, Any]], list[dict[s
         return [], [], error.reason
 
 
-def moved_job(params: dict[str, Any], cluster: preflight.ClusterObjects, api: connection.Api) -> preflight.MovedJob:
+def moved_job(params: runner.Params, cluster: preflight.ClusterObjects, api: connection.Api) -> preflight.MovedJob:
     """Return the job from the options, with the toleration of its pods if it exists."""
     given, stun = params["toleration_seconds"], params["stun_seconds"]
     namespace, name = params["namespace"], params["name"]
@@ -293,7 +293,7 @@ def moved_job(params: dict[str, Any], cluster: preflight.ClusterObjects, api: co
     return preflight.MovedJob(moved, stun, tolerates, needs, len(moved), params["pvrdma"], at_once)
 
 
-def check(params: dict[str, Any]) -> None:
+def check(params: runner.Params) -> None:
     """Raise Refused for a missing option or an invalid duration."""
     for part, option in (("job", "name"), ("findings", "moved")):
         if part in params["gather"] and not params[option]:
@@ -305,7 +305,7 @@ def check(params: dict[str, Any]) -> None:
             raise Refused(f"{option} {params[option]}", "check a stun", cause)
 
 
-def findings_of(api: connection.Api, params: dict[str, Any]) -> dict[str, Any]:
+def findings_of(api: connection.Api, params: runner.Params) -> runner.Result:
     """Return the reasons for which a job would end while its nodes move."""
     cluster = cluster_objects(api, params)
     all_findings = findings.as_dicts(preflight.findings(cluster, moved_job(params, cluster, api)))
@@ -317,7 +317,7 @@ def findings_of(api: connection.Api, params: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
+def body(module: AnsibleModule) -> runner.Result:
     params = module.params
     check(params)
     server = connection.Api(params["kubeconfig"], params["context"])

@@ -163,7 +163,6 @@ unmet:
   elements: str
 """
 
-from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -207,7 +206,7 @@ ARGUMENTS = {
 }
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
+def body(module: AnsibleModule) -> runner.Result:
     desired = fabric_spec.fabric_spec_of(module.params)
     cluster, force = module.params["cluster"], module.params["force_unlock"]
     with holder.marked(), session.session(module.params) as opened:

@@ -111,7 +111,7 @@ ARGUMENTS = {
 }
 
 
-def subjects(opened: session.Session, params: dict[str, Any]) -> dict[str, Any]:
+def subjects(opened: session.Session, params: runner.Params) -> runner.Result:
     allowed = params["allow_shared_settings"]
     found: dict[str, Any] = {}
     if params["vcenter_options"]:
@@ -130,7 +130,7 @@ def must_be(desired: str, opened: session.Session) -> str:
     return here
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
+def body(module: AnsibleModule) -> runner.Result:
     params = module.params
     with holder.marked(), session.session(params) as opened:
         here = must_be(params["instance_uuid"], opened)

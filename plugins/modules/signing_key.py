@@ -54,7 +54,6 @@ state:
     mode: {description: The mode of the file., type: str, sample: "0644"}
 """
 
-from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -68,7 +67,7 @@ ARGUMENTS = {
 }
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
+def body(module: AnsibleModule) -> runner.Result:
     return runner.converge_one(module, SigningKey(module.params))
 
 

@@ -176,7 +176,6 @@ state:
 
 import json
 from pathlib import Path
-from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -202,7 +201,7 @@ ARCHIVE = "recording.tar.xz"
 MANIFEST = "manifest.json"
 
 
-def accepted(_module: AnsibleModule, opened: session.Session, params: dict[str, Any]) -> dict[str, Any]:
+def accepted(_module: AnsibleModule, opened: session.Session, params: runner.Params) -> runner.Result:
     """Return which readers understand the site."""
     request = (acceptance.host_request if params["short"] else acceptance.read_request)(opened, params)
     readers = HOST_READERS if params["short"] else READERS
@@ -210,7 +209,7 @@ def accepted(_module: AnsibleModule, opened: session.Session, params: dict[str, 
     return dict(acceptance.result(run, accept_new=params["accept_new"]))
 
 
-def discovered(_module: AnsibleModule, opened: session.Session, params: dict[str, Any]) -> dict[str, Any]:
+def discovered(_module: AnsibleModule, opened: session.Session, params: runner.Params) -> runner.Result:
     """Return an inventory of the site."""
     site = site_reader.read(opened, params["clusters"])
     clusters = [cluster.name for cluster in site.clusters]
@@ -222,7 +221,7 @@ def discovered(_module: AnsibleModule, opened: session.Session, params: dict[str
     return found
 
 
-def recorded(module: AnsibleModule, opened: session.Session, params: dict[str, Any]) -> dict[str, Any]:
+def recorded(module: AnsibleModule, opened: session.Session, params: runner.Params) -> runner.Result:
     """Write a recording of the answers of the site."""
     collected = collect.collect(opened, params)
     texts: dict[str, str | bytes] = {ARCHIVE: collected.archive}
@@ -235,7 +234,7 @@ def recorded(module: AnsibleModule, opened: session.Session, params: dict[str, A
 QUESTIONS = {"acceptance": accepted, "discovery": discovered, "recording": recorded}
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
+def body(module: AnsibleModule) -> runner.Result:
     params = module.params
     with session.session(params) as opened:
         return {"changed": False, **QUESTIONS[params["gather"]](module, opened, params)}

@@ -174,7 +174,6 @@ git:
   type: dict
 """
 
-from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.urls import open_url
@@ -204,7 +203,7 @@ ARGUMENTS = {
 }
 
 
-def _unpacked(module: AnsibleModule) -> dict[str, Any]:
+def _unpacked(module: AnsibleModule) -> runner.Result:
     """Unpack the files, and make the other folders."""
     code = CodeFolder(module.params)
     is_missing = code.is_missing
@@ -216,14 +215,14 @@ def _unpacked(module: AnsibleModule) -> dict[str, Any]:
     return {**unpacked, **failed, "changed": bool(unpacked["changed"] or made["changed"])}
 
 
-def _shared(module: AnsibleModule) -> dict[str, Any]:
+def _shared(module: AnsibleModule) -> runner.Result:
     """Keep data that several runs read."""
     shared = SharedData(module.params, open_url)
     is_missing = shared.is_missing
     return {**runner.converge_one(module, shared), "missing": is_missing, "data": shared.path}
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
+def body(module: AnsibleModule) -> runner.Result:
     params = module.params
     if params["shared"]:
         return _shared(module)

@@ -242,7 +242,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 }
 
 
-def job_of(module: AnsibleModule) -> dict[str, Any]:
+def job_of(module: AnsibleModule) -> runner.Result:
     """Return the job in a run directory, or that of the processes in Slurm, or of the ranks that write records."""
     params = module.params
     run_dir, limit = params["run_dir"], params["output_bytes"]
@@ -255,7 +255,7 @@ def job_of(module: AnsibleModule) -> dict[str, Any]:
     return {**job, "output": shown_output(run_dir, limit)} if limit > 0 else {**job}
 
 
-def figures_of(run_dir: str) -> dict[str, Any]:
+def figures_of(run_dir: str) -> runner.Result:
     """Return the figures in the output of a job."""
     try:
         output = Path(run_dir, supervisor.OUTPUT).read_text(encoding="utf-8", errors="replace")
@@ -264,7 +264,7 @@ def figures_of(run_dir: str) -> dict[str, Any]:
     return dict(printed_figures.figures(output))
 
 
-def free_port(first: int | None) -> dict[str, Any]:
+def free_port(first: int | None) -> runner.Result:
     """Return the first free port; empty if none is asked for."""
     try:
         return {"free_port": daemon_ports.first_free(first)} if first else {}
@@ -272,7 +272,7 @@ def free_port(first: int | None) -> dict[str, Any]:
         raise Refused("the node", "find a free port", str(error), "set another training_port") from error
 
 
-def jobs_of(params: dict[str, Any]) -> dict[str, Any]:
+def jobs_of(params: runner.Params) -> runner.Result:
     """Return the jobs on this node."""
     try:
         found = jobs_program.node_jobs()
@@ -288,12 +288,12 @@ def jobs_of(params: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def checkpoints_of(params: dict[str, Any]) -> dict[str, Any]:
+def checkpoints_of(params: runner.Params) -> runner.Result:
     """Return the checkpoints in a folder, which need not exist yet."""
     return checkpoint_reader.read(Path(params["checkpoints"]), params["patterns"], params["ranks"], time.time())
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
+def body(module: AnsibleModule) -> runner.Result:
     params, gather = module.params, module.params["gather"]
     if params["run_dir"] is None and {"job", "printed"} & set(gather):
         raise Refused("the node", "read a job", "the option run_dir is missing", "name the run directory of the job")

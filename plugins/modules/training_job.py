@@ -203,7 +203,7 @@ def hide(module: AnsibleModule) -> None:
     module.params["secret_environment"] = dict.fromkeys(environment, job_secrets.HIDDEN)
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
+def body(module: AnsibleModule) -> runner.Result:
     job = TrainingJob(dict(module.params))
     hide(module)
     return {**runner.converge_one(module, job), "job": job.read()}

@@ -108,7 +108,6 @@ privileges:
     modules: {description: The modules that need it., type: list, elements: str, sample: [esxi_roce]}
 """
 
-from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -131,7 +130,7 @@ ARGUMENTS = {
 }
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
+def body(module: AnsibleModule) -> runner.Result:
     params = module.params
     modules = vcenter_role.modules_of(params["modules"])
     present = params["state"] == "present"

@@ -204,7 +204,7 @@ def with_job_pace(shown: progress.Progress, growing: GrowingFile) -> Callable[[s
     return report
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
+def body(module: AnsibleModule) -> runner.Result:
     params, shown = module.params, progress.Progress(module.params["progress_file"])
     growing_records = GrowingFile(Path(params["records"] or ""), LAST)
     with holder.marked(), session.session(params) as opened, keeper.renewing(opened), growing_records as growing:
@@ -218,7 +218,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
 
 
 def subjects_of(
-    opened: session.Session, params: Mapping[str, Any], report: Callable[[str, str], None]
+    opened: session.Session, params: runner.Params, report: Callable[[str, str], None]
 ) -> list[move.WorkerMove]:
     """Return the moves; each reads the cluster for itself, because they run in parallel."""
     budget = move_facts.Budget(params["stun_budget"], params["bandwidth"])
@@ -242,13 +242,13 @@ def too_long(stuns: Mapping[str, float | None], budget: float | None) -> str:
     return f"the stuns of {', '.join(stuns)} add up to {total:.0f} s, over {budget:.0f} s, the limit of the job"
 
 
-def observed(subject: move.WorkerMove) -> dict[str, Any]:
+def observed(subject: move.WorkerMove) -> runner.Result:
     """Return the findings and the observed move of one worker."""
     rows = {"findings": findings.as_dicts(subject.found)} if subject.found else {}
     return {**rows, "begun": subject.is_started, **({"move": subject.record} if subject.record else {})}
 
 
-def at_once(module: AnsibleModule, subjects: list[move.WorkerMove], lock: own_lock.OwnLock) -> dict[str, Any]:
+def at_once(module: AnsibleModule, subjects: list[move.WorkerMove], lock: own_lock.OwnLock) -> runner.Result:
     """Make several moves, and return the result of each; if one is refused, none is started."""
     guarded = [lock.guarded(subject) for subject in subjects]
     work = runner.Work(subjects=guarded, refresh=lambda _subjects: None, parallel=len(subjects))

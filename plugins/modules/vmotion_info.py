@@ -74,7 +74,6 @@ clock_offset_s:
   type: float
 """
 
-from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -89,7 +88,7 @@ ARGUMENTS = {
 }
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
+def body(module: AnsibleModule) -> runner.Result:
     params = module.params
     with session.session(params) as opened:
         moves = move_watch.moves_since(opened, params["cluster"], params["workers"], params["since"])

@@ -159,7 +159,7 @@ ARGUMENTS = {
 }
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
+def body(module: AnsibleModule) -> runner.Result:
     params = module.params
     with session.session(params) as opened:
         if params["non_disruptive"] and params["empty_hosts"]:
@@ -177,8 +177,8 @@ def body(module: AnsibleModule) -> dict[str, Any]:
 
 
 def planned(
-    cluster: WorkerCluster, workers: rolling_moves.ClusterWorkers, selected: list[str], params: dict[str, Any]
-) -> dict[str, Any]:
+    cluster: WorkerCluster, workers: rolling_moves.ClusterWorkers, selected: list[str], params: runner.Params
+) -> runner.Result:
     """Return the moves of the workers, one after another or in waves."""
     rules = {key: params[key] for key in ("return_home", "one_per_host")}
     moves = rolling_moves.plan_moves(workers, selected, **rules)
@@ -189,7 +189,7 @@ def planned(
     return {"moves": [move._asdict() for move in kept]}
 
 
-def emptied(cluster: WorkerCluster, workers: rolling_moves.ClusterWorkers, params: dict[str, Any]) -> dict[str, Any]:
+def emptied(cluster: WorkerCluster, workers: rolling_moves.ClusterWorkers, params: runner.Params) -> runner.Result:
     """Return the host changes with the moves that empty each host before."""
     fleet = moving_fleet.read_room(cluster, workers, params["one_per_host"])
     window = rolling_moves.plan_window(workers, fleet, params["empty_hosts"])
@@ -198,15 +198,15 @@ def emptied(cluster: WorkerCluster, workers: rolling_moves.ClusterWorkers, param
 
 
 def with_stuns(
-    cluster: WorkerCluster, workers: rolling_moves.ClusterWorkers, plan: dict[str, Any], params: dict[str, Any]
-) -> dict[str, Any]:
+    cluster: WorkerCluster, workers: rolling_moves.ClusterWorkers, plan: dict[str, Any], params: runner.Params
+) -> runner.Result:
     """Return the plan of a window with the expected stun of each move in seconds; None if it is not known."""
     if not plan["moves"]:
         return plan
     rules = moving_fleet.FleetLimits(params["stun_budget"], params["one_per_host"])
     fleet = moving_fleet.read_fleet(cluster, workers, rules)
 
-    def stunned(move: dict[str, Any]) -> dict[str, Any]:
+    def stunned(move: dict[str, Any]) -> runner.Result:
         return {**move, "stun_s": fleet.workers[move["worker"]].stun_s.get(move["target"])}
 
     stages = [{**stage, "moves": [stunned(move) for move in stage["moves"]]} for stage in plan["stages"]]
@@ -214,8 +214,8 @@ def with_stuns(
 
 
 def in_waves(
-    cluster: WorkerCluster, workers: rolling_moves.ClusterWorkers, plan: list[Move], params: dict[str, Any]
-) -> dict[str, Any]:
+    cluster: WorkerCluster, workers: rolling_moves.ClusterWorkers, plan: list[Move], params: runner.Params
+) -> runner.Result:
     """Return the moves of a plan in waves."""
     rules = moving_fleet.FleetLimits(params["stun_budget"], params["one_per_host"])
     fleet = moving_fleet.read_fleet(cluster, workers, rules)

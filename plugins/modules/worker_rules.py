@@ -159,7 +159,6 @@ unmet:
   elements: str
 """
 
-from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -191,7 +190,7 @@ ARGUMENTS = {
 }
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
+def body(module: AnsibleModule) -> runner.Result:
     desired = rule_options.rule_set_spec(module.params)
     with session.session(module.params) as opened:
         return runner.converge_one(module, WorkerRules(opened, module.params["cluster"], desired))

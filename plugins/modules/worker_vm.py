@@ -570,7 +570,7 @@ from ..module_utils.workers.worker import Worker
 from ..module_utils.workers.worker_set import WorkerSet, context_of
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
+def body(module: AnsibleModule) -> runner.Result:
     specs, options = worker_spec.worker_specs_of(module.params), worker_spec.set_options_of(module.params)
     with holder.marked(), session.session(module.params) as opened, keeper.renewing(opened):
         context = context_of(opened, options, progress.Progress(module.params["progress_file"]).report, specs)
@@ -585,7 +585,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         return _built(module, workers, work)
 
 
-def _built(module: AnsibleModule, workers: WorkerSet, work: runner.Work) -> dict[str, Any]:
+def _built(module: AnsibleModule, workers: WorkerSet, work: runner.Work) -> runner.Result:
     """Deploy the missing templates of content libraries, after all options were checked, and build the workers."""
     if not workers.templates.named:
         return by_worker(runner.converge(module, work))
@@ -597,7 +597,7 @@ def _built(module: AnsibleModule, workers: WorkerSet, work: runner.Work) -> dict
     return by_worker({**planned, **made} if made.get("failed") else runner.converge(module, work), made)
 
 
-def by_worker(result: Mapping[str, Any], of_templates: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def by_worker(result: Mapping[str, Any], of_templates: Mapping[str, Any] | None = None) -> runner.Result:
     """Return the runner's results, their entries listed as workers and templates, and as lines of text."""
     workers, templates = _entries(result), _entries(of_templates or {"hosts": []})
     listed = {**{key: value for key, value in result.items() if key != "hosts"}, "workers": workers}

@@ -116,7 +116,6 @@ unread_error:
   type: str
 """
 
-from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -132,7 +131,7 @@ ARGUMENTS = {
 }
 
 
-def unread(opened: session.Session, params: dict[str, Any]) -> dict[str, Any]:
+def unread(opened: session.Session, params: runner.Params) -> runner.Result:
     """Return the guests whose training jobs are unknown; empty without the option jobs."""
     if params["jobs"] is None:
         return {}
@@ -142,7 +141,7 @@ def unread(opened: session.Session, params: dict[str, Any]) -> dict[str, Any]:
     return {"unread": [guest._asdict() for guest in guests], "unread_error": error}
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
+def body(module: AnsibleModule) -> runner.Result:
     cluster = module.params["cluster"]
     with session.session(module.params) as opened:
         left = existing_workers.unfinished_clones(opened, cluster)

@@ -5,13 +5,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from ..maintenance import boot
-from ..plan import Plan
+from ..plan import Plan, State
 from ..vsphere import custom_fields, inventory, properties
 from ..vsphere.faults import translating_faults
-from ..vsphere.sdk import vim
+from ..vsphere.sdk import ApiObject, vim
 from ..vsphere.session import Session
 
 PREFIX = "dml.vsphere."
@@ -29,7 +28,7 @@ class Attributes:
         self.keys: dict[str, int] = {}
         self.over: list[inventory.Host] = []
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> State:
         """Return the objects that carry each attribute, and the hosts whose boot note is outdated."""
         fields = [field for field in custom_fields.definitions(self.session) if field.name.startswith(PREFIX)]
         self.keys = {field.name: field.key for field in fields}
@@ -45,7 +44,7 @@ class Attributes:
                         carriers[field.name].append(f"{values['name']} ({ref._moId})")
         return {"carriers": carriers, "over": [f"{host.name} ({host.ref._moId})" for host in self.over]}
 
-    def plan(self, current: Mapping[str, Any]) -> Plan:
+    def plan(self, current: State) -> Plan:
         """Return the removal of every attribute that no object carries."""
         return plan_attributes(current["carriers"], current["over"])
 
@@ -73,7 +72,7 @@ def plan_attributes(carriers: Carriers, over: Iterable[str]) -> Plan:
     )
 
 
-def _value(host: inventory.Host, fields: list[Any]) -> str:
+def _value(host: inventory.Host, fields: list[ApiObject]) -> str:
     return custom_fields.value_of(boot.ATTRIBUTE, fields, host["customValue"])
 
 

@@ -18,7 +18,8 @@ from ..maintenance.lock.lock_rules import stamp
 from ..vsphere import host_clocks, rest
 from ..vsphere.faults import translating_faults
 from ..vsphere.inventory import Host, HostSet, find_cluster
-from ..vsphere.properties import id_of, read_many
+from ..vsphere.properties import Properties, id_of, read_many
+from ..vsphere.sdk import ApiObject
 from ..vsphere.session import Session
 from ..workers.capacity import host_capacity, machines, profile_info, server_capacity
 from ..workers.capacity.running_vm import Vm
@@ -143,7 +144,7 @@ class ClusterReader:
             },
         }
 
-    def _alarm_states(self) -> list[Any]:
+    def _alarm_states(self) -> list[ApiObject]:
         objects = [self.values, *(host.properties for host in self.hosts)]
         return [state for values in objects for state in values.get("triggeredAlarmState") or []]
 
@@ -186,7 +187,7 @@ def licences(session: Session, names: Mapping[str, str], now: datetime) -> list[
     ]
 
 
-def _licence(name: str, licence: Any, now: datetime) -> dict[str, Any]:
+def _licence(name: str, licence: ApiObject, now: datetime) -> dict[str, Any]:
     values = {entry.key: entry.value for entry in licence.properties or [] if entry.key != "feature"}
     features = [entry.value for entry in licence.properties or [] if entry.key == "feature"]
     ends = _licence_end(values, now)
@@ -201,7 +202,7 @@ def _licence(name: str, licence: Any, now: datetime) -> dict[str, Any]:
     }
 
 
-def _licence_end(values: Mapping[str, Any], now: datetime) -> datetime | None:
+def _licence_end(values: Properties, now: datetime) -> datetime | None:
     if isinstance(values.get("expirationDate"), datetime):
         moment: datetime = values["expirationDate"]
         return moment

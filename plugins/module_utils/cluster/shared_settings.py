@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from ..core.option_types import BOOL, TEXT, kind_of, typed
 from ..errors import Refused
-from ..plan import Plan
+from ..plan import Plan, State
 from ..vsphere import tasks
 from ..vsphere.faults import translating_faults
 from ..vsphere.inventory import find_cluster
@@ -35,17 +34,17 @@ class _SharedSettings:
     name = "shared settings"
     reach = ""
 
-    def __init__(self, target: str, desired: Mapping[str, Any], *, allowed: bool) -> None:
+    def __init__(self, target: str, desired: State, *, allowed: bool) -> None:
         self.target, self.desired, self.allowed = target, dict(desired), allowed
-        self.previous: dict[str, Any] | None = None
+        self.previous: State | None = None
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> State:
         """Return the values of the requested options; an option that is not set is None."""
         state = self._read()
         self.previous = state if self.previous is None else self.previous
         return state
 
-    def plan(self, current: Mapping[str, Any]) -> Plan:
+    def plan(self, current: State) -> Plan:
         """Return the options to change; without permission each change is unmet, with its old and new value."""
         plan = Plan(before=current, after={key: self._typed(key, current[key]) for key in self.desired})
         if self.allowed:
@@ -57,7 +56,7 @@ class _SharedSettings:
         ]
         return Plan(before=plan.before, after=plan.after, unmet=tuple(unmet))
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self) -> State:
         raise NotImplementedError
 
     def _typed(self, key: str, current: object) -> Any:
@@ -67,14 +66,14 @@ class _SharedSettings:
 class VcenterOptions(_SharedSettings):
     """Options of vCenter itself."""
 
-    def __init__(self, session: Session, desired: Mapping[str, Any], *, allowed: bool) -> None:
+    def __init__(self, session: Session, desired: State, *, allowed: bool) -> None:
         super().__init__(session.server, desired, allowed=allowed)
         self.session, self.reach = session, f"all of vCenter {session.server}"
         with translating_faults(self.target, "read which options it has"):
             options = session.content.setting.supportedOption or []
         self.known = {option.key: option.optionType for option in options}
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self) -> State:
         return {key: vcenter_option(self.session, key) for key in self.desired}
 
     def _typed(self, key: str, current: object) -> Any:
@@ -103,13 +102,13 @@ class VcenterOptions(_SharedSettings):
 class DrsOptions(_SharedSettings):
     """The advanced options of a cluster's DRS, which are texts."""
 
-    def __init__(self, session: Session, cluster: str, desired: Mapping[str, Any], *, allowed: bool) -> None:
+    def __init__(self, session: Session, cluster: str, desired: State, *, allowed: bool) -> None:
         super().__init__(cluster, desired, allowed=allowed)
         self.session, self.reach = session, f"DRS of cluster {cluster}"
         self.all: dict[str, str] = {}
         self.ref: Any = None
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self) -> State:
         self.ref, values = find_cluster(self.session, self.target, ("configurationEx",))
         config = values["configurationEx"].drsConfig
         self.all = {option.key: str(option.value) for option in config.option or [] if str(option.value) != ""}

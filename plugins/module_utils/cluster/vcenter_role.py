@@ -4,17 +4,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import NotFound, Refused
 from ..hosts.module_privileges import TABLE
 from ..hosts.privileges.privilege_table import ALWAYS
-from ..plan import Plan
+from ..plan import Plan, State
 from ..vsphere import properties
 from ..vsphere.faults import translating_faults
-from ..vsphere.sdk import vim
+from ..vsphere.sdk import ApiObject, vim
 from ..vsphere.session import Session
 
 PREFIX = "dml.vsphere"
@@ -45,7 +45,7 @@ class VcenterRole:
             cause = f"only roles whose name is {PREFIX!r}, or begins with it and a space, belong to this collection"
             raise Refused(self.target, f"manage the role {name!r}", cause, "choose such a name")
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> State:
         """Return the privileges that the role adds to those of every role (None without the role), and its grants."""
         (values,) = properties.read_many(self.session, [self.manager], ("roleList", "privilegeList")).values()
         self.role = next((role for role in values["roleList"] if role.name == self.role_name), None)
@@ -55,7 +55,7 @@ class VcenterRole:
         held = sorted(set(self.role.privilege or []) - set(ALWAYS))
         return {"privileges": held, "grants": self._granted()}
 
-    def plan(self, current: Mapping[str, Any]) -> Plan:
+    def plan(self, current: State) -> Plan:
         """Set the privileges and grants of the role; grants that others made stay."""
         if self.desired is None:
             return Plan(before=current, after={"privileges": None, "grants": {}})
@@ -134,7 +134,7 @@ class VcenterRole:
                 )
         return f"{grant.principal} on {grant.path}"
 
-    def _entity(self, path: str) -> Any:
+    def _entity(self, path: str) -> ApiObject:
         if path == ROOT_PATH:
             return self.session.content.rootFolder
         if path not in self.entities:
@@ -164,7 +164,7 @@ def modules_of(names: Sequence[str] | None) -> list[str]:
     return sorted(known - {"vcenter_role"} if names is None else set(names))
 
 
-def _name(entity: Any) -> str:
+def _name(entity: ApiObject) -> str:
     try:
         return str(entity.name)
     except vim.fault.NoPermission:

@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, Mapping
+
+# An object of JSON: the output of a program, a reply, or a document of this collection.
+JsonObject = Mapping[str, Any]
 
 
 def parse_json(value: object) -> Any:
@@ -16,11 +18,11 @@ def parse_json(value: object) -> Any:
     return json.loads(value) if value.strip() else None
 
 
-def mapping(value: object) -> Mapping[str, Any]:
+def mapping(value: object) -> JsonObject:
     """Return a JSON object; empty for any other value."""
     return value if isinstance(value, Mapping) else {}
 
 
-def objects(value: object) -> list[Mapping[str, Any]]:
+def objects(value: object) -> list[JsonObject]:
     """Return the JSON objects in a list; empty for any other value."""
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []

@@ -4,13 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
-from .calls import ModuleFailed, NodeCalls, Result
+from .calls import Arguments, ModuleFailed, NodeCalls, Result
 
 
-def on_all(calls: NodeCalls, nodes: Iterable[str], module: str, options: Mapping[str, Any]) -> dict[str, Result]:
+def on_all(calls: NodeCalls, nodes: Iterable[str], module: str, options: Arguments) -> dict[str, Result]:
     """Run a module with the same options on nodes, and return the results; raise ModuleFailed if one of them failed."""
     return all_required(calls.on_each(module, dict.fromkeys(nodes, options)))
 

@@ -10,10 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ..errors import CollectionError, SeveralErrors, StillDiffers, Unreachable
-from ..plan import Plan
+from ..plan import Plan, State
 from ..vsphere import inventory, properties
 from ..vsphere.faults import is_caused_by
 from ..vsphere.inventory import Host
+from ..vsphere.properties import Properties
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from . import fabric_marks, planner, port_groups, switch, vmkernel
@@ -38,7 +39,7 @@ class Fabric:
         self.switch: Any = None
         self.location: Any = None
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> State:
         """Return the switch, its port groups, the network of every host, and the machines on it."""
         cluster, _values = inventory.find_cluster(self.session, self.target)
         self.location = switch.location_of(self.session, cluster)
@@ -67,7 +68,7 @@ class Fabric:
         shown = {key: state[key] for key in ("switch", "port_groups", "machines")}
         return {**shown, "hosts": hosts, "removal": planner.removal(state, self.spec)}
 
-    def plan(self, current: Mapping[str, Any]) -> Plan:
+    def plan(self, current: State) -> Plan:
         """Return the changes from the current to the desired fabric."""
         make = planner.plan_present if self.present else planner.plan_absent
         return make(current, self.spec)
@@ -266,7 +267,7 @@ class Fabric:
         return planner.host_clear(net, self.spec)
 
 
-def _machine(values: Mapping[str, Any], names: Mapping[str, str], keys: Mapping[str, str]) -> dict[str, Any]:
+def _machine(values: Properties, names: Mapping[str, str], keys: Mapping[str, str]) -> dict[str, Any]:
     devices = values.get("config.hardware.device") or []
     networks = [ref._moId for ref in values.get("network") or []]
     host = values.get("runtime.host")
@@ -279,7 +280,7 @@ def _machine(values: Mapping[str, Any], names: Mapping[str, str], keys: Mapping[
     }
 
 
-def _devices(before: Mapping[str, Any]) -> list[str]:
+def _devices(before: State) -> list[str]:
     return [adapter["device"] for adapter in before["adapters"].values()]
 
 

@@ -13,7 +13,7 @@ from ..vsphere import properties, tasks
 from ..vsphere.escaped_names import escaped, plain
 from ..vsphere.faults import translating_faults
 from ..vsphere.inventory import Host
-from ..vsphere.sdk import vim
+from ..vsphere.sdk import ApiObject, vim
 from ..vsphere.session import Session
 from . import fabric_marks
 
@@ -44,7 +44,7 @@ class Switch:
         return fabric_marks.is_ours(self.config.description)
 
     @property
-    def member_refs(self) -> list[Any]:
+    def member_refs(self) -> list[ApiObject]:
         """Return the references of the hosts that have joined."""
         return [member.config.host for member in self.config.host or [] if member.config.host is not None]
 
@@ -54,7 +54,7 @@ class Switch:
         return [ref._moId for ref in self.member_refs]
 
 
-def location_of(session: Session, cluster: Any) -> SwitchLocation:
+def location_of(session: Session, cluster: ApiObject) -> SwitchLocation:
     """Return the data centre of a cluster."""
     ref = cluster
     while not isinstance(ref, vim.Datacenter):
@@ -63,7 +63,7 @@ def location_of(session: Session, cluster: Any) -> SwitchLocation:
     return SwitchLocation(values["name"], ref, values["networkFolder"])
 
 
-def find(session: Session, refs: Sequence[Any], name: str) -> Switch | None:
+def find(session: Session, refs: Sequence[ApiObject], name: str) -> Switch | None:
     """Return the only switch with this name."""
     refs_by_type: dict[Any, dict[str, Any]] = {}
     for ref in refs:
@@ -95,7 +95,7 @@ def make(session: Session, location: SwitchLocation, name: str, cluster: str, mt
     return reread(session, name, tasks.created_object(session, tasks.Started(task, location.name, tried), SECONDS))
 
 
-def reread(session: Session, name: str, ref: Any) -> Switch:
+def reread(session: Session, name: str, ref: ApiObject) -> Switch:
     """Return the current switch: each change must contain the version of the last one."""
     return Switch(name, ref, properties.read_many(session, [ref], ("config",))[ref._moId]["config"])
 
@@ -124,7 +124,7 @@ def remove(session: Session, switch: Switch) -> None:
     tasks.wait(session, tasks.Started(task, switch.name, "remove the switch"), SECONDS)
 
 
-def _member(operation: str, host: Host, uplink: str) -> Any:
+def _member(operation: str, host: Host, uplink: str) -> ApiObject:
     pnic = vim.dvs.HostMember.PnicSpec(pnicDevice=uplink)
     backing = vim.dvs.HostMember.PnicBacking(pnicSpec=[pnic])
     return vim.dvs.HostMember.ConfigSpec(operation=operation, host=host.ref, backing=backing)

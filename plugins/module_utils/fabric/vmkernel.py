@@ -9,9 +9,11 @@ from typing import Any
 
 from ..errors import StillDiffers
 from ..hosts import network
+from ..plan import State
 from ..vsphere.faults import translating_faults
 from ..vsphere.inventory import Host
-from ..vsphere.sdk import vim
+from ..vsphere.properties import Properties
+from ..vsphere.sdk import ApiObject, vim
 from . import fabric_marks
 
 PVRDMA_TAG = 'config.option["Net.PVRDMAVmknic"].value'
@@ -69,7 +71,7 @@ def number(device: str) -> int:
     return int(digits) if digits.isdigit() else 0
 
 
-def put(host: Host, port: object, before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> None:
+def put(host: Host, port: object, before: Mapping[str, Any] | None, after: State) -> None:
     """Create or change one adapter; ``port`` is its place on the switch."""
     spec = _spec(port, after)
     system = host["configManager.networkSystem"]
@@ -90,7 +92,7 @@ def remove(host: Host, devices: Sequence[str]) -> None:
         with translating_faults(host.name, f"remove {device}"):
             host["configManager.networkSystem"].RemoveVirtualNic(device)
 
-    def gone(values: Mapping[str, Any]) -> bool:
+    def gone(values: Properties) -> bool:
         return not set(devices) & {nic.device for nic in values["config.network"].vnic or []}
 
     if devices and not host.settle(("config.network",), gone):
@@ -102,7 +104,7 @@ def remove(host: Host, devices: Sequence[str]) -> None:
         )
 
 
-def _spec(port: object, after: Mapping[str, Any]) -> Any:
+def _spec(port: object, after: State) -> ApiObject:
     if after["address"] == "dhcp":
         ip = vim.host.IpConfig(dhcp=True)
     else:

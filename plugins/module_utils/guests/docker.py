@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core.json_values import parse_json
+from ..core.json_values import JsonObject, parse_json
 
 
 class SettingsError(ValueError):
@@ -32,7 +32,7 @@ def report(output: object) -> dict[str, Any]:
     }
 
 
-def settings(text: object, desired: Mapping[str, Any]) -> dict[str, Any]:
+def settings(text: object, desired: JsonObject) -> dict[str, Any]:
     """Return the settings of ``daemon.json`` merged with the ``desired`` ones; other settings stay."""
     try:
         there = parse_json(text)
@@ -46,7 +46,7 @@ def settings(text: object, desired: Mapping[str, Any]) -> dict[str, Any]:
     return _merged(there, desired)
 
 
-def _merged(there: Mapping[str, Any], desired: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(there: Mapping[str, Any], desired: JsonObject) -> dict[str, Any]:
     return {**there, **{key: _both(there.get(key), value) for key, value in desired.items()}}
 
 
@@ -59,7 +59,7 @@ def _both(there: object, desired: object) -> Any:
     return desired
 
 
-def own_settings(desired: Mapping[str, Any]) -> dict[str, Any]:
+def own_settings(desired: JsonObject) -> dict[str, Any]:
     """Return the settings of ``daemon.json`` for NVIDIA's runtime, mirrors and further ``settings``."""
     path = desired.get("nvidia")
     nvidia = {"runtimes": {"nvidia": {"path": path, "runtimeArgs": []}}} if path else {}
@@ -68,7 +68,7 @@ def own_settings(desired: Mapping[str, Any]) -> dict[str, Any]:
     return {**_merged(desired.get("settings") or {}, nvidia), **default, **mirrors}
 
 
-def stops(found: Mapping[str, Any], version: str, restarts: bool) -> list[str]:
+def stops(found: JsonObject, version: str, restarts: bool) -> list[str]:
     """Return a sentence if the change to a version, or a restart, would stop running containers.
 
     With live-restore, containers survive a restart, but not every change of version:
@@ -81,7 +81,7 @@ def stops(found: Mapping[str, Any], version: str, restarts: bool) -> list[str]:
     return [f"It runs {found['running']} containers, which {cause} would stop."]
 
 
-def misfits(found: Mapping[str, Any], desired: Mapping[str, Any]) -> list[str]:
+def misfits(found: JsonObject, desired: JsonObject) -> list[str]:
     """Return a sentence for each difference.
 
     The keys of ``desired`` are ``version``, and optionally ``nvidia`` (the path of NVIDIA's runtime),

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..core.findings import NOTE, STOP, WARN, Finding, listed
+from ..core.json_values import JsonObject, mapping, objects, parse_json
 from ..core.names import printable
-from . import dcgm, gpu_report, gpudirect, memory_pools
+from . import gpu_report, gpudirect, memory_pools
 from .gpu_report import Gpu
 
 # [1843.308145] NVRM: Xid (PCI:0000:b3:00): 79, pid=1234, name=python3, GPU has fallen off the bus.
@@ -28,6 +29,11 @@ _REMEDIES = {
 }
 # A program caused these: a wrong address, an illegal instruction, the end of a process.
 _OF_PROGRAMS = (8, 13, 31, 43, 45, 68, 69)
+ROOTS = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
+# dcgm_errors.h: the severities of errors for which a GPU must leave its jobs, be reset or be examined.
+_SICK = (2, 4, 6)
+_LONGEST = 300
+_NUMBERS = ("entity_id", "gpu_id", "gpu_ids")
 
 
 class Xid(NamedTuple):
@@ -89,9 +95,7 @@ _BUSY = ("P0", "P1", "P2")
 Rows = Iterator["tuple[str, str]"]
 
 
-def findings(
-    node: str, found: Mapping[str, Any], since: float = 0.0, *, idle: bool = True, gdr: str = ""
-) -> list[Finding]:
+def findings(node: str, found: JsonObject, since: float = 0.0, *, idle: bool = True, gdr: str = "") -> list[Finding]:
     """Return the findings on one node.
 
     ``found`` is the answer of the program that reads the GPUs of a node, ``since`` the time from which errors in the
@@ -115,7 +119,7 @@ def all_findings(
     return [*(finding for own in each for finding in own), *driver_differences(nodes)]
 
 
-def versions(found: Mapping[str, Any]) -> dict[str, Any]:
+def versions(found: JsonObject) -> dict[str, Any]:
     """Return the versions of driver and NCCL of a node, its memory pools and its GPUDirect RDMA; None is unknown."""
     report = _report(found)
     return {"driver": report.driver if report else None, **memory_pools.facts(found), **gpudirect.facts(found)}
@@ -136,14 +140,14 @@ def driver_differences(nodes: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
     ]
 
 
-def _report(found: Mapping[str, Any]) -> gpu_report.GpuReport | None:
+def _report(found: JsonObject) -> gpu_report.GpuReport | None:
     try:
         return gpu_report.report(str(found.get("smi") or ""))
     except gpu_report.ReportError:
         return None
 
 
-def _of_report(found: Mapping[str, Any], *, idle: bool) -> Rows:
+def _of_report(found: JsonObject, *, idle: bool) -> Rows:
     if found.get("smi") is None:
         yield STOP, _failed(_message(found["failure"]))
         return
@@ -210,7 +214,7 @@ def _held_memory(gpu: Gpu) -> Rows:
         yield WARN, f"{used} of {total} MiB of its memory are in use by no process that nvidia-smi lists"
 
 
-def _of_log(found: Mapping[str, Any], since: float) -> Rows:
+def _of_log(found: JsonObject, since: float) -> Rows:
     lines: Sequence[str] | None = found.get("log")
     if lines is None:
         yield NOTE, _NO_LOG
@@ -234,18 +238,18 @@ def _by_number(events: Iterator[Xid]) -> dict[int, list[Xid]]:
     return groups
 
 
-def _of_gpudirect(found: Mapping[str, Any], gdr: str) -> Rows:
+def _of_gpudirect(found: JsonObject, gdr: str) -> Rows:
     sentence = gpudirect.misfit(found) if gdr in (gpudirect.AUTO, *gpudirect.LEVELS) else ""
     if sentence:
         yield NOTE if gdr == gpudirect.AUTO or gpudirect.is_possible(found) is None else STOP, sentence
 
 
-def _of_diagnostic(found: Mapping[str, Any]) -> Rows:
+def _of_diagnostic(found: JsonObject) -> Rows:
     """Yield the failed tests of DCGM's short diagnostic, which runs on complete GPUs if it is installed."""
     text = found.get("diagnostic")
     if text is None:
         return
-    tests = dcgm.failed_tests(str(text))
+    tests = failed_tests(str(text))
     if tests is None:
         yield NOTE, f"DCGM's diagnostic did not run ({_message(text) or 'no output'}): check the service nvidia-dcgm"
     for test in tests or []:
@@ -253,10 +257,50 @@ def _of_diagnostic(found: Mapping[str, Any]) -> Rows:
         yield (STOP, f"{words}: {_DRAIN}") if test.is_sick else (WARN, f"{words}: see dcgmi diag -r 1")
 
 
-def _of_pools(found: Mapping[str, Any]) -> Rows:
+def _of_pools(found: JsonObject) -> Rows:
     for sentence in memory_pools.misfits(found):
         yield STOP, sentence
 
 
 def _message(text: object) -> str:
     return printable(" ".join(str(text).split())[:LONGEST_ERROR])
+
+
+class FailedTest(NamedTuple):
+    """A test that a GPU did not pass; ``gpu`` is its number for DCGM, and ``is_sick`` says that no job may use it."""
+
+    gpu: str
+    name: str
+    text: str
+    is_sick: bool
+
+
+def failed_tests(text: str) -> list[FailedTest] | None:
+    """Return the failed tests of all GPUs; None if the text is not the result of a diagnostic."""
+    try:
+        found = parse_json(text[text.find("{") :])
+    except (ValueError, RecursionError):
+        return None
+    roots = (mapping(mapping(found).get(name)) for name in ROOTS)
+    root = next(filter(None, roots), {})
+    if not root:
+        return None
+    return list(_failed_in(root))
+
+
+def _failed_in(root: Mapping[str, Any]) -> Iterator[FailedTest]:
+    for category in objects(root.get("test_categories")):
+        for test in objects(category.get("tests")):
+            for result in objects(test.get("results")):
+                if str(result.get("status")).lower() == "fail":
+                    yield _of_result(str(test.get("name")), result)
+
+
+def _of_result(name: str, result: JsonObject) -> FailedTest:
+    # DCGM 3 has texts in this list.
+    given = result.get("warnings")
+    warnings = [mapping(each) or {"warning": each} for each in given] if isinstance(given, list) else []
+    words = "; ".join(" ".join(str(each.get("warning")).split()) for each in warnings) or "without a reason"
+    number = next((result[key] for key in _NUMBERS if result.get(key) is not None), "unknown")
+    is_sick = any(each.get("error_severity") in _SICK for each in warnings)
+    return FailedTest(printable(str(number)), printable(name), printable(words[:_LONGEST]), is_sick)

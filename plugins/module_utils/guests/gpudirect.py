@@ -8,8 +8,9 @@ needs NVIDIA's open kernel modules: https://docs.nvidia.com/cuda/gpudirect-rdma/
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
+
+from ..core.json_values import JsonObject
 
 AUTO, OFF = "auto", "off"
 # The largest distance between a GPU and a card at which NCCL uses it; LOC, "never", is OFF.
@@ -26,7 +27,7 @@ _REMEDY = "run 'modprobe nvidia_peermem' on it, or install NVIDIA's open kernel 
 _UNKNOWN = "whether it supports GPUDirect RDMA is unknown, because its driver did not answer"
 
 
-def is_possible(found: Mapping[str, Any]) -> bool | None:
+def is_possible(found: JsonObject) -> bool | None:
     """Return whether the GPUs of a node support GPUDirect RDMA; None if unknown.
 
     ``found`` has ``gpudirect`` and ``dma_buf``, CUDA's attributes 116 and 124 of each GPU, and ``modules``, those of
@@ -40,7 +41,7 @@ def is_possible(found: Mapping[str, Any]) -> bool | None:
     return all(value == 1 for value in supported) and (has_module or has_export)
 
 
-def misfit(found: Mapping[str, Any]) -> str:
+def misfit(found: JsonObject) -> str:
     """Return why a node does not support GPUDirect RDMA, with the remedy; empty if it does."""
     possible = is_possible(found)
     if possible:
@@ -52,7 +53,7 @@ def misfit(found: Mapping[str, Any]) -> str:
     return f"it has neither the kernel module nvidia_peermem nor DMA-BUF for GPUDirect RDMA: {_REMEDY}"
 
 
-def facts(found: Mapping[str, Any]) -> dict[str, Any]:
+def facts(found: JsonObject) -> dict[str, Any]:
     """Return the facts about a node's support of GPUDirect RDMA."""
     modules = [name for name in found.get("modules") or [] if name in PEERMEM]
     return {"gpudirect": is_possible(found), "dma_buf": found.get("dma_buf"), "peer_memory_modules": modules}

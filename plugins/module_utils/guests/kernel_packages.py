@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+
+from ..core.json_values import JsonObject
 
 Packages = list[dict[str, str]]
 # Packages that depend on the newest kernel of a flavour, without headers: https://packages.ubuntu.com/linux-image
@@ -16,7 +17,7 @@ _NEWEST = re.compile(r"linux-image-(?=[a-z])(?!extra|unsigned)(.+)(?<!-dbg)$")
 _FEW_MODULES, _ALL_MODULES = "linux-image-virtual", "linux-image-generic"
 
 
-def packages(installed: Sequence[str], facts: Mapping[str, Any]) -> dict[str, Packages]:
+def packages(installed: Sequence[str], facts: JsonObject) -> dict[str, Packages]:
     """Return the packages of a kernel: ``headers`` and ``modules`` to install, and ``held`` to keep at their version.
 
     Lines of ``installed`` are "NAME VERSION installed"; ``facts`` are Ansible's facts.
@@ -32,7 +33,7 @@ def packages(installed: Sequence[str], facts: Mapping[str, Any]) -> dict[str, Pa
     }
 
 
-def _debian(there: Sequence[Sequence[str]], facts: Mapping[str, Any]) -> dict[str, Packages]:
+def _debian(there: Sequence[Sequence[str]], facts: JsonObject) -> dict[str, Packages]:
     kernel = facts["kernel"]
     newest = [(name, version) for name, version in there if _NEWEST.match(name)]
     # Only Ubuntu has a second package of modules, and none for Linux 7.0 and later:

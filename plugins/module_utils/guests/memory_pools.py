@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
+
+from ..core.json_values import JsonObject
 
 # From stacks/facts/compatibility.yml: NCCL from the first version to before the second makes a memory pool for each
 # communicator. From the second version on, its source has a way without pools, untested on a vGPU.
@@ -24,7 +25,7 @@ def version(code: object) -> tuple[int, int, int]:
     return number // 10000, number // 100 % 100, number % 100
 
 
-def misfits(found: Mapping[str, Any]) -> list[str]:
+def misfits(found: JsonObject) -> list[str]:
     """Return a sentence if the NCCL of the job needs memory pools that a GPU does not have; both must be known.
 
     ``found`` has ``pools``, the attribute of each GPU, and ``nccl``, the number of the version.
@@ -40,7 +41,7 @@ def misfits(found: Mapping[str, Any]) -> list[str]:
     return [f"NCCL {words} of the job needs CUDA's memory pools, and {which}: {REMEDY}"]
 
 
-def facts(found: Mapping[str, Any]) -> dict[str, Any]:
+def facts(found: JsonObject) -> dict[str, Any]:
     """Return what the driver and the job's NCCL report; None is unknown."""
     loaded = version(found.get("nccl"))
     return {"memory_pools": found.get("pools"), "nccl": ".".join(map(str, loaded)) if any(loaded) else None}

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ..core.json_values import JsonObject
 from . import node_settings, software_packages, stun_timers
 
 LONGEST = 800  # characters from the end of mpirun's output, where the reason is
@@ -25,7 +26,7 @@ def records(output: str, word: str) -> list[dict[str, Any]]:
     return [json.loads(text) for text in re.findall(word + r" (\{[^{}]*\})", output)]
 
 
-def openmpi_facts(found: Mapping[str, Any]) -> dict[str, Any]:
+def openmpi_facts(found: JsonObject) -> dict[str, Any]:
     """Return the OpenMPI versions to which ranks are linked, and the version that ``mpirun`` reports."""
     linked = [LIBRARY.search(rank["library"]) for rank in records(_output(found["run"]), "hello")]
     reported = NUMBER.search(found.get("version") or "")
@@ -36,13 +37,13 @@ def openmpi_facts(found: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def openmpi_misfits(found: Mapping[str, Any], desired: Mapping[str, Any]) -> list[str]:
+def openmpi_misfits(found: JsonObject, desired: JsonObject) -> list[str]:
     """Return a sentence for each timer that is too short, and for each fault of the run over all nodes."""
     mca = dict(PARAMETER.findall(found.get("timers") or ""))
     return stun_timers.risks({"mca": mca}, float(desired["stun_seconds"])) + _openmpi_run(found, desired)
 
 
-def _openmpi_run(found: Mapping[str, Any], desired: Mapping[str, Any]) -> list[str]:
+def _openmpi_run(found: JsonObject, desired: JsonObject) -> list[str]:
     failed = _failure(found["run"], "The run of mpirun over all nodes failed")
     if failed:
         return failed
@@ -59,12 +60,12 @@ def _openmpi_run(found: Mapping[str, Any], desired: Mapping[str, Any]) -> list[s
     return sentences
 
 
-def horovod_facts(found: Mapping[str, Any], desired: Mapping[str, Any]) -> dict[str, Any]:
+def horovod_facts(found: JsonObject, desired: JsonObject) -> dict[str, Any]:
     """Return the sum over all nodes, the versions of the ranks, and the network that NCCL used."""
     return {**_rank_facts(found), "nccl": networks(found["run"]), "versions": _versions(found, desired["framework"])}
 
 
-def horovod_misfits(found: Mapping[str, Any], desired: Mapping[str, Any]) -> list[str]:
+def horovod_misfits(found: JsonObject, desired: JsonObject) -> list[str]:
     """Return a sentence for each package of another version, and for each fault of the allreduce."""
     own = {"name": "horovod", "version": desired["version"]}
     there = software_packages.pip_list(found["packages"])
@@ -72,7 +73,7 @@ def horovod_misfits(found: Mapping[str, Any], desired: Mapping[str, Any]) -> lis
     return sentences + _allreduce(found, desired, {"horovod": desired["version"], "mpi": True})
 
 
-def pytorch_facts(found: Mapping[str, Any], _desired: Mapping[str, Any]) -> dict[str, Any]:
+def pytorch_facts(found: JsonObject, _desired: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sum over all nodes, the versions of the ranks, PyTorch's NCCL, and the network that it used."""
     first = next(iter(sums(found["run"])), {})
     return {
@@ -83,19 +84,19 @@ def pytorch_facts(found: Mapping[str, Any], _desired: Mapping[str, Any]) -> dict
     }
 
 
-def pytorch_misfits(found: Mapping[str, Any], desired: Mapping[str, Any]) -> list[str]:
+def pytorch_misfits(found: JsonObject, desired: JsonObject) -> list[str]:
     """Return a sentence for each package of another version, and for each fault of the allreduce."""
     requested = {**desired, "framework_version": desired["version"], "nccl": desired["backend"] == "nccl"}
     sentences = software_packages.python_misfits(software_packages.pip_list(found["packages"]), desired["packages"])
     return sentences + _allreduce(found, requested, {"backend": desired["backend"]})
 
 
-def sums(run: Mapping[str, Any]) -> list[dict[str, Any]]:
+def sums(run: JsonObject) -> list[dict[str, Any]]:
     """Return the records that the ranks of an allreduce wrote."""
     return records(_output(run), "allreduce")
 
 
-def networks(run: Mapping[str, Any]) -> list[str]:
+def networks(run: JsonObject) -> list[str]:
     """Return the networks through which NCCL reached other nodes, from its log."""
     return sorted(set(NETWORK.findall(_output(run) + (run.get("stderr") or ""))))
 
@@ -105,7 +106,7 @@ def released(there: object, desired: object) -> str:
     return str(there) if "+" in str(desired) else str(there).partition("+")[0]
 
 
-def _rank_facts(found: Mapping[str, Any]) -> dict[str, Any]:
+def _rank_facts(found: JsonObject) -> dict[str, Any]:
     first = next(iter(sums(found["run"])), {})
     return {
         "framework_version": first.get("framework", ""),
@@ -114,7 +115,7 @@ def _rank_facts(found: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _versions(found: Mapping[str, Any], framework: str) -> dict[str, str]:
+def _versions(found: JsonObject, framework: str) -> dict[str, str]:
     """Return the versions of the framework, of Horovod if it is installed, and of Python."""
     names = {*DISTRIBUTIONS[framework], "horovod"}
     there = {
@@ -123,7 +124,7 @@ def _versions(found: Mapping[str, Any], framework: str) -> dict[str, str]:
     return {**there, "Python": (found.get("python") or "").split(" ")[-1].strip()}
 
 
-def _allreduce(found: Mapping[str, Any], desired: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
+def _allreduce(found: JsonObject, desired: JsonObject, own: JsonObject) -> list[str]:
     """Return the faults of an allreduce; ``own`` are further fields that each rank must report."""
     failed = _failure(found["run"], "The allreduce over all nodes failed")
     if failed:
@@ -143,7 +144,7 @@ def _allreduce(found: Mapping[str, Any], desired: Mapping[str, Any], own: Mappin
     return list(dict.fromkeys(sentences))
 
 
-def _failure(run: Mapping[str, Any], opening: str) -> list[str]:
+def _failure(run: JsonObject, opening: str) -> list[str]:
     """Return a sentence with the end of ``mpirun``'s output, if it failed or did not run."""
     if run.get("rc", 1) == 0:
         return []
@@ -151,5 +152,5 @@ def _failure(run: Mapping[str, Any], opening: str) -> list[str]:
     return [f"{opening}: {text[-LONGEST:]}."]
 
 
-def _output(run: Mapping[str, Any]) -> str:
+def _output(run: JsonObject) -> str:
     return run.get("stdout") or ""

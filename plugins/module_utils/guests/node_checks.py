@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..core.findings import STOP
-from ..core.json_values import parse_json
+from ..core.json_values import JsonObject, parse_json
 from . import (
     docker,
     gpu_health,
@@ -304,7 +304,7 @@ def usable_gids(rows: Sequence[Mapping[str, Any]], kind: str, addresses: Sequenc
     return [gid for address in addresses for gid in gids if gid["address"] == address] if addresses else gids
 
 
-def gid_misfits(rows: Sequence[Mapping[str, Any]], desired: Mapping[str, Any]) -> list[str]:
+def gid_misfits(rows: Sequence[Mapping[str, Any]], desired: JsonObject) -> list[str]:
     """Return sentences if there is no device, not exactly one GID per address, or a card whose MTU is too small.
 
     The keys of ``desired`` are ``type``, ``addresses``, ``mtu`` and ``driver``.

@@ -6,16 +6,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from ..core.json_values import parse_json
+from ..core.json_values import JsonObject, parse_json
 from . import stun_timers
 
 PINNED = re.compile(r"^stricthostkeychecking (yes|true)$", re.MULTILINE)
 UNLIMITED = {"unlimited": "-1", "infinity": "-1"}
 
 
-def misfits(found: Mapping[str, Any], desired: Mapping[str, Any]) -> list[str]:
+def misfits(found: JsonObject, desired: JsonObject) -> list[str]:
     """Return a sentence for each setting with another value; in a list, every value must match."""
     sentences = []
     for name, value in desired.items():
@@ -47,7 +46,7 @@ def slow_lookups(printed: str) -> list[str]:
     return [f"Lookups of the peers take long ({named}), and each job makes several before its first step: {remedy}."]
 
 
-def node_misfits(found: Mapping[str, Any], desired: Mapping[str, Any]) -> list[str]:
+def node_misfits(found: JsonObject, desired: JsonObject) -> list[str]:
     """Return a sentence for each wrong kernel setting and limit, each short timer, and unpinned host keys."""
     kernel = sysctls(found["sysctls"])
     sentences = misfits(kernel, desired["sysctls"])

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ..core.json_values import JsonObject
 from .gpu_report import GONE
 
 GPU = re.compile(r"^GPU ([0-9A-Fa-f:.]+)$", re.MULTILINE)
@@ -63,7 +64,7 @@ def uuids(output: str) -> list[str]:
     return sorted(UUID.findall(output))
 
 
-def driver_misfits(found: Mapping[str, Any], desired: Mapping[str, Any]) -> list[str]:
+def driver_misfits(found: JsonObject, desired: JsonObject) -> list[str]:
     """Return a sentence for each difference.
 
     The keys of ``desired`` are ``driver``, and optionally ``gpus`` (their number), ``licensed`` and ``persistent``.
@@ -88,7 +89,7 @@ def driver_misfits(found: Mapping[str, Any], desired: Mapping[str, Any]) -> list
     return sentences
 
 
-def cuda_misfits(found: Mapping[str, Any], desired: Mapping[str, str]) -> list[str]:
+def cuda_misfits(found: JsonObject, desired: Mapping[str, str]) -> list[str]:
     """Return a sentence for each of ``nvcc``, ``cudnn`` and ``nccl`` that does not report the desired version.
 
     cuDNN and NCCL report three numbers; the version in a stack may have a fourth.

@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..core.json_values import JsonObject
+
 # apt succeeds with a warning if it uses an old list of an archive that it no longer trusts.
 FAULT = re.compile(
     r"^(?:E: .+|W: .*(?:GPG error|not signed|Failed to fetch|index files failed|are ignored).*)$", re.MULTILINE
@@ -38,7 +40,7 @@ def misfits(repositories: Sequence[Mapping[str, Any]], keys: Mapping[str, Mappin
     return sentences
 
 
-def apt_misfits(found: Mapping[str, Any], repositories: Sequence[Mapping[str, Any]], only: bool) -> list[str]:
+def apt_misfits(found: JsonObject, repositories: Sequence[Mapping[str, Any]], only: bool) -> list[str]:
     """Return the faults of ``apt-get update``, or a sentence if apt does not read the desired archives."""
     update = found["update"]
     text = (update.get("stdout") or "") + "\n" + (update.get("stderr") or "")
@@ -49,7 +51,7 @@ def apt_misfits(found: Mapping[str, Any], repositories: Sequence[Mapping[str, An
     return _others(found["targets"], urls, only)
 
 
-def dnf_misfits(found: Mapping[str, Any], repositories: Sequence[Mapping[str, Any]], only: bool) -> list[str]:
+def dnf_misfits(found: JsonObject, repositories: Sequence[Mapping[str, Any]], only: bool) -> list[str]:
     """Return the errors of ``dnf makecache``, or a sentence if dnf does not read the desired repositories."""
     update = found["update"]
     if update["rc"] != 0:

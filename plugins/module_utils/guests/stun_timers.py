@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.json_values import mapping
+from ..core.json_values import JsonObject, mapping
 
 FIRST_RETRY = 0.2
 LONGEST_RETRY = 120.0
@@ -37,7 +37,7 @@ def keepalive_patience(sysctls: Mapping[str, Any]) -> float | None:
     return _until_given_up(sysctls, "net.ipv4.tcp_keepalive_")
 
 
-def patience(observed: Mapping[str, Any]) -> dict[str, float]:
+def patience(observed: JsonObject) -> dict[str, float]:
     """Return the seconds for which each timer waits for a silent node; infinite for a disabled timer.
 
     Timers without a known value are left out; ``unknown_timers`` returns them.
@@ -45,12 +45,12 @@ def patience(observed: Mapping[str, Any]) -> dict[str, float]:
     return {name: waits for name, waits in _timers(observed).items() if waits is not None}
 
 
-def unknown_timers(observed: Mapping[str, Any]) -> list[str]:
+def unknown_timers(observed: JsonObject) -> list[str]:
     """Return the timers that are only partly known."""
     return [name for name, waits in _timers(observed).items() if waits is None]
 
 
-def _timers(observed: Mapping[str, Any]) -> dict[str, float | None]:
+def _timers(observed: JsonObject) -> dict[str, float | None]:
     timers: dict[str, float | None] = {}
     sysctls, mca = (mapping(observed.get(key)) for key in ("sysctls", "mca"))
     if sysctls:
@@ -69,7 +69,7 @@ def _timers(observed: Mapping[str, Any]) -> dict[str, float | None]:
     return timers
 
 
-def risks(observed: Mapping[str, Any], seconds: float) -> list[str]:
+def risks(observed: JsonObject, seconds: float) -> list[str]:
     """Return a sentence for each timer that gives up before a stun of ``seconds`` ends."""
     return [
         f"{name} gives up on a silent node after {waits:g} s: a stun may take {seconds:g} s."

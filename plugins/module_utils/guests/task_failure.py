@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+
+from ..core.json_values import JsonObject
 
 LONGEST = 1200  # characters from the end of a program's output, where the reason is
 EMPTY = {"", "non-zero return code", "All items completed", "One or more items failed"}
@@ -14,7 +15,7 @@ UNREAD = ("MODULE FAILURE", "Module result deserialization failed")
 STREAMS = ("stderr", "module_stderr", "stdout", "module_stdout")
 
 
-def message_of(result: Mapping[str, Any]) -> str:
+def message_of(result: JsonObject) -> str:
     """Return the message of a failed task, or its program and the end of the output; for a loop, those of each item."""
     results = [item for item in _items(result.get("results")) if isinstance(item, Mapping)]
     items = [message_of(item) for item in results if item.get("failed") or item.get("unreachable")]
@@ -29,7 +30,7 @@ def message_of(result: Mapping[str, Any]) -> str:
     return message
 
 
-def output_of(result: Mapping[str, Any]) -> str:
+def output_of(result: JsonObject) -> str:
     """Return the output of the program or module that failed, of its errors if it wrote some."""
     return next((text for stream in STREAMS if (text := str(result.get(stream) or "").strip())), "")
 
@@ -39,7 +40,7 @@ def _items(results: object) -> Sequence[object]:
     return results if isinstance(results, (list, tuple)) else ()
 
 
-def _program(result: Mapping[str, Any]) -> str:
+def _program(result: JsonObject) -> str:
     """Return the program that failed and its exit code."""
     command = result.get("cmd")
     if not command:

@@ -10,7 +10,7 @@ from typing import Any
 from ..core.option_types import checked
 from ..errors import Refused
 from ..maintenance import boot
-from ..plan import REBOOT, Plan
+from ..plan import REBOOT, Plan, State
 from ..vsphere.faults import translating_faults
 from ..vsphere.inventory import Host
 from ..vsphere.option_definitions import definition_of, option_value, paths, types_of, value_in, value_path
@@ -23,7 +23,7 @@ from .rollback import restoring
 BOOT_OPTIONS = "VMkernel.Boot."  # the kernel reads these options when it boots
 
 
-def paths_of(desired: Mapping[str, Any]) -> tuple[str, ...]:
+def paths_of(desired: State) -> tuple[str, ...]:
     """Return the properties for these options, which are read from all hosts together."""
     return ("configManager.advancedOption", *boot.PATHS, *paths(desired))
 
@@ -33,11 +33,11 @@ class AdvancedOptions:
 
     name = "advanced options"
 
-    def __init__(self, host: Host, desired: Mapping[str, Any]) -> None:
+    def __init__(self, host: Host, desired: State) -> None:
         self.host, self.target, self.desired = host, host.name, dict(desired)
         self.types: dict[str, Any] = {}
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> State:
         """Return values (None if the host does not have the option), active values, and allowed values, each by key."""
         self.host.must_answer(f"read its {self.name}")
         self.types, similar = types_of(self.host, self.desired)
@@ -50,7 +50,7 @@ class AdvancedOptions:
             "similar": similar,
         }
 
-    def plan(self, current: Mapping[str, Any]) -> Plan:
+    def plan(self, current: State) -> Plan:
         """Return the plan that sets the options to their desired values."""
         return plan_options(current, self.desired)
 
@@ -71,7 +71,7 @@ class AdvancedOptions:
         return definition["default"] if value is None and definition else value
 
 
-def plan_options(current: Mapping[str, Any], desired: Mapping[str, Any]) -> Plan:
+def plan_options(current: State, desired: State) -> Plan:
     """Return the plan for the options that differ; a refusal contains all reasons.
 
     The host needs a reboot while the active value of a boot option is not the desired one.
@@ -85,7 +85,7 @@ def plan_options(current: Mapping[str, Any], desired: Mapping[str, Any]) -> Plan
     return Plan(current["values"], after, frozenset({REBOOT} if waiting else ()), why)
 
 
-def _checked(key: str, value: object, current: Mapping[str, Any], reasons: list[str]) -> Any:
+def _checked(key: str, value: object, current: State, reasons: list[str]) -> Any:
     definition, before = current["allowed"][key], current["values"][key]
     try:
         if definition is None:
@@ -103,7 +103,7 @@ def _checked(key: str, value: object, current: Mapping[str, Any], reasons: list[
     return after
 
 
-def facts(host: Host, desired: Mapping[str, Any]) -> dict[str, Any]:
+def facts(host: Host, desired: State) -> dict[str, Any]:
     """Return the values of these options; None for an option that the host does not have."""
     values: dict[str, Any] = AdvancedOptions(host, desired).read()["values"]
     return values

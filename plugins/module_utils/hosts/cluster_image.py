@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import CollectionError, Failed, Refused
-from ..plan import Plan
+from ..plan import Plan, State
 from ..vsphere import properties
 from ..vsphere.forms import ANY
 from ..vsphere.rest import Rest
-from ..vsphere.sdk import vim
+from ..vsphere.sdk import ApiObject, vim
 from ..vsphere.session import Session
 
 CLUSTERS = "/api/esx/settings/clusters"
@@ -43,7 +43,7 @@ class ClusterImage:
         self.rest, self.desired, self.target = rest, desired, name
         self._path = f"{CLUSTERS}/{moid}"
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> State:
         """Return whether an image manages the cluster, its base image and add-on, and its other components."""
         tried = f"read the image of cluster {self.target}"
         managed = self.rest.get(f"{self._path}/enablement/software", tried=tried, form={"enabled": bool})["enabled"]
@@ -59,7 +59,7 @@ class ClusterImage:
             "components": {name: one.get("version") or "" for name, one in (image.get("components") or {}).items()},
         }
 
-    def plan(self, current: Mapping[str, Any]) -> Plan:
+    def plan(self, current: State) -> Plan:
         """Return the plan that sets the versions in the image."""
         return plan_image(current, self.desired)
 
@@ -96,7 +96,7 @@ class ClusterImage:
             tried = f"validate the new image of cluster {self.target}"
             raise Failed(self.rest.server, tried, "the server said " + "; ".join(errors), _IMPORT)
 
-    def _task(self, draft: str, action: str, body: object = None, form: object = ANY) -> Any:
+    def _task(self, draft: str, action: str, body: object = None, form: object = ANY) -> ApiObject:
         tried = f"{action} the new image of cluster {self.target}"
         seconds = self.desired.task_timeout
         return self.rest.task(draft, body, tried=tried, seconds=seconds, form=form, action=action)
@@ -106,7 +106,7 @@ _DISCARD = "finish or discard the draft that is open in the cluster's Updates > 
 _IMPORT = "import the bundle with the option depot if the depot of vCenter lacks it"
 
 
-def plan_image(current: Mapping[str, Any], desired: ImageSpec) -> Plan:
+def plan_image(current: State, desired: ImageSpec) -> Plan:
     """Return the plan that sets the versions of the user in the image; other components stay."""
     if not current["managed"]:
         raise Refused(

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..maintenance import boot
 from ..vsphere.inventory import Host
+from ..vsphere.sdk import ApiObject
 from . import pci_devices
 from .pci_address import with_domain
 from .reading import NUMA, Entry, Group, Reading
@@ -62,7 +63,7 @@ def name_of(api: str | None) -> str | None:
     return _NAMES.get(api, api) if api else None
 
 
-def _gpu(device: pci_devices.PciDevice, info: Any, vms: list[str]) -> dict[str, Any]:
+def _gpu(device: pci_devices.PciDevice, info: ApiObject, vms: list[str]) -> dict[str, Any]:
     mode = name_of(getattr(info, "vgpuMode", None))
     return {
         **{key: device[key] for key in ("name", "vendor", "vendor_id", "device_id")},

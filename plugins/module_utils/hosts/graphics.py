@@ -12,10 +12,10 @@ from typing import Any
 from ..core.versions import numbers
 from ..errors import Refused
 from ..maintenance import boot
-from ..plan import MAINTENANCE, REBOOT, Plan
+from ..plan import MAINTENANCE, REBOOT, Plan, State
 from ..vsphere.faults import translating_faults
 from ..vsphere.inventory import Host
-from ..vsphere.sdk import vim
+from ..vsphere.sdk import ApiObject, vim
 from . import gpus
 from .gpus import MIG, MODES, POLICY_NOTE, TYPES, active_types, name_of
 from .part import Part, PlannedSubject, ProfileContext
@@ -63,7 +63,7 @@ class Graphics:
     def __init__(self, host: Host, desired: GraphicsSpec) -> None:
         self.host, self.target, self.desired = host, host.name, desired
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> State:
         """Return the configured and the active settings, and their GPUs."""
         self.host.must_answer(f"read its {self.name}")
         return gpus.facts(self.host)
@@ -86,10 +86,10 @@ class Graphics:
             self._restart_xorg(plan.after["active_types"])
 
     @property
-    def _graphics(self) -> Any:
+    def _graphics(self) -> ApiObject:
         return self.host["configManager.graphicsManager"]
 
-    def _config(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> Any:
+    def _config(self, before: State, after: State) -> ApiObject:
         """Return the configuration to write; entries of GPUs that do not change, and of other devices, are kept."""
         devices = {device.deviceId: device for device in self.host["config.graphicsConfig"].deviceType or []}
         for gpu in _differing(before, after):
@@ -116,7 +116,7 @@ class Graphics:
 
 
 def plan_graphics(
-    current: Mapping[str, Any], desired: GraphicsSpec, *, passthrough_ends: bool = False, boots: bool = False
+    current: State, desired: GraphicsSpec, *, passthrough_ends: bool = False, boots: bool = False
 ) -> Plan:
     """Return the plan that shares the GPUs as desired; GPUs in passthrough stay unchanged or wait for a later boot.
 
@@ -143,7 +143,7 @@ def plan_graphics(
     )
 
 
-def _refuse_impossible(current: Mapping[str, Any], desired: GraphicsSpec) -> None:
+def _refuse_impossible(current: State, desired: GraphicsSpec) -> None:
     tried, target = "share its GPUs", "graphics settings"
     if not current["gpus"]:
         raise Refused(target, tried, "the host has no NVIDIA GPU", "leave this host out")
@@ -170,7 +170,7 @@ def _refuse_impossible(current: Mapping[str, Any], desired: GraphicsSpec) -> Non
         )
 
 
-def _configured(current: Mapping[str, Any], desired: GraphicsSpec, managed: Sequence[str]) -> dict[str, Any]:
+def _configured(current: State, desired: GraphicsSpec, managed: Sequence[str]) -> dict[str, Any]:
     """Return the state with the desired configuration; settings that the user omitted stay."""
     after = dict(current)
     if desired.type:
@@ -183,7 +183,7 @@ def _configured(current: Mapping[str, Any], desired: GraphicsSpec, managed: Sequ
     return after
 
 
-def _waits(current: Mapping[str, Any], desired: GraphicsSpec, gpu: str) -> bool:
+def _waits(current: State, desired: GraphicsSpec, gpu: str) -> bool:
     """Return whether a GPU does not run as desired yet."""
     active = current["active_types"].get(gpu)
     # Without a driver, basic is equivalent to shared: a host whose vGPU manager was removed has reached it.
@@ -194,24 +194,22 @@ def _waits(current: Mapping[str, Any], desired: GraphicsSpec, gpu: str) -> bool:
     return bool(type_differs or mode_differs)
 
 
-def _takes_restart(current: Mapping[str, Any], desired: GraphicsSpec, gpu: str) -> bool:
+def _takes_restart(current: State, desired: GraphicsSpec, gpu: str) -> bool:
     """Return whether a restart of Xorg is enough: it changes only the type of a GPU that has a driver."""
     mode_differs = desired.vgpu_mode and current["active_modes"].get(gpu) != desired.vgpu_mode
     return current["active_types"].get(gpu) in TYPES and not mode_differs
 
 
-def _policy_waits(current: Mapping[str, Any], desired: GraphicsSpec) -> bool:
+def _policy_waits(current: State, desired: GraphicsSpec) -> bool:
     return bool(desired.policy and current["active_policy"] != desired.policy)
 
 
-def _needs(current: Mapping[str, Any], desired: GraphicsSpec, boots: bool, changed: bool) -> frozenset[str]:
+def _needs(current: State, desired: GraphicsSpec, boots: bool, changed: bool) -> frozenset[str]:
     boot = {REBOOT} if boots or (_policy_waits(current, desired) and not desired.restart_xorg) else set()
     return frozenset(boot | ({MAINTENANCE} if desired.restart_xorg and changed else set()))
 
 
-def _why(
-    current: Mapping[str, Any], desired: GraphicsSpec, waiting: Sequence[str], restarted: Sequence[str]
-) -> tuple[str, ...]:
+def _why(current: State, desired: GraphicsSpec, waiting: Sequence[str], restarted: Sequence[str]) -> tuple[str, ...]:
     how = {gpu: "Xorg restarts" if gpu in restarted else "the host boots" for gpu in waiting}
     texts = [f"{_label(current, gpu)} runs as {_running(current, gpu)} until {how[gpu]}" for gpu in waiting]
     if _policy_waits(current, desired):
@@ -220,7 +218,7 @@ def _why(
     return tuple(texts)
 
 
-def _warnings(current: Mapping[str, Any], waiting: Sequence[str], untouched: Sequence[str]) -> tuple[str, ...]:
+def _warnings(current: State, waiting: Sequence[str], untouched: Sequence[str]) -> tuple[str, ...]:
     bare = [gpu for gpu in waiting if current["active_types"].get(gpu) in (None, "basic")]
     texts = [
         f"{_label(current, gpu)} is in passthrough and was left alone: esxi_passthrough ends it" for gpu in untouched
@@ -230,9 +228,7 @@ def _warnings(current: Mapping[str, Any], waiting: Sequence[str], untouched: Seq
     return tuple(texts)
 
 
-def _unmet(
-    current: Mapping[str, Any], after: Mapping[str, Any], desired: GraphicsSpec, changed: bool
-) -> tuple[str, ...]:
+def _unmet(current: State, after: State, desired: GraphicsSpec, changed: bool) -> tuple[str, ...]:
     """Return the reasons why the change must wait: GPUs that change are in use, or Xorg may not be restarted."""
     used = {gpu: vms for gpu in _differing(current, after) if (vms := current["gpus"][gpu]["vms"])}
     remedy = "move the virtual machines or power them off first"
@@ -242,32 +238,32 @@ def _unmet(
     return tuple(texts)
 
 
-def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+def _differing(before: State, after: State) -> list[str]:
     return [gpu for gpu in after["types"] if any(before[key][gpu] != after[key][gpu] for key in ("types", "modes"))]
 
 
-def _types_in(config: Any) -> tuple[Any, ...]:
+def _types_in(config: ApiObject) -> tuple[Any, ...]:
     devices = {device.deviceId: device.graphicsType for device in (config.deviceType if config else None) or []}
     return (config and config.hostDefaultGraphicsType, config and config.sharedPassthruAssignmentPolicy, devices)
 
 
-def _device_type(gpu: str, kind: str, mode: str | None) -> Any:
+def _device_type(gpu: str, kind: str, mode: str | None) -> ApiObject:
     device_type = vim.host.GraphicsConfig.DeviceType(deviceId=gpu, graphicsType=TYPES[kind])
     if mode in MODES:
         device_type.vgpuMode = MODES[mode]
     return device_type
 
 
-def _label(current: Mapping[str, Any], gpu: str) -> str:
+def _label(current: State, gpu: str) -> str:
     return f"{current['gpus'][gpu]['name']} at {gpu}"
 
 
-def _running(current: Mapping[str, Any], gpu: str) -> str:
+def _running(current: State, gpu: str) -> str:
     kind, mode = current["active_types"].get(gpu), current["active_modes"].get(gpu)
     return f"{kind or 'nothing'} ({mode})" if mode not in (None, "none") else f"{kind or 'nothing'}"
 
 
-def _members(host: Host, requested: Mapping[str, Any], context: ProfileContext) -> Iterator[PlannedSubject]:
+def _members(host: Host, requested: State, context: ProfileContext) -> Iterator[PlannedSubject]:
     desired = GraphicsSpec(**requested)
     plan = partial(plan_graphics, desired=desired, passthrough_ends=context.passthrough_ends)
     yield PlannedSubject("graphics", Graphics(host, desired), plan, partial(plan, boots=True))

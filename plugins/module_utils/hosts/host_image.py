@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import Failed, Refused
-from ..plan import MAINTENANCE, REBOOT, Plan
+from ..plan import MAINTENANCE, REBOOT, Plan, State
 from ..vsphere.inventory import Host
 from ..vsphere.rest import Rest
 from .cluster_image import CLUSTERS, text_of
@@ -68,7 +68,7 @@ class HostImage:
     def __init__(self, host: Host, images: ImageOfHosts, extras: str = "") -> None:
         self.host, self.images, self.target, self.extras = host, images, host.name, extras
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> State:
         """Return whether the host complied with the image when vLCM compared them, and the impact of a change."""
         found = self.images.by_host.get(self.host.ref._moId) or {}
         status, impact = (str(found.get(key) or "").lower() for key in ("status", "impact"))
@@ -80,7 +80,7 @@ class HostImage:
             "in_maintenance": self.host.in_maintenance,
         }
 
-    def plan(self, current: Mapping[str, Any]) -> Plan:
+    def plan(self, current: State) -> Plan:
         """Return the plan that brings the host to the image."""
         return plan_host(current, self.extras)
 
@@ -127,7 +127,7 @@ class HostImage:
             raise Failed(self.target, tried, reason, "remove the cause and run again")
 
 
-def plan_host(current: Mapping[str, Any], extras: str = "") -> Plan:
+def plan_host(current: State, extras: str = "") -> Plan:
     """Return the plan that brings an emptied host to the image of its cluster."""
     if current["compliance"] == COMPLIANT:
         return Plan(before=current, after=current)

@@ -9,7 +9,8 @@ from typing import Any
 
 from .. import runner
 from ..errors import NotFound, Refused
-from ..plan import Plan
+from ..plan import Plan, State
+from ..runner import Params
 from ..vsphere import inventory
 from ..vsphere.properties import id_of
 from ..vsphere.rest import Rest
@@ -30,7 +31,7 @@ class ImageWork:
         gate: runner.Gate,
         session: Session,
         rest: Rest,
-        params: Mapping[str, Any],
+        params: Params,
         report: Callable[[str, str], None],
     ) -> None:
         self.gate, self.session, self.rest, self.params, self.report = gate, session, rest, params, report
@@ -139,12 +140,12 @@ class OfflineBundle:
         self.rest, self.url, self.seconds, self.report = rest, url, seconds, report
         self.name, self.target = f"bundle {url}", "the depot of vCenter"
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> State:
         """Return whether a bundle was imported from the URL."""
         listed = self.rest.get(OFFLINE_BUNDLES, tried="list the offline bundles in its depot", form=_LISTED)
         return {"imported": any(info.get("location") == self.url for info in listed.values())}
 
-    def plan(self, current: Mapping[str, Any]) -> Plan:
+    def plan(self, current: State) -> Plan:
         """Return the plan that imports the bundle."""
         return Plan(before=current, after={"imported": True})
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from ..errors import Failed, Refused
 from ..maintenance import boot
-from ..plan import REBOOT, Plan
+from ..plan import REBOOT, Plan, State
 from ..vsphere.faults import translating_faults
 from ..vsphere.inventory import Host
-from ..vsphere.sdk import vim
+from ..vsphere.sdk import ApiObject, vim
 from . import driver_options, network, roce_settings
 from .part import Part, PlannedSubject, ProfileContext, list_of
 from .privileges.privilege_table import NOTE
@@ -43,7 +43,7 @@ class KernelModule:
         self.parameters: tuple[str, ...] = ()
         self.unread = ""
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> State:
         """Return the options as configured, and as active since the last boot."""
         self.host.must_answer(f"read the {self.name}")
         with translating_faults(self.target, f"read the {self.name}"):
@@ -77,7 +77,7 @@ class KernelModule:
             self._system.UpdateModuleOptionString(self.module, driver_options.render(options))
 
     @property
-    def _system(self) -> Any:
+    def _system(self) -> ApiObject:
         return self.host["configManager.kernelModuleSystem"]
 
     def _parsed(self, text: str) -> dict[str, str]:
@@ -101,7 +101,7 @@ def _carried_over(now: Mapping[str, str], before: Mapping[str, str], after: Mapp
     return {**kept, **{key: value for key, value in after.items() if before.get(key) != value}}
 
 
-def plan_options(current: Mapping[str, Any], desired: Mapping[str, Any], *, exact: bool = False) -> Plan:
+def plan_options(current: State, desired: State, *, exact: bool = False) -> Plan:
     """Merge the desired options with the configured ones; the host needs a reboot while its active ones differ."""
     try:
         merged = driver_options.parse(driver_options.merge(driver_options.render(current["options"]), desired, exact))
@@ -116,7 +116,7 @@ def plan_options(current: Mapping[str, Any], desired: Mapping[str, Any], *, exac
     )
 
 
-def plan_known(module: KernelModule, requested: Mapping[str, Any], current: Mapping[str, Any]) -> Plan:
+def plan_known(module: KernelModule, requested: State, current: State) -> Plan:
     """Return the plan of the options; refuse new ones that the module does not have, and suggest similar names."""
     plan = plan_options(current, requested["options"], exact=requested["exact"])
     new = [name for name in requested["options"] if name not in current["options"]]
@@ -152,7 +152,7 @@ def _read(reading: Reading) -> Entry:
     return {"kernel_modules": {module.name: _facts(host, module) for module in shown}}
 
 
-def _facts(host: Host, module: Any) -> dict[str, Any]:
+def _facts(host: Host, module: ApiObject) -> dict[str, Any]:
     """Return one module; an option string that cannot be parsed is only shown as text."""
     text = module.optionString or ""
     try:

@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 
 from ..errors import Failed
 from ..vsphere import properties
-from ..vsphere.sdk import vmodl
+from ..vsphere.sdk import ApiObject, vmodl
 from ..vsphere.session import Session
 
 PATHS = ("parent",)
@@ -52,7 +52,7 @@ def managers_of(session: Session, hosts: Mapping[str, HostRefs]) -> dict[str, Ho
     return managers
 
 
-def _values(session: Session, refs: Sequence[Any], path: str) -> dict[str, Any]:
+def _values(session: Session, refs: Sequence[ApiObject], path: str) -> dict[str, Any]:
     """Return one property of each object, read type by type."""
     by_type: dict[type, list[Any]] = {}
     for ref in refs:
@@ -63,7 +63,7 @@ def _values(session: Session, refs: Sequence[Any], path: str) -> dict[str, Any]:
     return values
 
 
-def _values_of_type(session: Session, refs: Sequence[Any], path: str) -> dict[str, Any]:
+def _values_of_type(session: Session, refs: Sequence[ApiObject], path: str) -> dict[str, Any]:
     """Return one property of objects of one type; empty if this version of vCenter does not have the property."""
     try:
         values = properties.read_many(session, refs, (path,))

@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 
 from ..vsphere.escaped_names import plain
 from ..vsphere.inventory import Host
+from ..vsphere.sdk import ApiObject
 
 # The complete property: its parts depend on the version, and a read with a path that the server does not have fails.
 PATHS = ("config.network", "config.virtualNicManagerInfo.netConfig", "config.product.version")
@@ -156,11 +157,11 @@ def switch_with(net: HostNetwork, uplink: str) -> str | None:
     return next((name for name, switch in net["switches"].items() if uplink in switch["uplinks"]), None)
 
 
-def _network(host: Host, part: str) -> list[Any]:
+def _network(host: Host, part: str) -> list[ApiObject]:
     return list(getattr(host["config.network"], part, None) or [])
 
 
-def _uplink(nic: Any, rdma: str | None) -> Uplink:
+def _uplink(nic: ApiObject, rdma: str | None) -> Uplink:
     return {
         "driver": nic.driver,
         "pci": nic.pci,
@@ -172,7 +173,7 @@ def _uplink(nic: Any, rdma: str | None) -> Uplink:
     }
 
 
-def _rdma_device(device: Any, cards: Mapping[str, str]) -> RdmaDevice:
+def _rdma_device(device: ApiObject, cards: Mapping[str, str]) -> RdmaDevice:
     paired = getattr(device.backing, "pairedUplink", None)
     connection, capability = device.connectionInfo, device.capability
     return {
@@ -189,12 +190,12 @@ def _named(keys: Any, cards: Mapping[str, str]) -> list[str]:
     return sorted(cards.get(key, key) for key in keys or [])
 
 
-def _switch_of(nic: Any, standard: Mapping[str, str], distributed: Mapping[str, str]) -> str | None:
+def _switch_of(nic: ApiObject, standard: Mapping[str, str], distributed: Mapping[str, str]) -> str | None:
     port = nic.spec.distributedVirtualPort
     return distributed.get(port.switchUuid) if port else standard.get(nic.spec.portgroup or nic.portgroup)
 
 
-def _port_group_of(nic: Any) -> str | None:
+def _port_group_of(nic: ApiObject) -> str | None:
     port = nic.spec.distributedVirtualPort
     return port.portgroupKey if port else (nic.spec.portgroup or nic.portgroup or None)
 

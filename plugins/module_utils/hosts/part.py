@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..plan import Plan
+from ..plan import Plan, State
 from ..vsphere.inventory import Host
 from .privileges.privilege_table import Need
 from .reading import Group
@@ -62,12 +62,12 @@ class PlannedSubject:
         """Return the name of the host."""
         return str(self.subject.target)
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> State:
         """Return the state of the subject."""
         state: dict[str, Any] = self.subject.read()
         return state
 
-    def plan(self, current: Mapping[str, Any]) -> Plan:
+    def plan(self, current: State) -> Plan:
         """Return the plan for this state."""
         return self.make_plan(current)
 

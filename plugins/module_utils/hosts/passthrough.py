@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from ..errors import Refused
-from ..plan import REBOOT, Plan
+from ..plan import REBOOT, Plan, State
 from ..vsphere.faults import translating_faults
 from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim
@@ -36,7 +36,7 @@ class Passthrough:
         self.all_gpus = GPUS in devices
         self.addresses = tuple(pci_address(device) for device in devices if device != GPUS)
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> State:
         """Return the passthrough of the chosen devices, as configured and as active since the last boot."""
         self.host.must_answer("read its PCI devices")
         chosen = self._chosen(pci_devices.devices(self.host))
@@ -80,7 +80,7 @@ class Passthrough:
         }
 
 
-def plan_passthrough(current: Mapping[str, Any], *, enabled: bool) -> Plan:
+def plan_passthrough(current: State, *, enabled: bool) -> Plan:
     """Return the plan that passes the chosen devices through to virtual machines, or back to the host."""
     if enabled:
         _refuse_impossible(current)
@@ -100,7 +100,7 @@ def plan_passthrough(current: Mapping[str, Any], *, enabled: bool) -> Plan:
     )
 
 
-def _refuse_impossible(current: Mapping[str, Any]) -> None:
+def _refuse_impossible(current: State) -> None:
     if not current["devices"]:
         raise Refused("passthrough", "switch it on", "the host has no NVIDIA GPU", "name devices by their PCI address")
     stuck = [address for address, device in current["devices"].items() if not device["capable"]]
@@ -114,7 +114,7 @@ def _refuse_impossible(current: Mapping[str, Any]) -> None:
         )
 
 
-def _still_used(current: Mapping[str, Any], changing: Sequence[str]) -> tuple[str, ...]:
+def _still_used(current: State, changing: Sequence[str]) -> tuple[str, ...]:
     """Return the reasons why the change must wait: running virtual machines share a GPU that changes."""
     users = {address: vms for address in changing if (vms := current["devices"][address]["vms"])}
     return tuple(
@@ -128,7 +128,7 @@ def _described(device: PciDevice, vms: list[str]) -> dict[str, Any]:
     return {**kept, "capable": device["passthrough"]["capable"], "vms": vms}
 
 
-def _label(current: Mapping[str, Any], address: str) -> str:
+def _label(current: State, address: str) -> str:
     return f"{current['devices'][address]['name']} at {address}"
 
 
@@ -137,7 +137,7 @@ def _capable(devices: Mapping[str, PciDevice]) -> str:
     return ", ".join(addresses) or "none: none is capable"
 
 
-def _members(host: Host, requested: Mapping[str, Any], _context: ProfileContext) -> Iterator[PlannedSubject]:
+def _members(host: Host, requested: State, _context: ProfileContext) -> Iterator[PlannedSubject]:
     plan = partial(plan_passthrough, enabled=requested["enabled"])
     yield PlannedSubject("passthrough", Passthrough(host, requested["devices"]), plan)
 

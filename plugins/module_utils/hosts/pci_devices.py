@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from ..vsphere import properties
 from ..vsphere.inventory import Host
+from ..vsphere.sdk import ApiObject
 from ..workers.capacity.pci_ids import is_gpu, unsigned
 
 PATHS = ("hardware.pciDevice", "config.pciPassthruInfo", "config.graphicsInfo")
@@ -69,7 +70,7 @@ def vms_on_gpus(host: Host) -> dict[str, list[str]]:
     return {gpu: sorted(names[ref._moId]["name"] for ref in vms if ref._moId in names) for gpu, vms in users.items()}
 
 
-def _device(device: Any, passthrough: Any, with_graphics: set[str]) -> PciDevice:
+def _device(device: ApiObject, passthrough: ApiObject, with_graphics: set[str]) -> PciDevice:
     return {
         "name": device.deviceName,
         "vendor": device.vendorName,
@@ -85,5 +86,5 @@ def _device(device: Any, passthrough: Any, with_graphics: set[str]) -> PciDevice
     }
 
 
-def _direct_path(state: Any) -> DirectPathState | None:
+def _direct_path(state: ApiObject) -> DirectPathState | None:
     return {"mode": state.mode, "modes": list(state.configurableModes or [])} if state else None

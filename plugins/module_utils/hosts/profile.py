@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import Abandoned
-from ..plan import REBOOT, Plan
+from ..plan import REBOOT, Plan, State
 from ..vsphere.inventory import Host
 from .part import PlannedSubject, ProfileContext
 from .profile_parts import PARTS
@@ -54,11 +54,11 @@ class Profile:
         self.host, self.members, self.target = host, tuple(members), host.name
         self.run_lives = run_lives
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> State:
         """Return the state of every member by key."""
         return {member.key: member.subject.read() for member in self.members}
 
-    def plan(self, current: Mapping[str, Any]) -> Plan:
+    def plan(self, current: State) -> Plan:
         """Return one plan with the plans of all members."""
         plans = [(member, member.make_plan(current[member.key])) for member in self.members]
         if any(REBOOT in plan.needs for _member, plan in plans):

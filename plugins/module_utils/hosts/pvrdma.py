@@ -4,16 +4,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import Refused
-from ..plan import Plan
+from ..plan import Plan, State
+from ..runner import Params
 from ..vsphere import properties
 from ..vsphere.faults import translating_faults
 from ..vsphere.inventory import Host
 from ..vsphere.option_definitions import value_path
+from ..vsphere.properties import Properties
 from ..vsphere.sdk import vim
 from . import network
 from .network import HostNetwork, VirtualSwitch
@@ -51,7 +53,7 @@ class PvrdmaSpec:
     to_come: frozenset[str] = frozenset()
 
 
-def spec_of(params: Mapping[str, Any]) -> PvrdmaSpec:
+def spec_of(params: Params) -> PvrdmaSpec:
     """Return the desired state for the options of the module."""
     return PvrdmaSpec(params["vmk"] if params["state"] == "present" else None, params["close_firewall"])
 
@@ -64,7 +66,7 @@ class Pvrdma:
     def __init__(self, host: Host, desired: PvrdmaSpec) -> None:
         self.host, self.target, self.desired = host, host.name, desired
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> State:
         """Return the tag, the ruleset, the network of the host, and the virtual machines that a change would affect."""
         self.host.must_answer("read its PVRDMA settings")
         current = {
@@ -88,7 +90,7 @@ class Pvrdma:
         after = {**plan.before, **changes}
         self.host.settle(SETTLED, lambda values: _shown(values) == (after["vmk"], after["firewall_open"]))
 
-    def plan(self, current: Mapping[str, Any]) -> Plan:
+    def plan(self, current: State) -> Plan:
         """Return the plan that brings the host to the desired state."""
         return plan_pvrdma(current, self.desired)
 
@@ -134,7 +136,7 @@ def running_machines(host: Host) -> list[str]:
     )
 
 
-def plan_pvrdma(current: Mapping[str, Any], desired: PvrdmaSpec) -> Plan:
+def plan_pvrdma(current: State, desired: PvrdmaSpec) -> Plan:
     """Plan to tag the adapter and open the firewall, or to undo both; a refusal contains all reasons."""
     before: dict[str, Any] = {"vmk": current["vmk"], "firewall_open": current["firewall_open"]}
     if desired.vmk is None:
@@ -172,7 +174,7 @@ def _path(net: HostNetwork, vmk: str) -> dict[str, Any]:
     }
 
 
-def _missing(current: Mapping[str, Any]) -> Iterator[str]:
+def _missing(current: State) -> Iterator[str]:
     """Yield the reasons why no adapter of this host can carry PVRDMA."""
     version = f"ESXi {current['version']}"
     if current["vmk"] is None:
@@ -236,13 +238,13 @@ def _unwise(net: HostNetwork, vmk: str) -> Iterator[str]:
         yield f"{path['rdma_device']} is {device['state']}, not active: check the link of {path['uplink']}"
 
 
-def _narrow(current: Mapping[str, Any]) -> Iterator[str]:
+def _narrow(current: State) -> Iterator[str]:
     if current["firewall_allowed"]:
         allowed = ", ".join(current["firewall_allowed"])
         yield f"the ruleset {RULESET} lets in only {allowed}; the tagged adapters of all hosts must be among them"
 
 
-def _disturbed(current: Mapping[str, Any], vmk: str | None) -> tuple[str, ...]:
+def _disturbed(current: State, vmk: str | None) -> tuple[str, ...]:
     if not current["machines"] or vmk == current["vmk"]:
         return ()
     verb = "runs" if len(current["machines"]) == 1 else "run"
@@ -250,12 +252,12 @@ def _disturbed(current: Mapping[str, Any], vmk: str | None) -> tuple[str, ...]:
     return (f"{users} and would lose {current['vmk']}: move the virtual machines or power them off",)
 
 
-def _shown(values: Mapping[str, Any]) -> tuple[str | None, bool | None]:
+def _shown(values: Properties) -> tuple[str | None, bool | None]:
     rules = values.get(FIREWALL_RULES)
     return values.get(TAG), bool(rules.enabled) if rules is not None else None
 
 
-def _subject(host: Host, requested: Mapping[str, Any], context: ProfileContext) -> Pvrdma:
+def _subject(host: Host, requested: State, context: ProfileContext) -> Pvrdma:
     return Pvrdma(host, replace(spec_of(requested), to_come=frozenset(context.to_come)))
 
 

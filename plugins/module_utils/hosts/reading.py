@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ..plan import State
 from ..vsphere.inventory import Host
 from . import network
 from .pci_address import with_domain
@@ -21,7 +22,7 @@ UUID = "summary.hardware.uuid"
 class Reading:
     """One host that is being read, with data that several groups use; ``requested`` is the user's profile."""
 
-    def __init__(self, host: Host, requested: Mapping[str, Any]) -> None:
+    def __init__(self, host: Host, requested: State) -> None:
         self.host, self.requested = host, requested
 
     @cached_property

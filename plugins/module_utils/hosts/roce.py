@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import Refused
-from ..plan import REBOOT, Plan
+from ..plan import REBOOT, Plan, State
+from ..runner import Params
 from ..vsphere import properties
 from ..vsphere.escaped_names import plain
 from ..vsphere.esxcli import CommandFailed
 from ..vsphere.inventory import Host
-from ..vsphere.sdk import vim
+from ..vsphere.sdk import ApiObject, vim
 from ..vsphere.session import Session
 from . import kernel_module, network, rdma_users, roce_settings
 from .kernel_module import KernelModule
@@ -116,7 +117,7 @@ class RoceSpec:
     acknowledged: bool = False
 
 
-def spec_of(params: Mapping[str, Any]) -> RoceSpec:
+def spec_of(params: Params) -> RoceSpec:
     """Return the desired state for the options; options that contradict each other are refused."""
     if params["state"] == "absent":
         return RoceSpec(None, params["acknowledge_shared_nic"])
@@ -127,7 +128,7 @@ def spec_of(params: Mapping[str, Any]) -> RoceSpec:
     return RoceSpec(lossless, params["acknowledge_shared_nic"])
 
 
-def _advice(requested: Mapping[str, Any]) -> dict[str, Any]:
+def _advice(requested: State) -> dict[str, Any]:
     """Return the note on the limits of the reported states, and the settings of the switch."""
     desired = spec_of(requested)
     settings = {"switch": roce_settings.switch_settings(desired.lossless)} if desired.lossless else {}
@@ -142,7 +143,7 @@ class Roce:
     def __init__(self, host: Host, desired: RoceSpec) -> None:
         self.host, self.target, self.desired = host, host.name, desired
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> State:
         """Return the cards, their configured and active driver options, flow control, other users and port groups."""
         self.host.must_answer("read its RoCE settings")
         net = network.read(self.host)
@@ -165,7 +166,7 @@ class Roce:
             "switches": sorted({name for card in cards if (name := network.switch_with(net, card))}),
         }
 
-    def plan(self, current: Mapping[str, Any]) -> Plan:
+    def plan(self, current: State) -> Plan:
         """Return the plan that brings the host to the desired state."""
         return plan_roce(current, self.desired)
 
@@ -192,7 +193,7 @@ def _port_groups(host: Host, net: HostNetwork) -> list[dict[str, Any]]:
     return [group for group in reachable_port_groups(host.session, [host]).values() if group["switch"] in switches]
 
 
-def plan_roce(current: Mapping[str, Any], desired: RoceSpec) -> Plan:
+def plan_roce(current: State, desired: RoceSpec) -> Plan:
     """Return the plan that sets the options of every driver on the host; other options stay."""
     if desired.lossless is not None:
         _refuse_impossible(current, desired.lossless)
@@ -215,14 +216,14 @@ def plan_roce(current: Mapping[str, Any], desired: RoceSpec) -> Plan:
     return plan
 
 
-def _merged(current: Mapping[str, Any], lossless: LosslessRoce | None) -> dict[str, Any]:
+def _merged(current: State, lossless: LosslessRoce | None) -> dict[str, Any]:
     after: dict[str, Any] = {}
     for driver in current["drivers"]:
         after.update(roce_settings.merged(driver, current["configured"], lossless))
     return after
 
 
-def _waiting(current: Mapping[str, Any], lossless: LosslessRoce | None) -> list[tuple[str, str]]:
+def _waiting(current: State, lossless: LosslessRoce | None) -> list[tuple[str, str]]:
     """Return the options whose active value is not the desired one, each with its module."""
     return [
         (module, key)
@@ -232,7 +233,7 @@ def _waiting(current: Mapping[str, Any], lossless: LosslessRoce | None) -> list[
     ]
 
 
-def _refuse_impossible(current: Mapping[str, Any], lossless: LosslessRoce) -> None:
+def _refuse_impossible(current: State, lossless: LosslessRoce) -> None:
     if not current["cards"]:
         reason = "the host has no RDMA device: its network cards have none, or their RDMA driver is not loaded"
         raise Refused("RoCE", "make it lossless", reason, "install the driver first")
@@ -247,7 +248,7 @@ def _refuse_impossible(current: Mapping[str, Any], lossless: LosslessRoce) -> No
         raise Refused("RoCE", "trust PCP", reason, "give the port groups a VLAN, or use trust dscp")
 
 
-def _refuse_shared(current: Mapping[str, Any], desired: RoceSpec, plan: Plan) -> None:
+def _refuse_shared(current: State, desired: RoceSpec, plan: Plan) -> None:
     changed_cards = [card for card, driver in current["cards"].items() if driver in current["drivers"]]
     others = rdma_users.on_uplinks(current["users"], changed_cards)
     if others and plan.changes and not desired.acknowledged:
@@ -259,9 +260,7 @@ def _refuse_shared(current: Mapping[str, Any], desired: RoceSpec, plan: Plan) ->
         )
 
 
-def _warnings(
-    current: Mapping[str, Any], lossless: LosslessRoce | None, *, changed: bool, waiting: bool
-) -> Iterator[str]:
+def _warnings(current: State, lossless: LosslessRoce | None, *, changed: bool, waiting: bool) -> Iterator[str]:
     if changed:
         yield from _before_the_boot(current, lossless)
     if lossless is None:
@@ -277,7 +276,7 @@ def _warnings(
     yield from filter(None, (unknown_cards(flow),))
 
 
-def _before_the_boot(current: Mapping[str, Any], lossless: LosslessRoce | None) -> Iterator[str]:
+def _before_the_boot(current: State, lossless: LosslessRoce | None) -> Iterator[str]:
     if lossless is not None:
         yield f"set the switch to priority {lossless.priority} before the host boots: see switch in the result"
     dropped = {
@@ -300,7 +299,7 @@ def reachable_port_groups(session: Session, hosts: Iterable[Host]) -> dict[str, 
     return {group.key: _port_group(group, names[group.distributedVirtualSwitch._moId]["name"]) for group in groups}
 
 
-def _port_group(config: Any, switch: str) -> dict[str, Any]:
+def _port_group(config: ApiObject, switch: str) -> dict[str, Any]:
     return {"name": plain(config.name), "switch": switch, **_vlan(getattr(config.defaultPortConfig, "vlan", None))}
 
 
@@ -311,7 +310,7 @@ def _vlan(vlan: object) -> dict[str, Any]:
     return {"vlan": None, "tagged": vlan is not None}
 
 
-def _subject(host: Host, requested: Mapping[str, Any], _context: ProfileContext) -> Roce:
+def _subject(host: Host, requested: State, _context: ProfileContext) -> Roce:
     return Roce(host, spec_of(requested))
 
 

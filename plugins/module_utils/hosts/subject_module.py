@@ -9,6 +9,7 @@ from functools import cache, partial
 from typing import Any
 
 from .. import runner
+from ..runner import Params
 from ..vsphere import inventory, session
 from . import cluster_image
 from .part import Part, ProfileContext
@@ -45,7 +46,7 @@ def _options(part: Part) -> Mapping[str, Any]:
     return options
 
 
-def _value(part: Part, params: Mapping[str, Any]) -> Any:
+def _value(part: Part, params: Params) -> Any:
     """Return the value under the key of the part in a profile that is equivalent to the options of the module."""
     if "options" not in part.spec:
         return params["options"]

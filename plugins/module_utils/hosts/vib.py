@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from ..core.vgpu_manager import is_manager
 from ..errors import Failed, Refused
 from ..maintenance import boot
-from ..plan import MAINTENANCE, REBOOT, Plan
+from ..plan import MAINTENANCE, REBOOT, Plan, State
 from ..vsphere.esxcli import Row
 from ..vsphere.faults import is_caused_by
 from ..vsphere.inventory import Host
@@ -119,7 +119,7 @@ class Vib:
         self.cluster_images = cluster_images
         self.target, self.name = host.name, f"VIB {desired.name}"
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> State:
         """Return the running version, the version after the next boot, and a change's effect from a dry run."""
         self.host.must_answer(f"read its {self.name}")
         running, pending = self.installed.read()
@@ -173,7 +173,7 @@ class Vib:
         return checks
 
 
-def plan_vib(current: Mapping[str, Any], desired: VibSpec, *, passthrough_ends: bool = False) -> Plan:
+def plan_vib(current: State, desired: VibSpec, *, passthrough_ends: bool = False) -> Plan:
     """Return the plan that adds the desired version to the image for the next boot, or removes the VIB from it.
 
     While a GPU is in passthrough, NVIDIA's VIBs are refused; if the same profile ends its passthrough, they are
@@ -198,17 +198,17 @@ def plan_vib(current: Mapping[str, Any], desired: VibSpec, *, passthrough_ends: 
     )
 
 
-def _blocked(current: Mapping[str, Any], desired: VibSpec) -> bool:
+def _blocked(current: State, desired: VibSpec) -> bool:
     """Return whether a GPU in passthrough prevents the installation, which applies to NVIDIA's VIBs."""
     return bool(desired.state == "present" and NVIDIA.match(desired.name) and current["gpus_in_passthrough"])
 
 
-def _may_change(current: Mapping[str, Any], desired: VibSpec) -> bool:
+def _may_change(current: State, desired: VibSpec) -> bool:
     """Return whether to rehearse a change: not if it is refused anyway or planned for a later boot."""
     return not (_is_desired(current["next_boot"], desired) or current["image_of"] or _blocked(current, desired))
 
 
-def _refuse_impossible(current: Mapping[str, Any], desired: VibSpec, blocked: bool) -> None:
+def _refuse_impossible(current: State, desired: VibSpec, blocked: bool) -> None:
     verb = "install" if desired.state == "present" else "remove"
     target, tried = f"VIB {desired.name}", f"{verb} it"
     if current["image_of"]:
@@ -239,13 +239,13 @@ def _refuse_impossible(current: Mapping[str, Any], desired: VibSpec, blocked: bo
         )
 
 
-def _late(current: Mapping[str, Any], desired: VibSpec) -> str:
+def _late(current: State, desired: VibSpec) -> str:
     gpus = ", ".join(current["gpus_in_passthrough"])
     vib = f"{desired.name} {desired.version}"
     return f"{vib} is installed after the boot that ends the passthrough of GPU {gpus}, and needs another boot"
 
 
-def _boots(current: Mapping[str, Any], desired: VibSpec, changed: bool) -> tuple[str, ...]:
+def _boots(current: State, desired: VibSpec, changed: bool) -> tuple[str, ...]:
     """Return the reasons why the host must boot for the desired state to take effect."""
     name = f"{desired.name} {desired.version}" if desired.state == "present" else f"{desired.name}'s removal"
     if changed:
@@ -259,13 +259,13 @@ def _boots(current: Mapping[str, Any], desired: VibSpec, changed: bool) -> tuple
     return ()
 
 
-def _unmet(current: Mapping[str, Any], desired: VibSpec) -> tuple[str, ...]:
+def _unmet(current: State, desired: VibSpec) -> tuple[str, ...]:
     if current["in_maintenance"]:
         return ()
     return (f"VIB {desired.name} is changed only in maintenance mode: enter it first",)
 
 
-def _warnings(current: Mapping[str, Any], desired: VibSpec) -> tuple[str, ...]:
+def _warnings(current: State, desired: VibSpec) -> tuple[str, ...]:
     removed = [vib for vib in (current["rehearsal"] or {}).get("removes", []) if not _has_name(vib, desired.name)]
     texts = [f"this also removes {', '.join(removed)}"] if removed else []
     if desired.state == "present" and is_manager(desired.name) and current["others"]:

@@ -10,14 +10,14 @@ from typing import Any
 
 from ..vsphere.faults import translating_faults
 from ..vsphere.inventory import Host
-from ..vsphere.sdk import vim
+from ..vsphere.sdk import ApiObject, vim
 from . import out_of_service
 from .cluster_facts import DrsState, HaState, VsanState
 
 _RESYNC_KEY = "bytesToSync"
 
 
-def ha(config: Any, summary: Any, hosts: int) -> HaState:
+def ha(config: ApiObject, summary: ApiObject, hosts: int) -> HaState:
     """Return the state of HA: its policy, its reserved failover hosts, and the failures that it tolerates now."""
     das = config.dasConfig
     policy, details = _policy(das)
@@ -31,7 +31,7 @@ def ha(config: Any, summary: Any, hosts: int) -> HaState:
     }
 
 
-def _policy(das: Any) -> tuple[str, Mapping[str, Any]]:
+def _policy(das: ApiObject) -> tuple[str, Mapping[str, Any]]:
     policy = das.admissionControlPolicy
     if isinstance(policy, vim.cluster.FailoverHostAdmissionControlPolicy):
         return "dedicated", {"hosts": policy.failoverHosts or []}
@@ -48,7 +48,7 @@ def _now(summary: object) -> int | None:
     return getattr(info, "currentFailoverLevel", None)
 
 
-def drs(config: Any) -> DrsState:
+def drs(config: ApiObject) -> DrsState:
     """Return the state of DRS, with its advanced options as text."""
     drs_config = config.drsConfig
     options = sorted(drs_config.option or [], key=lambda option: str(option.key))
@@ -60,7 +60,7 @@ def drs(config: Any) -> DrsState:
     }
 
 
-def vsan(config: Any, hosts: Sequence[Host]) -> VsanState:
+def vsan(config: ApiObject, hosts: Sequence[Host]) -> VsanState:
     """Return whether vSAN is on, and the bytes left to resynchronise; None if they are unknown."""
     on = bool(config.vsanConfigInfo and config.vsanConfigInfo.enabled)
     answering = next((host for host in hosts if host.reachable and not host.in_maintenance), None)

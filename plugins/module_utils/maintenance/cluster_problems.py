@@ -10,7 +10,7 @@ from typing import Any
 from ..vsphere.faults import translating_faults
 from ..vsphere.inventory import Host
 from ..vsphere.properties import read_many
-from ..vsphere.sdk import vim
+from ..vsphere.sdk import ApiObject, vim
 from ..vsphere.session import Session
 from ..workers.capacity import host_capacity as capacity
 from . import recent_tasks, service_note
@@ -39,7 +39,7 @@ def alarms(session: Session, names: Mapping[str, str], states: Iterable[Any]) ->
     return sorted(raised_alarms, key=lambda state: (state["status"], state["object"], state["alarm"]))
 
 
-def tasks(session: Session, cluster: Any, hosts: Sequence[Host], names: Mapping[str, str]) -> list[RunningTask]:
+def tasks(session: Session, cluster: ApiObject, hosts: Sequence[Host], names: Mapping[str, str]) -> list[RunningTask]:
     """Return the tasks that run on the cluster and its hosts."""
     noted = {
         host.ref._moId

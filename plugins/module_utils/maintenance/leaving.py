@@ -12,7 +12,7 @@ from ..errors import Failed
 from ..vsphere import properties, tasks
 from ..vsphere.faults import is_caused_by, translating_faults
 from ..vsphere.inventory import Host
-from ..vsphere.sdk import vim
+from ..vsphere.sdk import ApiObject, vim
 from ..vsphere.session import Session
 from ..workers.capacity.running_vm import Vm
 from . import evacuation, placements, recent_tasks
@@ -77,7 +77,7 @@ def power_off(host: Host, vms: Sequence[Vm], desired: ServiceOptions) -> None:
     _raise_first(tasks.wait_all(host.session, started, desired.power_off_timeout))
 
 
-def _shut_down(host: Host, vm: Vm, ref: Any) -> None:
+def _shut_down(host: Host, vm: Vm, ref: ApiObject) -> None:
     try:
         with translating_faults(vm.name, "shut down its guest"):
             ref.ShutdownGuest()
@@ -87,7 +87,7 @@ def _shut_down(host: Host, vm: Vm, ref: Any) -> None:
             raise error.about(host.name) from error
 
 
-def _still_running(host: Host, refs: list[Any], deadline: float) -> set[str]:
+def _still_running(host: Host, refs: list[ApiObject], deadline: float) -> set[str]:
     """Return the keys of the machines that still run at the deadline."""
     running = {ref._moId for ref in refs}
     paths = ("runtime.powerState", "guest.toolsRunningStatus")
@@ -109,7 +109,7 @@ def move(host: Host, moves: Sequence[EvacuationMove], desired: ServiceOptions, d
         _raise_first(tasks.wait_all(host.session, started, max(deadline - time.monotonic(), 1)))
 
 
-def _relocate(host: Host, step: EvacuationMove, target: Any, desired: ServiceOptions) -> tasks.Started:
+def _relocate(host: Host, step: EvacuationMove, target: ApiObject, desired: ServiceOptions) -> tasks.Started:
     desired.go_on(host.name, f"move {step.vm.name} away")
     tried = f"move it from {host.name} to {step.to}"
     desired.report(host.name, f"moves {step.vm.name} to {step.to}")

@@ -5,16 +5,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 from ..errors import Abandoned, CollectionError, Failed, Refused, TimedOut
-from ..plan import Plan
+from ..plan import Plan, State
 from ..vsphere import properties
 from ..vsphere.faults import translating_faults, words
 from ..vsphere.inventory import Host
-from ..vsphere.sdk import vim, vmodl
+from ..vsphere.properties import Properties
+from ..vsphere.sdk import ApiObject, vim, vmodl
 from ..vsphere.session import Session
 from ..workers.capacity.running_vm import Vm
 from . import evacuation, placements, recent_tasks, service_note
@@ -43,7 +44,7 @@ def refuse_unknown_mode(session: Session, hosts: str) -> None:
         raise Refused(hosts, ENTER, cause, f"install pyVmomi 9.1.0.0 or later, or {remedy}")
 
 
-def maintenance_spec(host: Host, desired: ServiceOptions) -> Any:
+def maintenance_spec(host: Host, desired: ServiceOptions) -> ApiObject:
     """Return the specification for vSAN and for the evacuation; None if both are the defaults of vCenter."""
     parts: dict[str, Any] = {}
     if host["config.vsanHostConfig.enabled"]:
@@ -62,7 +63,7 @@ class MaintenanceMode:
         self.host, self.desired, self.evacuations = host, desired, evacuations
         self.target = host.name
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> State:
         """Return whether the host is in maintenance mode, who put it there, and the verdict on its evacuation."""
         self.host.must_answer("read its state")
         note = service_note.own_note(self.host, self.desired)
@@ -73,7 +74,7 @@ class MaintenanceMode:
             "evacuation": evacuation.as_dict(self.evacuations.verdict(self.host)),
         }
 
-    def plan(self, current: Mapping[str, Any]) -> Plan:
+    def plan(self, current: State) -> Plan:
         """Return the change to maintenance mode; virtual machines that block the evacuation are unmet."""
         if current["maintenance"] and not current["ours"] and self.target in self.desired.take_over:
             why = "another user put it into maintenance mode, and take_over names it"
@@ -140,7 +141,7 @@ class MaintenanceMode:
         if self.desired.moved_by == evacuation.MODULE and verdict.moves:
             move(self.host, verdict.moves, self.desired, deadline)
 
-    def _start(self, deadline: float) -> Any:
+    def _start(self, deadline: float) -> ApiObject:
         self.desired.go_on(self.target, ENTER)
         spec = maintenance_spec(self.host, self.desired)
         seconds = max(int(deadline - time.monotonic()), 1)
@@ -150,7 +151,7 @@ class MaintenanceMode:
                 timeout=seconds, evacuatePoweredOffVms=False, maintenanceSpec=spec
             )
 
-    def _enter(self, task: Any, deadline: float) -> None:
+    def _enter(self, task: ApiObject, deadline: float) -> None:
         """Wait for the task, and report which virtual machines have left."""
         state, waiting = None, {one.vm.key: one.vm.name for one in self.evacuations.verdict(self.host).moves}
         refs = [vim.VirtualMachine(key, self.host.session.stub) for key in waiting]
@@ -171,7 +172,7 @@ class MaintenanceMode:
             raise self._ended_badly(task)
         self.desired.report(self.target, "is in maintenance mode")
 
-    def _report_departures(self, values: Mapping[str, Any], waiting: dict[str, str]) -> None:
+    def _report_departures(self, values: Properties, waiting: dict[str, str]) -> None:
         for key in list(waiting):
             machine = values.get(key, {"runtime.powerState": "poweredOff"})
             place = machine.get("runtime.host")
@@ -179,7 +180,7 @@ class MaintenanceMode:
             if off or (place is not None and place._moId != self.host.ref._moId):
                 self.desired.report(self.target, f"{waiting.pop(key)} {'is off' if off else 'has left'}")
 
-    def _ended_badly(self, task: Any) -> Failed | TimedOut:
+    def _ended_badly(self, task: ApiObject) -> Failed | TimedOut:
         error = properties.read_many(self.host.session, [task], ("info.error",))[task._moId].get("info.error")
         if error is not None and not isinstance(error, (vim.fault.Timedout, vmodl.fault.RequestCanceled)):
             return Failed(self.target, ENTER, words(error), FAILED)

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ..vsphere.properties import Values, read_many
-from ..vsphere.sdk import vim
+from ..vsphere.sdk import ApiObject, vim
 from ..vsphere.session import Session
 from ..workers.capacity import host_capacity, machines, profile_info
 from ..workers.capacity.running_vm import Vm
@@ -28,7 +27,7 @@ class ClusterHosts:
     def names(self) -> dict[str, str]:
         return {key: values["name"] for key, values in self.hosts.items()}
 
-    def refs(self, keys: Iterable[str]) -> list[Any]:
+    def refs(self, keys: Iterable[str]) -> list[ApiObject]:
         """Return the virtual machines on some of the hosts."""
         return [vm for key in keys for vm in self.hosts[key].get("vm") or []]
 
@@ -93,7 +92,7 @@ def _configured(
     )
 
 
-def _left_by_drs(override: Any) -> bool:
+def _left_by_drs(override: ApiObject) -> bool:
     return override.enabled is False or override.behavior in {"manual", "partiallyAutomated"}
 
 
@@ -119,7 +118,7 @@ def must_run(config: object, names: Mapping[str, str]) -> Iterable[VmHostRule]:
         yield VmHostRule(str(rule.name), vms, frozenset(allowed - excluded))
 
 
-def _hosts_of(group: Any, names: Mapping[str, str]) -> set[str]:
+def _hosts_of(group: ApiObject, names: Mapping[str, str]) -> set[str]:
     return {names.get(host._moId, "") for host in group.host or []}
 
 

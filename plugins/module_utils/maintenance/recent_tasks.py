@@ -13,7 +13,7 @@ from ..vsphere import properties, tasks
 from ..vsphere.faults import translating_faults, words
 from ..vsphere.inventory import Host
 from ..vsphere.properties import read_linked
-from ..vsphere.sdk import vim
+from ..vsphere.sdk import ApiObject, vim
 from ..vsphere.session import Session
 
 ENTER, REBOOT = "enterMaintenanceMode", "reboot"
@@ -46,7 +46,7 @@ def wait_for_others(host: Host, tried: str, seconds: float, report: Callable[[st
             raise TimedOut(host.name, tried, cause, "it stays in maintenance mode; wait until that ends, and run again")
 
 
-def cancel_entry(host: Host, task: Any, seconds: float) -> Any:
+def cancel_entry(host: Host, task: ApiObject, seconds: float) -> ApiObject:
     """Cancel the task that takes a host into maintenance mode; return its final state."""
     tried = "cancel entering maintenance mode"
     with translating_faults(host.name, tried):
@@ -55,7 +55,7 @@ def cancel_entry(host: Host, task: Any, seconds: float) -> Any:
     return properties.read_many(host.session, [task], ("info.state",))[task._moId]["info.state"]
 
 
-def recent(session: Session, refs: Sequence[Any]) -> list[RecentTask]:
+def recent(session: Session, refs: Sequence[ApiObject]) -> list[RecentTask]:
     """Return the running and recently ended tasks of some objects, in one read."""
     linked = read_linked(session, refs, "recentTask", vim.Task, PATHS)
     return [_described(ref, values) for ref, values in linked if values.get("info.entity") is not None]

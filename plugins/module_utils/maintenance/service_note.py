@@ -13,7 +13,7 @@ from ..vsphere import custom_fields
 from ..vsphere.faults import translating_faults
 from ..vsphere.host_clocks import server_time
 from ..vsphere.inventory import Host
-from ..vsphere.sdk import vim
+from ..vsphere.sdk import ApiObject, vim
 from .service_options import ServiceOptions
 
 ATTRIBUTE = "dml.vsphere.maintenance"
@@ -115,7 +115,7 @@ def _may_have_left(host: Host, note: ServiceNote) -> bool:
     return bool(known)
 
 
-def _events_since(host: Host, begin: datetime) -> list[Any]:
+def _events_since(host: Host, begin: datetime) -> list[ApiObject]:
     """Return the entries and exits of a host; those of the second of a note itself are not certain to follow it."""
     entity = vim.event.EventFilterSpec.ByEntity(entity=host.ref, recursion="self")
     time = vim.event.EventFilterSpec.ByTime(beginTime=begin)

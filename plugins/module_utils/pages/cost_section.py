@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ..continuity.cost_lines import lost, sentences, service
+from ..core.json_values import JsonObject
 from . import escaping
 from .escaping import html as escape
 
@@ -50,7 +50,7 @@ FIGURES = (
 )
 
 
-def section(timeline: Mapping[str, Any]) -> str:
+def section(timeline: JsonObject) -> str:
     """Return the cost as HTML, empty if it is not known."""
     cost = timeline.get("cost")
     if not cost:
@@ -61,7 +61,7 @@ def section(timeline: Mapping[str, Any]) -> str:
     return f"<h3>{TITLE}</h3><ul>{items}</ul>{hosts}{figures}"
 
 
-def markdown(timeline: Mapping[str, Any]) -> list[str]:
+def markdown(timeline: JsonObject) -> list[str]:
     """Return the cost as lines of Markdown, none if it is not known."""
     cost = timeline.get("cost")
     if not cost:
@@ -72,7 +72,7 @@ def markdown(timeline: Mapping[str, Any]) -> list[str]:
     return [*lines, "", f"### {FIGURES_TITLE}", "", *_rows(FIGURE_HEADS, FIGURES)]
 
 
-def _cells(host: Mapping[str, Any]) -> tuple[str, ...]:
+def _cells(host: JsonObject) -> tuple[str, ...]:
     stall = host["longest_stall_s"]
     moves = ", ".join(map(str, host["moves"])) or "none"
     return (

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
+from ..core.json_values import JsonObject
 from ..training.output.gpu_use import mean_use
 from ..training.output.live_state import LiveState
 from ..watch.shown_lines import short_paths
@@ -147,7 +148,7 @@ def _notes(state: LiveState) -> Iterator[str]:
         yield "No rank reports a loss."
 
 
-def _rate(pace: Mapping[str, Any]) -> str:
+def _rate(pace: JsonObject) -> str:
     if pace["images_per_sec"]:
         return f"{pace['images_per_sec']:.1f} images/s"
     return UNKNOWN if pace["steps_per_sec"] is None else f"{pace['steps_per_sec']:.2f} steps/s"

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..core.json_values import JsonObject
 from ..training.results import saved_attempts
 from . import escaping
 from .escaping import html as escape
@@ -117,7 +118,7 @@ def _rows(run: Judged) -> list[list[str]]:
     ]
 
 
-def _checkpoint(one: Mapping[str, Any]) -> str:
+def _checkpoint(one: JsonObject) -> str:
     if not one["checkpoint"]:
         return "-"
     step = "unknown step" if one["checkpoint_step"] is None else f"step {one['checkpoint_step']}"
@@ -126,7 +127,7 @@ def _checkpoint(one: Mapping[str, Any]) -> str:
     return f"{one['checkpoint']} ({step}{saved}{waited})"
 
 
-def _repeated(one: Mapping[str, Any]) -> str:
+def _repeated(one: JsonObject) -> str:
     seconds = "" if one["repeated_s"] is None else f", {one['repeated_s']:.1f} s"
     return f"{one['repeated_steps']} steps{seconds}"
 

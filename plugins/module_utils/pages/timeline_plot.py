@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..core.json_values import JsonObject
 from .escaping import html as escape
 from .scaling_plot import LOWEST, bounded, nice
 
@@ -41,7 +42,7 @@ svg.timeline .h6 { fill: var(--m6); } svg.timeline .h7 { fill: var(--m7); }
 """
 
 
-def plot(timeline: Mapping[str, Any]) -> str:
+def plot(timeline: JsonObject) -> str:
     """Return the drawing of a timeline from ``training.timeline``."""
     frame = _Frame(timeline)
     changes, workers = timeline.get("changes") or [], len(timeline["hosts"])
@@ -64,7 +65,7 @@ def plot(timeline: Mapping[str, Any]) -> str:
 class _Frame:
     """The positions of times and rates."""
 
-    def __init__(self, timeline: Mapping[str, Any]) -> None:
+    def __init__(self, timeline: JsonObject) -> None:
         self.timeline = timeline
         self.seconds = max(bounded(float(timeline["seconds"])), LOWEST)
         self.top = nice(_highest([bounded(rate) for rate in timeline["rates"]]))
@@ -101,7 +102,7 @@ class _Frame:
             f"{phase['phase']}, {phase['until'] - phase['from']:.1f} s",
         )
 
-    def band(self, number: int, move: Mapping[str, Any], height: int) -> Iterator[str]:
+    def band(self, number: int, move: JsonObject, height: int) -> Iterator[str]:
         """Yield one move as a band from the throughput down to the hosts, with its number above."""
         if move["from"] is None:
             return
@@ -158,7 +159,7 @@ def _highest(rates: Sequence[float]) -> float:
     return max(usual if ordered and ordered[-1] > 3 * usual else max(ordered, default=LOWEST), LOWEST)
 
 
-def band_title(number: int, move: Mapping[str, Any]) -> str:
+def band_title(number: int, move: JsonObject) -> str:
     """Return the tooltip of a move."""
     whose = f", by {move['by']}" if move["external"] and move["by"] else ""
     title = f"{number}: {move['worker']} from {move['source']} to {move['target']}{whose}"

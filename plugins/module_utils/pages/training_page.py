@@ -9,6 +9,7 @@ import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ..core.json_values import JsonObject
 from ..training.results.scaling import ScalingError, table
 from . import escaping, pairs_section, restart_section, vmotion_page
 from .escaping import html as escape
@@ -148,7 +149,7 @@ def report(
     return {**kind, **workloads, "runs": runs, "rows": rows, "published": others, "not_measured": unmeasured}
 
 
-def lines_of(report_: Mapping[str, Any], key: str) -> list[PlotLine]:
+def lines_of(report_: JsonObject, key: str) -> list[PlotLine]:
     """Return the lines of one figure: solid for measured results, dashed for published ones."""
     lines, colours = [], {"tcp": 0, "rdma": 1, "pvrdma": 1}
     sources = [
@@ -162,7 +163,7 @@ def lines_of(report_: Mapping[str, Any], key: str) -> list[PlotLine]:
     return lines
 
 
-def page(report_: Mapping[str, Any]) -> str:
+def page(report_: JsonObject) -> str:
     """Return the report as one HTML page that needs no other file."""
     title = escape(report_["title"])
     parts = [
@@ -192,18 +193,18 @@ def page(report_: Mapping[str, Any]) -> str:
     return "\n".join(part for part in parts if part) + "\n"
 
 
-def _broad(report_: Mapping[str, Any]) -> str:
+def _broad(report_: JsonObject) -> str:
     """Return the style of the tables of moves, which need landscape paper, or portrait for a report without them."""
     return vmotion_page.SECTION_STYLE if _tests(report_) else PORTRAIT
 
 
-def _trained(report_: Mapping[str, Any]) -> str:
+def _trained(report_: JsonObject) -> str:
     """Return the workload, which comes before the measurements."""
     texts = "".join(f"<p>{escape(text)}</p>" for text in report_["trained"])
     return texts + (f'<p class="caution">{escape(report_["caution"])}</p>' if report_["caution"] else "")
 
 
-def _scaling(report_: Mapping[str, Any]) -> str:
+def _scaling(report_: JsonObject) -> str:
     rows = report_["rows"]
     if not rows:
         return ""
@@ -211,18 +212,18 @@ def _scaling(report_: Mapping[str, Any]) -> str:
     return _section("Scaling", _html_table(_heads(report_, HEADS), [_cells(row) for row in rows]) + note)
 
 
-def _heads(report_: Mapping[str, Any], heads: Sequence[str]) -> list[str]:
+def _heads(report_: JsonObject, heads: Sequence[str]) -> list[str]:
     """Return the heads of a table of measured results, in which ranks are not called GPUs."""
     unit = str(report_["unit"])
     return [unit[:1].upper() + unit[1:] if head == "GPUs" else head for head in heads]
 
 
-def _tests(report_: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+def _tests(report_: JsonObject) -> Sequence[Mapping[str, Any]]:
     """Return the timelines of the vMotion tests."""
     return list(report_.get("vmotion_tests") or [])
 
 
-def markdown(report_: Mapping[str, Any]) -> str:
+def markdown(report_: JsonObject) -> str:
     """Return the report as Markdown."""
     parts = [f"**{escaping.markdown(report_['site'])}**"] if report_["site"] else []
     parts += [f"# {escaping.line(report_['title'])}", *map(escaping.markdown, report_["trained"])]
@@ -245,7 +246,7 @@ def markdown(report_: Mapping[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def comma_separated(report_: Mapping[str, Any]) -> str:
+def comma_separated(report_: JsonObject) -> str:
     """Return the measured and the published scaling tables as comma-separated values, not rounded."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -257,7 +258,7 @@ def comma_separated(report_: Mapping[str, Any]) -> str:
     return text.getvalue()
 
 
-def _figures(report_: Mapping[str, Any]) -> str:
+def _figures(report_: JsonObject) -> str:
     # Without measured results there is no figure; the table of the published ones follows below.
     if not report_["rows"]:
         return ""
@@ -282,7 +283,7 @@ def _drawn(title: str, figures: Sequence[str], kind: str = "figures") -> str:
     return _section(title, f'<div class="{kind}">{"".join(figures)}</div>') if figures else ""
 
 
-def _built(report_: Mapping[str, Any]) -> str:
+def _built(report_: JsonObject) -> str:
     rows = built(report_["runs"])
     return _section("Software of the nodes", _html_table(BUILT_HEADS, rows)) if rows else ""
 
@@ -292,7 +293,7 @@ def _published(paper: Mapping[str, Any]) -> str:
     return _section(str(paper["name"]), body)
 
 
-def _cells(row: Mapping[str, Any]) -> list[str]:
+def _cells(row: JsonObject) -> list[str]:
     ratio, epoch = row["ratio_to_tcp"], row["seconds_per_epoch"]
     return [
         str(row["nodes"]),
@@ -312,7 +313,7 @@ def _digits(seconds: float) -> int:
     return 2 if seconds < 10 else 1 if seconds < 100 else 0
 
 
-def _run_cells(run: Mapping[str, Any]) -> list[str]:
+def _run_cells(run: JsonObject) -> list[str]:
     proof, rate, loss = run.get("proof", {}), run["images_per_sec"], run.get("loss")
     epoch, speed = run.get("seconds_per_epoch"), run.get("speed")
     cells = [run["name"], run["nodes"], run["gpus"], run["transport"], proof.get("transport", "-")]

@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ..core.json_values import JsonObject
 from ..usage import usage_text
-from ..usage.usage_report import IDLE, UNASSIGNED
-from ..usage.usage_text import amount, money, number, percent, plain
+from ..usage.usage_report import IDLE, UNASSIGNED, UNREACHABLE, Report
+from ..usage.usage_text import amount, busy, money, number, percent, plain
 from .escaping import html as escape
 from .style import STYLE
-from .usage_plot import plot
 
 _NUMBERS = frozenset({"GPUs", "Idle GPUs", "VMs", "Utilisation", "GPU hours", "Cost per hour", "Cost in the period"})
 _SHORT = frozenset({"State", "GPU", "Utilisation mean/peak"})
@@ -25,9 +25,17 @@ _HOURS = (
     "GPU hours count the current run of each virtual machine within the period. vCenter does not report earlier runs, "
     "nor those of powered-off virtual machines. The cost per hour is based on the current assignment."
 )
+WIDTH, ROW, BAR, TOP, BOTTOM = 960, 26, 14, 34, 8
+LABEL, TRACK, TEXT = 250, 420, 106
+SHARE_AT, SHARE = LABEL + TRACK + TEXT + 20, 110
+HATCH = (
+    '<pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    '<line class="hatch" x1="0" y1="0" x2="0" y2="6"/></pattern>'
+)
+TICKS = (0, 25, 50, 75, 100)
 
 
-def page(report: Mapping[str, Any]) -> str:
+def page(report: Report) -> str:
     """Return the page."""
     title = f"GPUs of cluster {plain(report['cluster'])}"
     parts = [
@@ -50,7 +58,7 @@ def page(report: Mapping[str, Any]) -> str:
     return "\n".join(part for part in parts if part) + "\n"
 
 
-def _tiles(report: Mapping[str, Any]) -> str:
+def _tiles(report: Report) -> str:
     totals = report["totals"]
     unused = totals["states"][IDLE] + totals["states"][UNASSIGNED]
     mean = usage_text.NOT_KNOWN if totals["utilisation"] is None else percent(totals["utilisation"])
@@ -69,7 +77,7 @@ def _tiles(report: Mapping[str, Any]) -> str:
     return f'<div class="tiles">{"".join(cells)}</div>'
 
 
-def _idle(report: Mapping[str, Any]) -> str:
+def _idle(report: Report) -> str:
     gpus = [gpu for gpu in report["gpus"] if gpu["state"] in (IDLE, UNASSIGNED)]
     if not gpus:
         return '<p class="call none">No GPU is idle or unassigned.</p>'
@@ -77,7 +85,7 @@ def _idle(report: Mapping[str, Any]) -> str:
     return f'<div class="call"><h2>Idle and unassigned GPUs</h2><ul>{rows}</ul></div>'
 
 
-def _idle_words(gpu: Mapping[str, Any]) -> str:
+def _idle_words(gpu: JsonObject) -> str:
     name = f"<b>{escape(plain(gpu['host']))} {escape(plain(gpu['address']))}</b>"
     if not gpu["users"]:
         return f"{name}: unassigned ({escape(plain(gpu['mode']))})"
@@ -87,7 +95,7 @@ def _idle_words(gpu: Mapping[str, Any]) -> str:
     return f"{name}: {load}, assigned to {escape(users)}"
 
 
-def _utilisation(report: Mapping[str, Any]) -> str:
+def _utilisation(report: Report) -> str:
     """Return the bars with their legend, which stay together on paper."""
     return f'<figure><div class="wide">{plot(report["gpus"])}</div>{_legend()}</figure>'
 
@@ -98,7 +106,7 @@ def _legend() -> str:
     return f'<p class="legend">{"".join(keys)}</p>'
 
 
-def _groups(report: Mapping[str, Any]) -> str:
+def _groups(report: Report) -> str:
     columns = usage_text.group_columns(report)
     rows = (_row(columns, usage_text.group_cells(group, report)) for group in report["groups"])
     totals = report["totals"]
@@ -112,7 +120,7 @@ def _groups(report: Mapping[str, Any]) -> str:
     return _table(columns, rows, f"<tfoot>{_row(columns, sums)}</tfoot>")
 
 
-def _slurm(report: Mapping[str, Any]) -> str:
+def _slurm(report: Report) -> str:
     columns = usage_text.slurm_columns(report)
     return _table(columns, (_row(columns, cells) for cells in usage_text.slurm_cells(report)))
 
@@ -123,13 +131,13 @@ def _gpus(gpus: Iterable[Mapping[str, Any]]) -> str:
     return _table(columns, rows)
 
 
-def _waiting(report: Mapping[str, Any]) -> str:
+def _waiting(report: Report) -> str:
     texts = [*map(usage_text.waiting, report["waiting"]), *map(usage_text.lost, report["lost"])]
     items = "".join(f"<li>{escape(text)}</li>" for text in texts)
     return _section("Virtual machines without a GPU", f"<ul>{items}</ul>") if items else ""
 
 
-def _how(report: Mapping[str, Any]) -> Iterator[str]:
+def _how(report: Report) -> Iterator[str]:
     below = number(report["idle_below_percent"])
     yield (
         f"A GPU is idle if it is assigned and its mean utilisation is below {below}%. A GPU is unassigned if no "
@@ -156,3 +164,65 @@ def _row(columns: Sequence[str], cells: Sequence[str], state: str = "") -> str:
 def _kind(column: str) -> str:
     kind = "number" if column in _NUMBERS else "short" if column in _SHORT else ""
     return f' class="{kind}"' if kind else ""
+
+
+def plot(gpus: Sequence[Mapping[str, Any]]) -> str:
+    """Return the drawing."""
+    height = TOP + ROW * len(gpus) + BOTTOM
+    parts = [
+        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="Utilisation and assigned share of each GPU">',
+        f"<defs>{HATCH}</defs>",
+        *_axes(height),
+    ]
+    for place, gpu in enumerate(gpus):
+        parts += _plot_row(gpu, TOP + ROW * place)
+    return "\n".join([*parts, "</svg>"])
+
+
+def _axes(height: int) -> Iterator[str]:
+    yield f'<text class="head" x="{LABEL}" y="12">Utilisation: bar mean, line peak</text>'
+    yield f'<text class="head" x="{SHARE_AT}" y="12">Assigned</text>'
+    for tick in TICKS:
+        across = _x(tick)
+        yield f'<line class="grid" x1="{across}" y1="{TOP - 4}" x2="{across}" y2="{height - BOTTOM}"/>'
+        yield f'<text class="tick" x="{across}" y="{TOP - 8}">{tick}%</text>'
+
+
+def _plot_row(gpu: JsonObject, top: int) -> Iterator[str]:
+    """Yield one GPU: its name, its bar or the state that replaces the bar, and its share."""
+    state = gpu["state"].replace(" ", "-")
+    bar_top, base = top + (ROW - BAR) // 2, top + ROW // 2 + 4
+    name = escape(f"{plain(gpu['host'])}  {plain(gpu['address'])}")
+    utilisation = busy(gpu["utilisation"])
+    yield f'<g class="gpu {state}"><title>{name}: {escape(gpu["state"])}, {escape(utilisation)}</title>'
+    yield f'<text class="name" x="{LABEL - 12}" y="{base}">{name}</text>'
+    yield f'<rect class="track" x="{LABEL}" y="{bar_top}" width="{TRACK}" height="{BAR}" rx="3"/>'
+    yield from _bar(gpu, bar_top)
+    text = gpu["state"] if gpu["state"] in (UNASSIGNED, UNREACHABLE) else utilisation
+    yield f'<text class="value" x="{LABEL + TRACK + 10}" y="{base}">{escape(text)}</text>'
+    yield from _share(gpu["assigned_share"], bar_top, base)
+    yield "</g>"
+
+
+def _bar(gpu: JsonObject, top: int) -> Iterator[str]:
+    utilisation = gpu["utilisation"]
+    if utilisation is None or gpu["state"] == UNASSIGNED:
+        yield f'<rect class="hollow" x="{LABEL}" y="{top}" width="{TRACK}" height="{BAR}" rx="3"/>'
+        return
+    width = max(TRACK * min(utilisation["mean"], 100) / 100, 2)
+    yield f'<rect class="bar" x="{LABEL}" y="{top}" width="{width:.1f}" height="{BAR}" rx="3"/>'
+    peak = _x(min(utilisation["peak"], 100))
+    yield f'<line class="peak" x1="{peak}" y1="{top - 2}" x2="{peak}" y2="{top + BAR + 2}"/>'
+
+
+def _share(share: float, top: int, base: int) -> Iterator[str]:
+    """Yield the assigned share of the GPU."""
+    yield f'<rect class="track" x="{SHARE_AT}" y="{top}" width="{SHARE}" height="{BAR}" rx="3"/>'
+    if share:
+        yield f'<rect class="share" x="{SHARE_AT}" y="{top}" width="{SHARE * share:.1f}" height="{BAR}" rx="3"/>'
+    yield f'<text class="value" x="{SHARE_AT + SHARE + 8}" y="{base}">{percent(100 * share)}</text>'
+
+
+def _x(value: float) -> str:
+    """Return the position of a percentage."""
+    return f"{LABEL + TRACK * value / 100:.1f}".rstrip("0").rstrip(".")

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..continuity.track import Track
+from ..core.json_values import JsonObject
 from ..training.results.timeline import timeline
 from .escaping import xml
 from .vmotion_page import page
@@ -18,7 +19,7 @@ CONTINUOUS = "continuous"
 VERDICT, TIMELINE = ("verdict.json", "junit.xml"), ("timeline.json", "timeline.html")
 
 
-def verdict_texts(name: str, moves: Sequence[Mapping[str, Any]], judged: Mapping[str, Any]) -> dict[str, str]:
+def verdict_texts(name: str, moves: Sequence[Mapping[str, Any]], judged: JsonObject) -> dict[str, str]:
     """Return the verdict as JSON and as JUnit XML."""
     return dict(zip(VERDICT, (json.dumps(judged, indent=2) + "\n", junit_report(name, judged, moves))))
 
@@ -27,7 +28,7 @@ def timeline_texts(
     about: Mapping[str, str],
     tracks: Sequence[Track],
     moves: Sequence[Mapping[str, Any]],
-    judged: Mapping[str, Any],
+    judged: JsonObject,
     at: Mapping[str, str],
     changes: Iterable[Mapping[str, Any]] = (),
 ) -> dict[str, str]:
@@ -80,7 +81,7 @@ def _job(suite: ET.Element, verdict: Mapping[str, Any]) -> None:
     problem.text = xml("\n".join(texts))
 
 
-def _move(suite: ET.Element, move: Mapping[str, Any], judged: Mapping[str, Any]) -> None:
+def _move(suite: ET.Element, move: JsonObject, judged: JsonObject) -> None:
     name = f"{move['worker']} from {move.get('source')} to {move.get('target')}"
     case = ET.SubElement(suite, "testcase", classname="moves", name=xml(name))
     if move.get("started") is not None and move.get("completed") is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..core.json_values import JsonObject
 from . import cost_section, escaping
 from .escaping import html as escape
 from .style import STYLE, site_banner
@@ -47,7 +48,7 @@ WHITEPAPER = {
 }
 
 
-def page(timeline: Mapping[str, Any], title: str = TITLE) -> str:
+def page(timeline: JsonObject, title: str = TITLE) -> str:
     """Return one HTML page that needs no other file."""
     parts = [
         "<!DOCTYPE html>",
@@ -62,7 +63,7 @@ def page(timeline: Mapping[str, Any], title: str = TITLE) -> str:
     return "\n".join(parts) + "\n"
 
 
-def section(timeline: Mapping[str, Any], title: str) -> str:
+def section(timeline: JsonObject, title: str) -> str:
     """Return one test as a section; its page must contain SECTION_STYLE."""
     moves = list(timeline["moves"])
     body = [
@@ -81,7 +82,7 @@ def section(timeline: Mapping[str, Any], title: str) -> str:
     return f"<section><h2>{escape(title)}</h2>{''.join(body)}</section>"
 
 
-def markdown(timeline: Mapping[str, Any], title: str) -> str:
+def markdown(timeline: JsonObject, title: str) -> str:
     """Return one test as Markdown, without the plot."""
     rows = [_cells(index, move) for index, move in enumerate(timeline["moves"], 1)]
     lines = [f"## {escaping.line(title)}", "", escaping.line(_sentence(timeline)), ""]
@@ -95,13 +96,13 @@ def markdown(timeline: Mapping[str, Any], title: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _sentence(timeline: Mapping[str, Any]) -> str:
+def _sentence(timeline: JsonObject) -> str:
     gap = timeline.get("longest_gap_s")
     longest = "no silence was measured" if gap is None else f"longest silence {gap:.1f} s"
     return f"{timeline['verdict']}, moved: {timeline['moved']}, {longest}"
 
 
-def _verdict(timeline: Mapping[str, Any]) -> str:
+def _verdict(timeline: JsonObject) -> str:
     return f'<p class="verdict {escape(str(timeline["verdict"]))}"><b>{escape(_sentence(timeline))}</b></p>'
 
 
@@ -112,7 +113,7 @@ def _table(moves: Sequence[Mapping[str, Any]]) -> str:
     return f'<div class="wide moves"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>{note}'
 
 
-def _row(index: int, move: Mapping[str, Any]) -> str:
+def _row(index: int, move: JsonObject) -> str:
     kind = "" if move["moved"] else ' class="failed"'
     cells = zip(HEADS, _cells(index, move))
     return f"<tr{kind}>{''.join(f'<td{_kind(head)}>{escape(cell)}</td>' for head, cell in cells)}</tr>"
@@ -122,7 +123,7 @@ def _kind(head: str) -> str:
     return ' class="number"' if head in NUMBERS else ""
 
 
-def _cells(index: int, move: Mapping[str, Any]) -> list[str]:
+def _cells(index: int, move: JsonObject) -> list[str]:
     rates = move.get("throughput") or {}
     took = None if move["from"] is None else move["until"] - move["from"]
     worker = f"{move['worker']} (by {move['by'] or 'others'})" if move["external"] else str(move["worker"])
@@ -140,7 +141,7 @@ def _cells(index: int, move: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _gpus(move: Mapping[str, Any]) -> str:
+def _gpus(move: JsonObject) -> str:
     """Return the GPUs before and after a move, without the names of the hosts, which are in the cells before them."""
     before, after = ((move.get("gpus") or {}).get(when) for when in ("before", "after"))
     if not isinstance(before, (list, tuple)) or not isinstance(after, (list, tuple)):
@@ -175,7 +176,7 @@ def _beside(moves: Sequence[Mapping[str, Any]]) -> str:
     return f"<p>{escape(text)}</p>"
 
 
-def _earlier(timeline: Mapping[str, Any]) -> Iterator[str]:
+def _earlier(timeline: JsonObject) -> Iterator[str]:
     """Yield the moves of the earlier windows of an observation."""
     for window in timeline.get("earlier") or []:
         files = ", ".join(window["files"])

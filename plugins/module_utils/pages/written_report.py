@@ -13,6 +13,7 @@ from typing import Any
 from .. import runner
 from ..continuity.restart_facts import RestartLimits
 from ..core import masked
+from ..core.json_values import JsonObject
 from ..errors import Refused
 from ..training.results import saved_attempts, saved_results
 from ..training.results.report_files import PRIVATE, ReportFiles
@@ -67,7 +68,7 @@ def restart_limits(tolerance: float, accepted: Sequence[str]) -> RestartLimits:
     return RestartLimits(loss_tolerance=tolerance, accepted=frozenset(accepted))
 
 
-def _texts_of(report: dict[str, Any]) -> dict[str, str]:
+def _texts_of(report: JsonObject) -> dict[str, str]:
     """Return the text of each file by its name."""
     return {
         "training.html": training_page.page(report),
@@ -83,7 +84,7 @@ HEAD = "Nodes GPUs  By        Images/s  Spread Speed-up Effic. | Images/s Speed-
 SAME = {"pvrdma": "rdma"}
 
 
-def lines(report: Mapping[str, Any]) -> list[str]:
+def lines(report: JsonObject) -> list[str]:
     """Return a row for each measured point, next to the published rates for it, and the missing measurements."""
     texts = (report["site"], *report["trained"], report["caution"])
     restarts = [line for run in report.get("restarts", ()) for line in restart_section.lines(run)]
@@ -98,11 +99,12 @@ def lines(report: Mapping[str, Any]) -> list[str]:
     return text_lines + [f"Not measured: {text}" for text in report["not_measured"]]
 
 
-def _point(row: Mapping[str, Any]) -> tuple[int, int, str]:
-    return row["nodes"], row["gpus"], SAME.get(row["transport"], row["transport"])
+def _point(row: JsonObject) -> tuple[int, int, str]:
+    transport = str(row["transport"])
+    return row["nodes"], row["gpus"], SAME.get(transport, transport)
 
 
-def _line(row: Mapping[str, Any], beside: Mapping[str, Any] | None) -> str:
+def _line(row: JsonObject, beside: Mapping[str, Any] | None) -> str:
     rate, spread = f"{row['images_per_sec']:.1f}", "-" if row["spread"] is None else f"{row['spread']:.1f}"
     own = f"{row['nodes']:<5} {row['gpus']:<5} {row['transport']:<6} {rate:>11} {spread:>7}"
     own += f" {row['speedup']:>8.2f} {100 * row['efficiency']:>5.0f}% |"

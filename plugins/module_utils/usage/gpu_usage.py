@@ -15,6 +15,7 @@ from ..maintenance.lock.lock_rules import stamp
 from ..vsphere import counters, custom_fields, host_clocks, inventory, rest, tags
 from ..vsphere.inventory import Host
 from ..vsphere.properties import Values, id_of, read_many
+from ..vsphere.sdk import ApiObject
 from ..vsphere.session import Session
 from ..workers.capacity import host_capacity as capacity
 from ..workers.capacity import machines
@@ -124,7 +125,7 @@ def _cards(host: inventory.Host) -> list[GpuCard]:
     return [_card(host, address, device, known.get(address)) for address, device in pci_devices.gpus(host).items()]
 
 
-def _card(host: inventory.Host, address: str, device: Mapping[str, Any], info: Any) -> GpuCard:
+def _card(host: inventory.Host, address: str, device: Mapping[str, Any], info: ApiObject) -> GpuCard:
     """Return the card of a GPU; a host reports no graphics information for a GPU in passthrough."""
     kind_of_use = str(info.graphicsType) if info else "none"
     passed = device["passthrough"]["active"]

@@ -4,21 +4,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from ..core import prometheus
 from ..core.prometheus import Gauge
 from ..maintenance.lock.lock_rules import parse_stamp
-from .usage_report import STATES
+from .usage_report import STATES, Report
 
 
-def metrics(report: Mapping[str, Any]) -> str:
+def metrics(report: Report) -> str:
     """Return the metrics of a report; a value that was not measured is left out."""
     return prometheus.text(_gauges(report))
 
 
-def _gauges(report: Mapping[str, Any]) -> Iterator[Gauge]:
+def _gauges(report: Report) -> Iterator[Gauge]:
     cluster = {"cluster": report["cluster"]}
     taken = parse_stamp(report["taken"]).timestamp()
     yield Gauge("dml_audit_read_timestamp_seconds", "When the GPUs were read, on vCenter's clock.", [(cluster, taken)])

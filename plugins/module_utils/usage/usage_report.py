@@ -4,15 +4,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Mapping
 
-from .slurm_hours import hours_of
+from ..core.json_values import JsonObject
 
+# A report as this file makes it, which a file of JSON keeps.
+Report = Mapping[str, Any]
 FORMAT = 1
 IDLE, UNASSIGNED, NOT_MEASURED, UNREACHABLE, BUSY = "idle", "unassigned", "not measured", "unreachable", "busy"
 # The order of the GPUs in the report: underused ones come first.
 STATES = (IDLE, UNASSIGNED, NOT_MEASURED, UNREACHABLE, BUSY)
+# The columns of sacct. Names of accounts and users contain no "|".
+SACCT_FORMAT = "Account,User,ElapsedRaw,AllocTRES"
+_GPUS = re.compile(r"(?:^|,)gres/gpu=([0-9]{1,9})(?:,|$)")
+_SECONDS = re.compile(r"[0-9]{1,12}")
 
 
 def report(
@@ -58,7 +65,7 @@ def groups(gpus: Iterable[Mapping[str, Any]], price: float | None, hours: float)
     return sorted(found, key=lambda one: (one["tenant"] is None, -one["gpus"], str(one["tenant"])))
 
 
-def state_of(gpu: Mapping[str, Any], idle_below: float) -> str:
+def state_of(gpu: JsonObject, idle_below: float) -> str:
     """Return the state of a GPU."""
     if not gpu["reachable"]:
         return UNREACHABLE
@@ -69,7 +76,7 @@ def state_of(gpu: Mapping[str, Any], idle_below: float) -> str:
     return IDLE if gpu["utilisation"]["mean"] < idle_below else BUSY
 
 
-def _judged(gpu: Mapping[str, Any], price: float | None, idle_below: float) -> dict[str, Any]:
+def _judged(gpu: JsonObject, price: float | None, idle_below: float) -> dict[str, Any]:
     assigned = min(sum(user["share"] for user in gpu["users"]), 1.0)
     return {
         **gpu,
@@ -80,7 +87,7 @@ def _judged(gpu: Mapping[str, Any], price: float | None, idle_below: float) -> d
     }
 
 
-def _order(gpu: Mapping[str, Any]) -> tuple[Any, ...]:
+def _order(gpu: JsonObject) -> tuple[Any, ...]:
     busy = gpu["utilisation"]["mean"] if gpu["utilisation"] else 0.0
     return STATES.index(gpu["state"]), busy, gpu["host"], gpu["address"]
 
@@ -143,5 +150,22 @@ def _cost(amount: float, price: float | None) -> float | None:
     return None if price is None else amount * price
 
 
-def _called(gpu: Mapping[str, Any]) -> str:
+def _called(gpu: JsonObject) -> str:
     return f"{gpu['host']} {gpu['address']}"
+
+
+def hours_of(lines: Iterable[str], price: float | None = None) -> list[dict[str, Any]]:
+    """Return the jobs with GPUs, GPU hours and costs by account and user, the largest first.
+
+    ``lines`` are those of ``sacct --allocations --truncate --parsable2 --noheader`` with ``SACCT_FORMAT``.
+    """
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in (line.split("|") for line in lines):
+        gpus = _GPUS.search(row[3]) if len(row) == SACCT_FORMAT.count(",") + 1 and _SECONDS.fullmatch(row[2]) else None
+        if gpus and int(row[2]):
+            one = found.setdefault((row[0], row[1]), {"account": row[0], "user": row[1], "jobs": 0, "gpu_hours": 0.0})
+            one["jobs"] += 1
+            one["gpu_hours"] += int(gpus[1]) * int(row[2]) / 3600
+    for one in found.values():
+        one["cost"] = None if price is None else one["gpu_hours"] * price
+    return sorted(found.values(), key=lambda one: (-one["gpu_hours"], one["account"], one["user"]))

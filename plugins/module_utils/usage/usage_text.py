@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..core.json_values import JsonObject
 from ..core.names import printable
-from .usage_report import STATES
+from .usage_report import STATES, Report
 
 NO_USERS, NO_NAME = "(nobody)", "no tenant"
 NOT_KNOWN = "not measured"
@@ -18,7 +19,7 @@ GROUP_COLUMNS = ("Tenant", "GPUs", "Idle GPUs", "VMs", "Utilisation", "GPU hours
 SLURM_COLUMNS, COST = ("Account in Slurm", "User", "Jobs", "GPU hours"), "Cost in the period"
 
 
-def lines(report: Mapping[str, Any]) -> list[str]:
+def lines(report: Report) -> list[str]:
     """Return the report as lines: sums, idle GPUs, every GPU, every tenant, and virtual machines without a GPU."""
     text = [headline(report), period(report)]
     text += [f"IDLE: {', '.join(map(plain, report['idle']))}"] if report["idle"] else []
@@ -30,7 +31,7 @@ def lines(report: Mapping[str, Any]) -> list[str]:
     return text
 
 
-def headline(report: Mapping[str, Any]) -> str:
+def headline(report: Report) -> str:
     """Return the sums in one sentence."""
     totals = report["totals"]
     states = ", ".join(f"{totals['states'][state]} {state}" for state in STATES if totals["states"][state])
@@ -44,7 +45,7 @@ def headline(report: Mapping[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def period(report: Mapping[str, Any]) -> str:
+def period(report: Report) -> str:
     """Return the period and the GPUs that the counters cover."""
     span, totals = report["period"], report["totals"]
     text = (
@@ -57,7 +58,7 @@ def period(report: Mapping[str, Any]) -> str:
     return f"{text}. These counters belong to no known GPU: {', '.join(strangers)}" if strangers else text
 
 
-def gpu_cells(gpu: Mapping[str, Any]) -> list[str]:
+def gpu_cells(gpu: JsonObject) -> list[str]:
     """Return the cells of one GPU, by column."""
     mode = " ".join(filter(None, [gpu["mode"], gpu["vgpu_mode"].replace("_", " ")]))
     places = ", ".join(f"{plain(one['profile'])} {one['used']}/{one['free']}" for one in gpu["slots"])
@@ -81,12 +82,12 @@ def user(one: Mapping[str, Any]) -> str:
     return f"{plain(one['vm'])}{owner} ({plain(one['tenant']) or NO_NAME}, {percent(100 * one['share'])}{guess})"
 
 
-def group_columns(report: Mapping[str, Any]) -> tuple[str, ...]:
+def group_columns(report: Report) -> tuple[str, ...]:
     """Return the columns of the table of tenants, with costs only if there is a price."""
     return (*GROUP_COLUMNS, "Cost per hour", COST) if report["price"] else GROUP_COLUMNS
 
 
-def group_cells(one: Mapping[str, Any], report: Mapping[str, Any]) -> list[str]:
+def group_cells(one: Mapping[str, Any], report: Report) -> list[str]:
     """Return the cells of one tenant, by column."""
     hours = "" if one["gpu_hours"] is None else number(one["gpu_hours"])
     cells = [
@@ -102,12 +103,12 @@ def group_cells(one: Mapping[str, Any], report: Mapping[str, Any]) -> list[str]:
     return cells
 
 
-def slurm_columns(report: Mapping[str, Any]) -> tuple[str, ...]:
+def slurm_columns(report: Report) -> tuple[str, ...]:
     """Return the columns of the table of accounts in Slurm."""
     return (*SLURM_COLUMNS, COST) if report["price"] else SLURM_COLUMNS
 
 
-def slurm_cells(report: Mapping[str, Any]) -> list[list[str]]:
+def slurm_cells(report: Report) -> list[list[str]]:
     """Return the cells of each account and user in Slurm, by column."""
     rows = []
     for one in report["slurm"]:
@@ -139,7 +140,7 @@ def busy(utilisation: Mapping[str, Any] | None) -> str:
     return NOT_KNOWN if utilisation is None else f"{percent(utilisation['mean'])} / {percent(utilisation['peak'])}"
 
 
-def money(value: float, report: Mapping[str, Any]) -> str:
+def money(value: float, report: Report) -> str:
     """Return an amount in the currency of the report."""
     return f"{amount(value)} {plain(report['price']['currency'])}".strip()
 

@@ -10,9 +10,10 @@ from typing import Any
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ..errors import Refused
+from .properties import Properties
 
 
-def by_name(option: str, spec: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def by_name(option: str, spec: Mapping[str, Any], values: Properties) -> dict[str, dict[str, Any]]:
     """Return the options of each name with their defaults; refuse the first that does not match its specification."""
     return {name: _checked(f"{option} of {name}", spec, given) for name, given in values.items()}
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from .faults import translating_faults
 from .properties import read_many
-from .sdk import vim
+from .sdk import ApiObject, vim
 from .session import Session
 
 REALTIME_SECONDS, REALTIME_HOURS = 20, 1
@@ -124,6 +124,6 @@ def _portions(sizes: Mapping[Any, int], counters: int) -> Iterator[Sequence[Any]
         yield portion
 
 
-def _series(answer: Any, one: Any, names: Mapping[int, str]) -> Series:
+def _series(answer: ApiObject, one: ApiObject, names: Mapping[int, str]) -> Series:
     taken = tuple(int(value) for value in one.value or [] if value >= 0)
     return Series(answer.entity._moId, names[one.id.counterId], str(one.id.instance or ""), taken)

@@ -5,18 +5,17 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from ..errors import Refused, StillDiffers
 from .faults import translating_faults
-from .sdk import vim
+from .sdk import ApiObject, vim
 from .session import Session
 
 CHANGED = "CustomFieldValueChangedEvent"
 KEPT_SECONDS, PAUSE_SECONDS = 5.0, 0.5
 
 
-def value_of(name: str, available_fields: Any, custom_values: Any) -> str:
+def value_of(name: str, available_fields: ApiObject, custom_values: ApiObject) -> str:
     """Return the text of an attribute from an object's ``availableField`` and ``customValue``; empty without one."""
     key = next((field.key for field in available_fields or [] if field.name == name), None)
     return next((one.value for one in custom_values or [] if one.key == key), "")
@@ -53,7 +52,7 @@ def store(session: Session, ref: object, target: str, name: str, text: str, kind
         raise StillDiffers(target, f"write its custom attribute {name}", reason, "look at vCenter's log (vpxd.log)")
 
 
-def _is_kept(ref: Any, key: int | None, text: str) -> bool:
+def _is_kept(ref: ApiObject, key: int | None, text: str) -> bool:
     """Return whether an object shows the text within seconds; later decisions must not rely on a discarded note."""
     deadline = time.monotonic() + KEPT_SECONDS
     while True:
@@ -64,7 +63,7 @@ def _is_kept(ref: Any, key: int | None, text: str) -> bool:
         time.sleep(PAUSE_SECONDS)
 
 
-def definitions(session: Session) -> list[Any]:
+def definitions(session: Session) -> list[ApiObject]:
     """Return all attributes that this vCenter defines."""
     with translating_faults(session.server, "read its custom attributes"):
         return list(session.content.customFieldsManager.field or [])

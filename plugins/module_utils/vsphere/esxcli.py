@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 
 from ..errors import Failed
 from .faults import NoAnswer, translating_faults, unreachable
-from .sdk import VmomiSupport, vim
+from .sdk import ApiObject, VmomiSupport, vim
 from .session import Session
 
 
@@ -69,7 +69,7 @@ def _registered() -> tuple[Any, Any]:
     return VmomiSupport.GetVmodlType(argument), _retrieve_method()
 
 
-def _retrieve_method() -> Any:
+def _retrieve_method() -> ApiObject:
     return VmomiSupport.Object(
         name="retrieveManagedMethodExecuter",
         type=vim.HostSystem,
@@ -87,7 +87,7 @@ class CommandFailed(Failed):
     """The command itself ended with an error; the host and the connection work."""
 
 
-def executer_of(name: str, stub: object) -> Any:
+def executer_of(name: str, stub: object) -> ApiObject:
     """Return a reference to the object that runs esxcli commands on a host."""
     _register()
     return VmomiSupport.GetVmodlType(f"{_ROOM}.Executer")(name, stub)
@@ -103,7 +103,7 @@ def result_of(response: str | None, fault: str | None = None, detail: str | None
 class Esxcli:
     """esxcli on one host."""
 
-    def __init__(self, session: Session, ref: Any, host: str) -> None:
+    def __init__(self, session: Session, ref: ApiObject, host: str) -> None:
         self._session, self._host = session, host
         argument_type, retrieve = _register()
         self._argument = argument_type
@@ -156,7 +156,7 @@ def _elements(name: str, value: object) -> str:
     return "".join(f"<{name}>{escape(text)}</{name}>" for text in texts)
 
 
-def _fault_text(fault: Any) -> str:
+def _fault_text(fault: ApiObject) -> str:
     try:
         texts = [node.text or "" for node in ET.fromstring(fault.faultDetail or "").iter() if _tag(node) == "errMsg"]
     except ET.ParseError:

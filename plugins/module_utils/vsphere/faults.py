@@ -8,11 +8,10 @@ import http.client
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from ..errors import CollectionError, Failed, Refused, Unreachable
 from . import tls
-from .sdk import vim, vmodl
+from .sdk import ApiObject, vim, vmodl
 
 # Order matters: an SSLError is an OSError too.
 CONNECTION_ERRORS = (ssl.SSLError, OSError, http.client.HTTPException)
@@ -121,7 +120,7 @@ def _missing(fault: object) -> list[str]:
     return [_missing_one(privilege, on) for privilege, on in missing if privilege]
 
 
-def _missing_one(privilege: str, on: Any) -> str:
+def _missing_one(privilege: str, on: ApiObject) -> str:
     text = f"privilege {privilege} is missing"
     return f"{text} on {on._wsdlName} {on._moId}" if on is not None else text
 

@@ -14,7 +14,7 @@ from ..errors import NotFound, Unreachable
 from . import properties
 from .escaped_names import plain
 from .esxcli import Esxcli
-from .sdk import vim
+from .sdk import ApiObject, vim
 from .session import Session
 
 ARGUMENTS: dict[str, Any] = {
@@ -29,7 +29,7 @@ SETTLE_SECONDS = 5
 class Host:
     """One ESXi host: its reference, its name, and its properties as last read."""
 
-    def __init__(self, session: Session, ref: Any, name: str) -> None:
+    def __init__(self, session: Session, ref: ApiObject, name: str) -> None:
         self.session, self.ref, self.name = session, ref, name
         self.properties: properties.Values = {}
 

@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 
 from ..errors import Failed, Refused
 from .rest import Rest
+from .sdk import ApiObject
 
 _LIBRARY, _ITEM, _OVF = "/api/content/library", "/api/content/library/item", "/api/vcenter/ovf/library-item"
 OVF, VM_TEMPLATE = "ovf", "vm-template"
@@ -124,7 +125,7 @@ def properties_of(required: Requirements, values: Mapping[str, str]) -> list[dic
     return [{"@class": _PARAMETERS_CLASS, "type": _PROPERTIES, "properties": chosen}] if chosen else []
 
 
-def _errors(error: Any) -> str:
+def _errors(error: ApiObject) -> str:
     """Return the messages of a failed deployment."""
     found = (error or {}).get("errors") or []
     messages = [each for one in found for each in ((one.get("error") or {}).get("messages") or [one.get("message")])]

@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from typing import Any
 
 from .faults import translating_faults
 from .inventory import Host
-from .sdk import VmomiSupport, vim
+from .properties import Properties
+from .sdk import ApiObject, VmomiSupport, vim
 
 _PLAIN = re.compile(r"[\w.-]+")
 # Keys such as Config.HostAgent.level[Vmsvc].logLevel contain brackets, which have a meaning in property paths.
@@ -23,7 +24,7 @@ def value_path(key: str) -> str:
     return f'config.option["{key}"].value' if _PLAIN.fullmatch(key) else _ALL
 
 
-def value_in(properties: Mapping[str, Any], key: str) -> Any:
+def value_in(properties: Properties, key: str) -> Any:
     """Return the value of an advanced option from properties of its host; None if the host does not list it."""
     found = properties.get(value_path(key))
     if _PLAIN.fullmatch(key):
@@ -65,7 +66,7 @@ def kind_of(option: object) -> str:
     return "float" if isinstance(option, vim.option.FloatOption) else "text"
 
 
-def definition_of(option: Any) -> dict[str, Any]:
+def definition_of(option: ApiObject) -> dict[str, Any]:
     """Return the values that the server allows for an option, as plain data; a missing restriction is None."""
     choices = [one.key for one in getattr(option, "choiceInfo", None) or []]
     index = getattr(option, "defaultIndex", None)

@@ -13,9 +13,11 @@ from typing import Any, TypeAlias
 from ..errors import Failed, Unreachable
 from .escaped_names import plain
 from .faults import CONNECTION_ERRORS, is_caused_by, note_account, translating_faults
-from .sdk import vim, vmodl
+from .sdk import ApiObject, vim, vmodl
 from .session import Session
 
+# Properties of an object by their paths, such as those of one read.
+Properties: TypeAlias = "Mapping[str, Any]"
 Values = dict[str, Any]
 Found = tuple[Any, Values]
 # The same paths for all objects, or the paths of each kind of object.
@@ -25,12 +27,12 @@ PUSH_SECONDS = 10
 ENDED = ("success", "error")
 
 
-def id_of(ref: Any) -> str:
+def id_of(ref: ApiObject) -> str:
     """Return the server's id of an object, such as vm-42; empty for None."""
     return str(ref._moId) if ref is not None else ""
 
 
-def find_all(session: Session, kind: Any, paths: Sequence[str]) -> list[Found]:
+def find_all(session: Session, kind: ApiObject, paths: Sequence[str]) -> list[Found]:
     """Return every object of a type in the inventory with the named properties, in one read."""
     with translating_faults(session.server, f"list its objects of kind {kind.__name__}"), _view(session, kind) as view:
         walk = vmodl.query.PropertyCollector.TraversalSpec(
@@ -41,7 +43,7 @@ def find_all(session: Session, kind: Any, paths: Sequence[str]) -> list[Found]:
 
 
 @contextmanager
-def _view(session: Session, kind: object) -> Iterator[Any]:
+def _view(session: Session, kind: object) -> Iterator[ApiObject]:
     view = session.content.viewManager.CreateContainerView(session.content.rootFolder, [kind], True)
     try:
         yield view
@@ -56,7 +58,7 @@ def _tidy(session: Session, remove: Callable[[], None]) -> None:
             remove()
 
 
-def read_many(session: Session, refs: Sequence[Any], paths: Sequence[str]) -> dict[str, Values]:
+def read_many(session: Session, refs: Sequence[ApiObject], paths: Sequence[str]) -> dict[str, Values]:
     """Return the named properties of many objects of one type in one read, by object id.
 
     On a busy vCenter, virtual machines vanish between two reads. If several were requested, the missing ones are left
@@ -80,7 +82,9 @@ def read_many(session: Session, refs: Sequence[Any], paths: Sequence[str]) -> di
     return {}
 
 
-def read_linked(session: Session, refs: Sequence[Any], link: str, kind: object, paths: Sequence[str]) -> list[Found]:
+def read_linked(
+    session: Session, refs: Sequence[ApiObject], link: str, kind: object, paths: Sequence[str]
+) -> list[Found]:
     """Return the named properties of the objects that a property of other objects refers to, in one read."""
     if not refs:
         return []
@@ -90,7 +94,7 @@ def read_linked(session: Session, refs: Sequence[Any], link: str, kind: object, 
         return _retrieve(session, objects, kind, paths)
 
 
-def _retrieve(session: Session, objects: list[Any], kind: object, paths: Sequence[str]) -> list[Found]:
+def _retrieve(session: Session, objects: list[ApiObject], kind: object, paths: Sequence[str]) -> list[Found]:
     collector = session.content.propertyCollector
     page = collector.RetrievePropertiesEx(
         [_filter(objects, kind, paths)], vmodl.query.PropertyCollector.RetrieveOptions()
@@ -106,12 +110,12 @@ def _retrieve(session: Session, objects: list[Any], kind: object, paths: Sequenc
     return found
 
 
-def _value(ref: Any, item: Any) -> Any:
+def _value(ref: ApiObject, item: ApiObject) -> ApiObject:
     """Return the value of one property; a name as users write it, whatever the server's form."""
     return plain(item.val) if item.name == "name" and isinstance(ref, vim.ManagedEntity) and item.val else item.val
 
 
-def _filter(objects: list[Any], kind: object, paths: Paths) -> Any:
+def _filter(objects: list[ApiObject], kind: object, paths: Paths) -> ApiObject:
     by_kind = paths if isinstance(paths, Mapping) else {kind: paths}
     spec = vmodl.query.PropertyCollector.PropertySpec
     desired = [spec(type=one, all=False, pathSet=list(its_paths)) for one, its_paths in by_kind.items()]
@@ -120,12 +124,12 @@ def _filter(objects: list[Any], kind: object, paths: Paths) -> Any:
 
 def watch(
     session: Session,
-    refs: Sequence[Any],
+    refs: Sequence[ApiObject],
     paths: Paths,
     deadline: float,
     every: float = PUSH_SECONDS,
     *,
-    removable: Any = (),
+    removable: ApiObject = (),
 ) -> Iterator[dict[str, Values]]:
     """Yield the values of the objects: now, after each change, and after ``every`` seconds without a change.
 
@@ -142,7 +146,7 @@ def watch(
             yield values
 
 
-def _may_go(values: dict[str, Values], removable: Any, ref: Any) -> bool:
+def _may_go(values: dict[str, Values], removable: ApiObject, ref: ApiObject) -> bool:
     """Return whether the watch goes on without this object, which the server no longer has."""
     if values.get(ref._moId, {}).get("info.state") in ENDED:
         return True
@@ -155,13 +159,15 @@ def _may_go(values: dict[str, Values], removable: Any, ref: Any) -> bool:
 class _Feed:
     """The server's updates about some objects: all values, then changes; None if nothing changed for a while."""
 
-    def __init__(self, session: Session, refs: Sequence[Any], paths: Paths, may_go: Callable[[Any], bool]) -> None:
+    def __init__(
+        self, session: Session, refs: Sequence[ApiObject], paths: Paths, may_go: Callable[[Any], bool]
+    ) -> None:
         self._session, self._refs, self._may_go = session, list(refs), may_go
         self._filter = partial(_filter, kind=type(refs[0]), paths=paths)
         self._version = ""
         self._subscribe()
 
-    def next(self, seconds: float) -> Any:
+    def next(self, seconds: float) -> ApiObject:
         """Return the next answer; if it is lost, or if an object is gone, subscribe again, but only once."""
         try:
             return self._ask(seconds)
@@ -213,7 +219,7 @@ class _Feed:
         return len(self._refs) < before
 
 
-def _merge(values: dict[str, Values], update: Any, may_go: Callable[[Any], bool]) -> None:
+def _merge(values: dict[str, Values], update: ApiObject, may_go: Callable[[Any], bool]) -> None:
     for filtered in update.filterSet:
         for changed in filtered.objectSet or []:
             if changed.kind == "leave":

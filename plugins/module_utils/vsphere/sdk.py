@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import traceback
+from typing import Any
 
 from ..errors import Refused
 
@@ -16,7 +17,10 @@ except ImportError:
     IMPORT_ERROR = traceback.format_exc()
     connect = SoapAdapter = VmomiSupport = vim = vmodl = None  # type: ignore[assignment]
 
-__all__ = ["SoapAdapter", "VmomiSupport", "connect", "require", "vim", "vmodl"]
+# An object of the API: pyVmomi makes the classes when it is imported, so that no type checker knows them.
+ApiObject = Any
+
+__all__ = ["ApiObject", "SoapAdapter", "VmomiSupport", "connect", "require", "vim", "vmodl"]
 
 
 def require() -> None:

@@ -18,7 +18,7 @@ from . import route as ways
 from . import tls
 from .faults import CONNECTION_ERRORS, NoAnswer, no_answer, remedy_of, translating_faults, unreachable, words
 from .route import Route, version_of
-from .sdk import VmomiSupport, require, vim, vmodl
+from .sdk import ApiObject, VmomiSupport, require, vim, vmodl
 
 _WAY = "check hostname, port and proxy"
 _RUNS = "check whether its services run, and check hostname, port and proxy"
@@ -88,7 +88,7 @@ class Session:
         """Return the user as the server's events name it, which can differ from the name of the login."""
         return str(getattr(self.content.sessionManager.currentSession, "userName", None) or "")
 
-    def with_timeout(self, ref: Any, seconds: int) -> Any:
+    def with_timeout(self, ref: ApiObject, seconds: int) -> ApiObject:
         """Return the same object over a connection that waits up to ``seconds`` for one answer."""
         stub = route_to(self.params).stub(self.stub.version, seconds)
         stub.cookie = self.stub.cookie
@@ -178,7 +178,7 @@ def _login(server: str, params: Mapping[str, Any]) -> Session:
     return Session(server, content, stub, params)
 
 
-def _authenticate(server: str, content: Any, params: Mapping[str, Any]) -> None:
+def _authenticate(server: str, content: ApiObject, params: Mapping[str, Any]) -> None:
     tried = f"log in as {params['username']}"
     try:
         with _reaching(server, tried, _RUNS, params["timeout"]):
@@ -189,7 +189,7 @@ def _authenticate(server: str, content: Any, params: Mapping[str, Any]) -> None:
         raise Failed(server, tried, words(fault), remedy_of(fault, _RUNS)) from fault
 
 
-def _after_refusal(username: str, about: Any) -> str:
+def _after_refusal(username: str, about: ApiObject) -> str:
     """Return the remedy after a refused login: the name may lack a domain that the server requires."""
     if numbers(about.apiVersion) < _DOMAIN_REQUIRED or any(mark in username for mark in "@\\"):
         return "check username and password"

@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import Failed, StillDiffers, TimedOut
 from .faults import note_account, remedy_of, words
 from .properties import ENDED, Values, read_many, watch
+from .sdk import ApiObject
 from .session import Session
 
 Progress = Callable[[str, int], None]
@@ -29,7 +30,7 @@ class Started:
     remedy: str = ""
 
 
-def wait(session: Session, started: Started, seconds: float, progress: Progress | None = None) -> Any:
+def wait(session: Session, started: Started, seconds: float, progress: Progress | None = None) -> ApiObject:
     """Wait for a task; return its final info, which contains the server's times."""
     (outcome,) = wait_all(session, [started], seconds, progress)
     if isinstance(outcome, Exception):
@@ -37,7 +38,7 @@ def wait(session: Session, started: Started, seconds: float, progress: Progress 
     return outcome
 
 
-def created_object(session: Session, started: Started, seconds: float, progress: Progress | None = None) -> Any:
+def created_object(session: Session, started: Started, seconds: float, progress: Progress | None = None) -> ApiObject:
     """Wait for a task; return the object that it created. A task that succeeds without an object has created none."""
     found = wait(session, started, seconds, progress).result
     if found is None:
@@ -48,7 +49,7 @@ def created_object(session: Session, started: Started, seconds: float, progress:
 
 def wait_all(
     session: Session, started: Sequence[Started], seconds: float, progress: Progress | None = None
-) -> list[Any]:
+) -> list[ApiObject]:
     """Wait for all tasks; return the final info of each, or the error with which it ended."""
     if not started:
         return []
@@ -76,7 +77,7 @@ def _show(started: Sequence[Started], values: Mapping[str, Values], progress: Pr
             progress(one.target, percent)
 
 
-def _outcome(info: Any, one: Started, seconds: float) -> Any:
+def _outcome(info: ApiObject, one: Started, seconds: float) -> ApiObject:
     if info.state == "success":
         return info
     if info.state == "error":

@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-from ..plan import POWER_OFF, Plan
+from ..plan import POWER_OFF, Plan, State
 from . import foreign_disks, worker_mark, worker_power
 from .context import Context
 from .worker_spec import WorkerSpec
@@ -26,7 +26,7 @@ class AbsentWorker:
         self._disks: list[Any] = []
         self._held: list[Any] = []
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> State:
         """Return whether the VM exists and runs, and its mark."""
         machine = self.cluster.machines.get(self.target)
         there = facts(self.cluster, machine)
@@ -34,7 +34,7 @@ class AbsentWorker:
         self._held = foreign_disks.in_snapshots(machine) if machine else []
         return {key: there[key] for key in KEYS}
 
-    def plan(self, current: Mapping[str, Any]) -> Plan:
+    def plan(self, current: State) -> Plan:
         """Plan to delete a VM that this collection built, or to remove the mark of an adopted VM."""
         before = current["mark"] or {}
         if not current["exists"]:
@@ -57,7 +57,7 @@ class AbsentWorker:
             unmet=tuple(self._unmet(running)),
         )
 
-    def _unmarked(self, current: Mapping[str, Any]) -> Plan:
+    def _unmarked(self, current: State) -> Plan:
         """Plan to remove only the mark of a VM that this collection adopted, or that does not confirm its mark."""
         after = {**current, "mark": None, "confirmed": False}
         if current["confirmed"]:

@@ -13,7 +13,7 @@ from ..vsphere import properties, tasks
 from ..vsphere.escaped_names import plain
 from ..vsphere.faults import translating_faults
 from ..vsphere.libraries import LibraryItem
-from ..vsphere.sdk import vim
+from ..vsphere.sdk import ApiObject, vim
 from . import encryption, foreign_disks, library_items, worker_mark
 from .machine import Machine
 from .worker_cluster import WorkerCluster
@@ -66,7 +66,7 @@ class CloneLocations:
         pod = self._pod(desired)
         return CloneLocation(folder, pool, None if pod else self._datastore(desired, template), snapshot, pod)
 
-    def _pod(self, desired: WorkerSpec) -> Any:
+    def _pod(self, desired: WorkerSpec) -> ApiObject:
         """Return the datastore cluster in the options of a worker; None if a datastore has that name."""
         name, here = desired["datastore"], {ref._moId for ref in self.cluster.values.get("datastore") or []}
         stores = self._all(vim.Datastore, ("name",)) if name else []
@@ -76,18 +76,18 @@ class CloneLocations:
         ours = [ref for ref, values in pods if here & {one._moId for one in values.get("childEntity") or []}]
         return ours[0] if len(ours) == 1 else None
 
-    def folder(self, desired: WorkerSpec) -> Any:
+    def folder(self, desired: WorkerSpec) -> ApiObject:
         """Return the folder in the options of a worker; None if the option is not set."""
         return self._named(vim.Folder, desired["folder"], "folder") if desired["folder"] else None
 
-    def folder_name(self, ref: Any) -> str | None:
+    def folder_name(self, ref: ApiObject) -> str | None:
         """Return the name of a folder; None if this account cannot read the folder."""
         names = (
             values["name"] for folder, values in self._all(vim.Folder, FOLDER) if ref and folder._moId == ref._moId
         )
         return next(names, None)
 
-    def datastore_of_item(self, desired: WorkerSpec) -> Any:
+    def datastore_of_item(self, desired: WorkerSpec) -> ApiObject:
         """Return the datastore for the template that is made of an item of a content library."""
         here = self.cluster.values.get("datastore") or []
         if len(here) == 1 or desired["datastore"]:
@@ -97,7 +97,7 @@ class CloneLocations:
         )
         raise Refused(desired.name, "choose its datastore", reason, "name a datastore")
 
-    def _datastore(self, desired: WorkerSpec, template: Machine) -> Any:
+    def _datastore(self, desired: WorkerSpec, template: Machine) -> ApiObject:
         here = {ref._moId: ref for ref in self.cluster.values.get("datastore") or []}
         if desired["datastore"]:
             return self._named(vim.Datastore, desired["datastore"], "datastore", set(here))
@@ -107,12 +107,12 @@ class CloneLocations:
         reason = f"the datastore of its template is not one of cluster {self.cluster.name}"
         raise Refused(desired.name, "choose its datastore", reason, "name a datastore")
 
-    def _pool(self, name: str) -> Any:
+    def _pool(self, name: str) -> ApiObject:
         pools = self._all(vim.ResourcePool, ("name", "owner"))
         ours = {ref._moId for ref, values in pools if values["owner"]._moId == self.cluster.ref._moId}
         return self._named(vim.ResourcePool, name, "resource pool", ours)
 
-    def _named(self, kind: object, name: str, word: str, among: set[str] | None = None) -> Any:
+    def _named(self, kind: object, name: str, word: str, among: set[str] | None = None) -> ApiObject:
         paths = FOLDER if kind is vim.Folder else ("name", "owner") if kind is vim.ResourcePool else ("name",)
         matches = [
             ref
@@ -157,7 +157,7 @@ def _spec(
     location: CloneLocation,
     host: str,
     item: LibraryItem | None,
-) -> Any:
+) -> ApiObject:
     # The clone has the marker from the start, so that the next run can continue if this run is killed here.
     options = {
         worker_mark.BUILDING: desired.name,
@@ -179,7 +179,7 @@ def _spec(
     )
 
 
-def _set_profile(where: Any, template: Machine, profile: str) -> None:
+def _set_profile(where: ApiObject, template: Machine, profile: str) -> None:
     """Create the clone with its storage policy, so that nothing is to be moved when it is assigned."""
     where.profile = [vim.vm.DefinedProfileSpec(profileId=profile)]
     where.disk = [
@@ -189,8 +189,8 @@ def _set_profile(where: Any, template: Machine, profile: str) -> None:
 
 
 def _recommended(
-    cluster: WorkerCluster, desired: WorkerSpec, template: Machine, location: CloneLocation, spec: Any
-) -> Any:
+    cluster: WorkerCluster, desired: WorkerSpec, template: Machine, location: CloneLocation, spec: ApiObject
+) -> ApiObject:
     """Return the datastore of a datastore cluster that vCenter recommends first for a clone."""
     kind, pod = vim.storageDrs, location.pod
     config = kind.PodSelectionSpec.VmPodConfig(storagePod=pod)
@@ -217,7 +217,7 @@ def _recommended(
     return usable[0]
 
 
-def _snapshot(desired: WorkerSpec, template: Machine) -> Any:
+def _snapshot(desired: WorkerSpec, template: Machine) -> ApiObject:
     """Return the snapshot of a linked clone: the snapshot with the given name, or the current snapshot."""
     info = template["snapshot"]
     snapshot = info.currentSnapshot if info else None
@@ -229,7 +229,7 @@ def _snapshot(desired: WorkerSpec, template: Machine) -> Any:
     return snapshot
 
 
-def _in_tree(trees: Any, name: str) -> Any:
+def _in_tree(trees: ApiObject, name: str) -> ApiObject:
     for tree in trees or []:
         snapshot = tree.snapshot if tree.name == name else _in_tree(tree.childSnapshotList, name)
         if snapshot:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import Refused
+from ..plan import State
 from .nics import MANAGEMENT, RDMA
 from .worker_spec import WorkerSpec
 
@@ -30,7 +31,7 @@ def facts(extra: Mapping[str, str]) -> dict[str, Any] | None:
     return {"metadata": _decode(extra, METADATA), "userdata": _decode(extra, USERDATA)}
 
 
-def desired_data(desired: WorkerSpec, after: Mapping[str, Any]) -> dict[str, Any] | None:
+def desired_data(desired: WorkerSpec, after: State) -> dict[str, Any] | None:
     """Return the desired cloud-init data; ``after`` contains the planned network cards, in the order of the options."""
     guest = desired["guest"]
     if guest is None:
@@ -59,7 +60,7 @@ def guestinfo_options(data: Mapping[str, Any]) -> dict[str, str]:
     return {**encoded, **{f"{key}{ENCODING}": "base64" for key in texts}}
 
 
-def _network(desired: WorkerSpec, guest: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+def _network(desired: WorkerSpec, guest: Mapping[str, Any], after: State) -> dict[str, Any]:
     """Return the network configuration for the requested cards; without cards, the template's configuration stays."""
     if desired[MANAGEMENT] is None:
         if requested := [key for key in ADDRESSING if guest.get(key)]:
@@ -77,7 +78,7 @@ def _network(desired: WorkerSpec, guest: Mapping[str, Any], after: Mapping[str, 
     return {"network": {"version": 2, "ethernets": cards}}
 
 
-def _rdma_cards(desired: WorkerSpec, guest: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+def _rdma_cards(desired: WorkerSpec, guest: Mapping[str, Any], after: State) -> dict[str, Any]:
     addresses, nics = guest.get("rdma_addresses") or [], desired[RDMA] or []
     if not addresses:
         return {}

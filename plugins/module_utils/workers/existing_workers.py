@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 from ..core import names as forms
 from ..vsphere import custom_fields, inventory, properties
 from ..vsphere.escaped_names import plain
-from ..vsphere.sdk import vim
+from ..vsphere.sdk import ApiObject, vim
 from ..vsphere.session import Session
 from . import customise, foreign_disks, library_items, nics, worker_gpus, worker_identity, worker_mark
 from .machine import GROUPS, GROUPS_SINCE, HOME, Machine
@@ -149,7 +149,7 @@ def _worker(machine: Machine, mark: Mapping[str, Any], hosts: Mapping[str, str])
     return worker
 
 
-def _address(machine: Machine, card: Any) -> str | None:
+def _address(machine: Machine, card: ApiObject) -> str | None:
     """Return the IPv4 address of a card, as the guest reports it or, otherwise, from its cloud-init data."""
     if card is None:
         return None
@@ -158,7 +158,7 @@ def _address(machine: Machine, card: Any) -> str | None:
     return next(filter(None, map(forms.address, [*addresses, *_given(machine, card)])), None)
 
 
-def _given(machine: Machine, card: Any) -> Iterator[str]:
+def _given(machine: Machine, card: ApiObject) -> Iterator[str]:
     """Yield the fixed addresses of a card in the guest's cloud-init data."""
     metadata = (customise.facts(machine.extra) or {}).get("metadata")
     network = metadata.get("network") or {} if isinstance(metadata, dict) else {}

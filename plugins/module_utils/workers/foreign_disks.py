@@ -24,7 +24,7 @@ from typing import Any
 
 from ..errors import StillDiffers
 from ..vsphere import properties
-from ..vsphere.sdk import vim
+from ..vsphere.sdk import ApiObject, vim
 from .capacity import machines
 from .machine import HOME, Machine
 
@@ -33,23 +33,23 @@ MULTI_WRITER = "sharingMultiWriter"
 _PLACE = "place "
 
 
-def own(machine: Machine) -> list[Any]:
+def own(machine: Machine) -> list[ApiObject]:
     """Return the disks that belong to the virtual machine; of a template all, because a clone has a copy of each."""
     disks = _disks(machine)
     return disks if machine["config.template"] else _own_among(machine, disks)
 
 
-def attached(machine: Machine) -> list[Any]:
+def attached(machine: Machine) -> list[ApiObject]:
     """Return the foreign disks of a virtual machine."""
     return _foreign_among(machine, _disks(machine))
 
 
-def files(disks: Iterable[Any]) -> str:
+def files(disks: Iterable[ApiObject]) -> str:
     """Return the files of disks as a user reads them in vCenter."""
     return ", ".join(_file(disk) or f"disk {disk.key}" for disk in disks)
 
 
-def in_snapshots(machine: Machine) -> list[Any]:
+def in_snapshots(machine: Machine) -> list[ApiObject]:
     """Return the foreign disks in the snapshots of a virtual machine; vSphere deletes them too."""
     refs = list(_snapshots(machine["snapshot"].rootSnapshotList)) if machine["snapshot"] else []
     read = properties.read_many(machine.session, refs, (machines.DEVICES,)).values()
@@ -65,7 +65,7 @@ def is_recorded(machine: Machine) -> bool:
     return is_settled and all(_identity(disk) in entries for disk in own(machine))
 
 
-def record(machine: Machine, changes: Iterable[Any] = ()) -> str:
+def record(machine: Machine, changes: Iterable[ApiObject] = ()) -> str:
     """Return the record of a worker, with the disks that these changes of devices create."""
     before = [entry for entry in _entries(machine) if not entry.startswith(_PLACE)]
     there = [_identity(disk) for disk in _own_among(machine, _disks(machine))]
@@ -73,7 +73,7 @@ def record(machine: Machine, changes: Iterable[Any] = ()) -> str:
     return json.dumps(list(dict.fromkeys([*before, *there, *created])))
 
 
-def record_of_clone(template: Machine, snapshot: Any = None) -> str:
+def record_of_clone(template: Machine, snapshot: ApiObject = None) -> str:
     """Return the record of a new clone, which has a copy of each disk of the template or snapshot at the same place."""
     disks = _disks(template)
     if snapshot:
@@ -108,11 +108,11 @@ def _reconfigure(machine: Machine, tried: str, **changes: Any) -> None:
     machine.refresh()
 
 
-def _disks(machine: Machine) -> list[Any]:
+def _disks(machine: Machine) -> list[ApiObject]:
     return machine.devices(vim.vm.device.VirtualDisk)
 
 
-def _own_among(machine: Machine, disks: Sequence[Any]) -> list[Any]:
+def _own_among(machine: Machine, disks: Sequence[ApiObject]) -> list[ApiObject]:
     """Return which disks, sorted by key, are the worker's."""
     known = _recorded(machine, disks)
     private = [disk for disk in disks if not disk.vDiskId and _sharing(disk) != MULTI_WRITER]
@@ -123,12 +123,12 @@ def _own_among(machine: Machine, disks: Sequence[Any]) -> list[Any]:
     return [disk for disk in private if known & _names(disk) and same[_identity(disk)] == 1]
 
 
-def _foreign_among(machine: Machine, disks: Sequence[Any]) -> list[Any]:
+def _foreign_among(machine: Machine, disks: Sequence[ApiObject]) -> list[ApiObject]:
     mine = _own_among(machine, disks)
     return [disk for disk in disks if disk not in mine]
 
 
-def _recorded(machine: Machine, disks: Iterable[Any]) -> set[str] | None:
+def _recorded(machine: Machine, disks: Iterable[ApiObject]) -> set[str] | None:
     """Return the entries of the record; None if it names none of the disks, as after a restore from a backup."""
     entries = set(_entries(machine))
     return entries if any(entries & _names(disk) for disk in disks) else None
@@ -142,7 +142,7 @@ def _entries(machine: Machine) -> list[str]:
     return [entry for entry in entries if isinstance(entry, str)] if isinstance(entries, list) else []
 
 
-def _unrecorded(machine: Machine, disks: Iterable[Any]) -> list[Any]:
+def _unrecorded(machine: Machine, disks: Iterable[ApiObject]) -> list[ApiObject]:
     """Return the disks of a worker without a record, which an earlier release built.
 
     vSphere gives the name of the virtual machine to the first disk of a clone, and no later disk gets that name. Other
@@ -159,27 +159,27 @@ def _unrecorded(machine: Machine, disks: Iterable[Any]) -> list[Any]:
     return [disk for disk in local if disk in expected or first.fullmatch(_file(disk))]
 
 
-def _names(disk: Any) -> set[str]:
+def _names(disk: ApiObject) -> set[str]:
     return {_identity(disk), _place(disk)}
 
 
-def _identity(disk: Any) -> str:
+def _identity(disk: ApiObject) -> str:
     return str(getattr(disk.backing, "uuid", None) or "").lower() or _file(disk)
 
 
-def _place(disk: Any) -> str:
+def _place(disk: ApiObject) -> str:
     return f"{_PLACE}{disk.controllerKey}:{disk.unitNumber} {disk.capacityInKB} KB"
 
 
-def _sharing(disk: Any) -> str | None:
+def _sharing(disk: ApiObject) -> str | None:
     return getattr(disk.backing, "sharing", None)
 
 
-def _gigabytes(disk: Any) -> int:
+def _gigabytes(disk: ApiObject) -> int:
     return -(-int(disk.capacityInKB) // (1024 * 1024))
 
 
-def _file(disk: Any) -> str:
+def _file(disk: ApiObject) -> str:
     return str(getattr(disk.backing, "fileName", None) or "")
 
 
@@ -188,7 +188,7 @@ def _folder(file: str) -> str:
     return file.rpartition("/")[0]
 
 
-def _snapshots(trees: Iterable[Any]) -> Iterator[Any]:
+def _snapshots(trees: Iterable[ApiObject]) -> Iterator[ApiObject]:
     for tree in trees:
         yield tree.snapshot
         yield from _snapshots(tree.childSnapshotList or [])

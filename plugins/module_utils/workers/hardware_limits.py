@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..errors import Refused
-from ..vsphere.sdk import vim, vmodl
+from ..vsphere.sdk import ApiObject, vim, vmodl
 from .placement.place import Demand
 
 # Each version knows this guest. The server sends its description only, without those of 190 others.
@@ -36,7 +35,7 @@ class RequestedDevices:
     classes: int = 0
 
 
-def read(browser: Any, version: str, host: Any) -> HardwareLimits:
+def read(browser: ApiObject, version: str, host: ApiObject) -> HardwareLimits:
     """Return the limits that a host reports for a hardware version; unknown ones if it does not know the version."""
     spec = vim.EnvironmentBrowser.ConfigOptionQuerySpec(key=version, host=host, guestId=[_ANY_GUEST])
     try:
@@ -45,7 +44,7 @@ def read(browser: Any, version: str, host: Any) -> HardwareLimits:
         return HardwareLimits(version)
 
 
-def limits_of(version: str, option: Any) -> HardwareLimits:
+def limits_of(version: str, option: ApiObject) -> HardwareLimits:
     """Return the limits in a configuration option; none if it is of another version."""
     if option is None or option.version != version:
         return HardwareLimits(version)
@@ -84,6 +83,6 @@ def _excess(devices: RequestedDevices, limits: HardwareLimits) -> Iterator[str]:
         yield f"supports PVRDMA cards with {', '.join(limits.protocols)}, not with {', '.join(other)}"
 
 
-def _most(controller: Any, key: str) -> int | None:
+def _most(controller: ApiObject, key: str) -> int | None:
     count = getattr(controller, key, None)
     return None if count is None else int(count.max)

@@ -14,11 +14,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..errors import Refused
-from ..plan import Plan
+from ..plan import Plan, State
 from ..vsphere import libraries, properties, rest, tasks
 from ..vsphere.faults import translating_faults
 from ..vsphere.libraries import LibraryItem
-from ..vsphere.sdk import vim
+from ..vsphere.sdk import ApiObject, vim
 from . import library_items, machine
 from .context import Context
 from .machine import Machine
@@ -122,12 +122,12 @@ class DeployedTemplate:
         """The item of the latest read."""
         return self.templates.items[self.target]
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> State:
         """Return whether the template exists, and the version of its item."""
         exists = self.target in self.templates.refs
         return {"exists": exists, "name": template_name(self.cluster.name, self.item) if exists else None}
 
-    def plan(self, current: Mapping[str, Any]) -> Plan:
+    def plan(self, current: State) -> Plan:
         """Plan to deploy the item; options that it refuses are refused before."""
         if not current["exists"]:
             self._spec = self._deployment()
@@ -198,7 +198,7 @@ class DeployedTemplate:
             left.MarkAsTemplate()
         self.templates.read()
 
-    def _left_by_killed_run(self, name: str) -> Any:
+    def _left_by_killed_run(self, name: str) -> ApiObject:
         found = properties.find_all(self.cluster.session, vim.VirtualMachine, _LIGHT)
         return next((ref for ref, values in found if values["name"] == name), None)
 
@@ -211,11 +211,11 @@ class UnusedTemplate:
     def __init__(self, context: Context, one: Machine) -> None:
         self.context, self.machine, self.target, self._exists = context, one, one.shown, True
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> State:
         """Return whether the template exists."""
         return {"exists": self._exists}
 
-    def plan(self, current: Mapping[str, Any]) -> Plan:
+    def plan(self, current: State) -> Plan:
         """Plan to delete it."""
         return Plan(current, {"exists": False}, why=("no worker of the cluster is left",) if self._exists else ())
 

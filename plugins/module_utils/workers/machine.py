@@ -11,7 +11,7 @@ from typing import Any
 from ..vsphere import properties, tasks
 from ..vsphere.faults import translating_faults
 from ..vsphere.options import extra_config
-from ..vsphere.sdk import vim
+from ..vsphere.sdk import ApiObject, vim
 from ..vsphere.session import Session
 from .capacity import machines
 
@@ -101,17 +101,17 @@ class Machine:
         """Its advanced settings."""
         return extra_config(self["config.extraConfig"])
 
-    def devices(self, kind: object) -> list[Any]:
+    def devices(self, kind: object) -> list[ApiObject]:
         """Return its devices of a type, sorted by key."""
         return sorted(machines.devices(self.values, kind), key=lambda device: int(device.key))
 
     @property
-    def cards(self) -> list[Any]:
+    def cards(self) -> list[ApiObject]:
         """Its network cards, without SR-IOV functions of the host."""
         fixed = vim.vm.device.VirtualSriovEthernetCard
         return [card for card in self.devices(vim.vm.device.VirtualEthernetCard) if not isinstance(card, fixed)]
 
-    def reconfigure(self, spec: Any, tried: str, remedy: str = "") -> None:
+    def reconfigure(self, spec: ApiObject, tried: str, remedy: str = "") -> None:
         """Change its configuration, and wait until the server has done so."""
         with translating_faults(self.name, tried, remedy):
             task = self.ref.ReconfigVM_Task(spec)
@@ -122,7 +122,7 @@ class Machine:
         self.values = read(self.session, [self.ref])[self.ref._moId].values
 
 
-def read(session: Session, refs: Sequence[Any]) -> dict[str, Machine]:
+def read(session: Session, refs: Sequence[ApiObject]) -> dict[str, Machine]:
     """Return virtual machines by object id, with one read."""
     paths = (*PATHS, GROUPS) if session.api_version >= GROUPS_SINCE else PATHS
     values_by_id = properties.read_many(session, refs, paths)

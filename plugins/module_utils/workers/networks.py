@@ -12,7 +12,8 @@ from typing import Any
 from ..errors import NotFound
 from ..vsphere import properties
 from ..vsphere.escaped_names import plain
-from ..vsphere.sdk import vim
+from ..vsphere.properties import Properties
+from ..vsphere.sdk import ApiObject, vim
 from ..vsphere.session import Session
 
 
@@ -34,7 +35,7 @@ class Network:
         """Whether the network will be created later."""
         return self.ref is None
 
-    def backing(self) -> Any:
+    def backing(self) -> ApiObject:
         """Return the backing of a card that is connected to the network."""
         card = vim.vm.device.VirtualEthernetCard
         if not self.key:
@@ -83,7 +84,7 @@ def to_come(networks: Networks, names: Sequence[str]) -> Networks:
     return replace(networks, all=[*networks.all, *made])
 
 
-def read(session: Session, cluster: str, refs: Sequence[Any]) -> Networks:
+def read(session: Session, cluster: str, refs: Sequence[ApiObject]) -> Networks:
     """Return the networks of a cluster, with two or three reads."""
     different = {ref._moId: ref for ref in refs}.values()
     groups = [ref for ref in different if isinstance(ref, vim.dvs.DistributedVirtualPortgroup)]
@@ -117,7 +118,7 @@ def distinct(networks: Sequence[Network]) -> list[Network]:
     return [replace(one, name=one.path) if one.path and one.name in shared else one for one in networks]
 
 
-def _group(ref: object, values: Mapping[str, Any], switches: Mapping[str, Mapping[str, Any]]) -> Network:
+def _group(ref: object, values: Properties, switches: Mapping[str, Mapping[str, Any]]) -> Network:
     switch = switches[values["config.distributedVirtualSwitch"]._moId]
     return Network(values["name"], ref, switch["uuid"], values["key"], f"{switch['name']}/{values['name']}")
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from ..core.versions import ROCE_V1, has_roce_v1
 from ..errors import Refused
-from ..vsphere.sdk import vim
+from ..plan import State
+from ..vsphere.sdk import ApiObject, vim
 from .capacity import host_capacity, machines
 from .machine import Machine
 from .networks import Networks
@@ -22,12 +23,12 @@ VERSION = "config.product.version"
 _PREFIX, _ROOM = "00:50:56", 0x400000
 
 
-def rdma_cards(machine: Machine) -> list[Any]:
+def rdma_cards(machine: Machine) -> list[ApiObject]:
     """Return the PVRDMA cards; the virtual hardware limits their number."""
     return machine.devices(vim.vm.device.VirtualVmxnet3Vrdma)
 
 
-def rdma_nics(machine: Machine) -> list[Any]:
+def rdma_nics(machine: Machine) -> list[ApiObject]:
     """Return the cards for RDMA: PVRDMA cards, then devices of a class."""
     return [*rdma_cards(machine), *sorted(machines.class_cards(machine.values), key=lambda card: int(card.key))]
 
@@ -37,7 +38,7 @@ def classes_of(machine: Machine | None) -> list[str]:
     return [name for card in (rdma_nics(machine) if machine else []) if (name := _class(card))]
 
 
-def management_card(machine: Machine) -> Any:
+def management_card(machine: Machine) -> ApiObject:
     """Return the first card without PVRDMA; None if there is no such card."""
     others = [card for card in machine.cards if not isinstance(card, vim.vm.device.VirtualVmxnet3Vrdma)]
     return others[0] if others else None
@@ -56,9 +57,7 @@ def keys(number: int) -> list[str]:
     return [MANAGEMENT, *(f"{RDMA} {index}" for index in range(number))]
 
 
-def desired_cards(
-    desired: WorkerSpec, current: Mapping[str, Any], networks: Networks, macs: Mapping[str, str]
-) -> dict[str, Any]:
+def desired_cards(desired: WorkerSpec, current: State, networks: Networks, macs: Mapping[str, str]) -> dict[str, Any]:
     """Return the desired cards; those for RDMA in the order of the options."""
     after: dict[str, Any] = {}
     if (given := desired[MANAGEMENT]) is not None:
@@ -104,7 +103,7 @@ def _refuse_equal_addresses(name: str, cards: Sequence[Mapping[str, Any]]) -> No
             raise Refused(name, f"give {mac} to a card", reason, "request another MAC address for one of them")
 
 
-def in_order_of(current: Mapping[str, Any], cards: Mapping[str, Any]) -> dict[str, Any]:
+def in_order_of(current: State, cards: Mapping[str, Any]) -> dict[str, Any]:
     """Return the desired cards with those for RDMA in the order of the current ones; new ones follow."""
     if RDMA not in cards:
         return dict(cards)
@@ -130,7 +129,7 @@ def matching(requested: Sequence[Mapping[str, Any]], there: Sequence[Mapping[str
     return [found.get(number) for number in range(len(requested))]
 
 
-def refuse_removed(desired: WorkerSpec, after: Mapping[str, Any], host: Mapping[str, Any]) -> None:
+def refuse_removed(desired: WorkerSpec, after: State, host: Mapping[str, Any]) -> None:
     """Refuse a PVRDMA card with RoCE version 1 on a host that no longer supports it."""
     version = host.get(VERSION)
     if ROCE_V1 not in protocols(desired, after) or has_roce_v1(version):
@@ -148,7 +147,7 @@ def refuse_other_devices(desired: WorkerSpec, host: Mapping[str, Any]) -> None:
             raise Refused(desired.name, "configure its RDMA card", reason, "name the class of the network cards")
 
 
-def change(spec: Any, after: Mapping[str, Any], machine: Machine, networks: Networks, new_key: Iterator[int]) -> None:
+def change(spec: ApiObject, after: State, machine: Machine, networks: Networks, new_key: Iterator[int]) -> None:
     """Add the changes of the network cards to a ConfigSpec; a card of another kind replaces its predecessor."""
     pairs = [(MANAGEMENT, after.get(MANAGEMENT), management_card(machine))]
     cards, requested = rdma_nics(machine), after.get(RDMA)
@@ -209,20 +208,20 @@ def _desired_rdma(
     return {**nic, "protocol": given.get("protocol") or there.get("protocol") or PROTOCOL}
 
 
-def _same_mac(requested: Mapping[str, Any], there: Mapping[str, Any], key: str = "mac") -> bool:
+def _same_mac(requested: State, there: Mapping[str, Any], key: str = "mac") -> bool:
     mac = str(requested.get(key) or "").lower()
     return bool(mac and mac == there["mac"]) and _same_kind(requested, there)
 
 
-def _same_place(requested: Mapping[str, Any], there: Mapping[str, Any]) -> bool:
+def _same_place(requested: State, there: Mapping[str, Any]) -> bool:
     return _same_network(requested, there) and _same_mac(requested, there, "place_mac")
 
 
-def _same_network(requested: Mapping[str, Any], there: Mapping[str, Any]) -> bool:
+def _same_network(requested: State, there: Mapping[str, Any]) -> bool:
     return bool(_same_kind(requested, there) and requested["portgroup"] == there["portgroup"])
 
 
-def _same_kind(requested: Mapping[str, Any], there: Mapping[str, Any]) -> bool:
+def _same_kind(requested: State, there: Mapping[str, Any]) -> bool:
     """Return whether both are PVRDMA cards, or devices of one class."""
     return bool((requested.get("device_class") or "") == there.get("device_class", ""))
 
@@ -231,12 +230,12 @@ def _any(_requested: Mapping[str, Any], _there: Mapping[str, Any]) -> bool:
     return True
 
 
-def protocols(desired: WorkerSpec, after: Mapping[str, Any]) -> list[str]:
+def protocols(desired: WorkerSpec, after: State) -> list[str]:
     """Return the protocols of the requested PVRDMA cards."""
     return [nic["protocol"] for nic in after[RDMA] if "protocol" in nic] if desired[RDMA] is not None else []
 
 
-def _facts(card: Any, networks: Networks) -> Any:
+def _facts(card: ApiObject, networks: Networks) -> ApiObject:
     if card is None:
         return None
     link = card.connectable
@@ -256,7 +255,7 @@ def _class(card: object) -> str:
     return str(backing.deviceClass) if backing else ""
 
 
-def _new(key: str, desired: Mapping[str, Any], number: int) -> Any:
+def _new(key: str, desired: State, number: int) -> ApiObject:
     """Return a new card without its settings; the guest may change the MTU of a device of a class."""
     kinds = vim.vm.device
     if key == MANAGEMENT:
@@ -267,7 +266,7 @@ def _new(key: str, desired: Mapping[str, Any], number: int) -> Any:
     return kinds.VirtualSriovEthernetCard(key=number, dvxBackingInfo=backing, allowGuestOSMtuChange=True)
 
 
-def _card(card: Any, desired: Mapping[str, Any], now: Mapping[str, Any], networks: Networks) -> Any:
+def _card(card: ApiObject, desired: State, now: Mapping[str, Any], networks: Networks) -> ApiObject:
     """Return the changed card; a MAC address is written only if it differs."""
     if desired["portgroup"] != now.get("portgroup"):
         card.backing = networks.named(desired["portgroup"]).backing()

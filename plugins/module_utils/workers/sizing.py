@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from ..errors import Refused
-from ..vsphere.sdk import vim
+from ..plan import State
+from ..vsphere.sdk import ApiObject, vim
 from . import foreign_disks
 from .machine import Machine
 from .worker_spec import WorkerSpec
@@ -44,7 +45,7 @@ def facts(machine: Machine) -> dict[str, Any]:
     }
 
 
-def desired_size(desired: WorkerSpec, current: Mapping[str, Any], host_mhz: int) -> dict[str, Any]:
+def desired_size(desired: WorkerSpec, current: State, host_mhz: int) -> dict[str, Any]:
     """Return the desired size; ``host_mhz`` is the clock rate of its host."""
     after = {key: desired[key] for key in PLAIN if desired[key] is not None}
     if desired["reserve_memory"]:
@@ -67,7 +68,7 @@ def refuse_firmware(desired: WorkerSpec, there: str | None) -> None:
         raise Refused(desired.name, f"use {desired['firmware']} firmware", reason, "use a template that has it")
 
 
-def change(spec: Any, after: Mapping[str, Any], machine: Machine, new_key: Iterator[int]) -> None:
+def change(spec: ApiObject, after: State, machine: Machine, new_key: Iterator[int]) -> None:
     """Add the changes of the size to a ConfigSpec."""
     now = facts(machine)
     differs = {key: value for key, value in after.items() if key in now and now[key] != value}
@@ -86,7 +87,7 @@ def change(spec: Any, after: Mapping[str, Any], machine: Machine, new_key: Itera
         spec.deviceChange += list(_disk_changes(differs["disks_gb"], machine, new_key))
 
 
-def _give_memory(spec: Any, after: Mapping[str, Any]) -> None:
+def _give_memory(spec: ApiObject, after: State) -> None:
     """Set the memory with its reservation, because a locked reservation follows the size."""
     spec.memoryMB = after["memory_mb"]
     if after["memory_reserved"]:
@@ -103,7 +104,7 @@ def _disks(desired: WorkerSpec, there: list[int]) -> list[int]:
     return [*desired["disks_gb"], *there[len(desired["disks_gb"]) :]]
 
 
-def _disk_changes(sizes: list[int], machine: Machine, new_key: Iterator[int]) -> Iterator[Any]:
+def _disk_changes(sizes: list[int], machine: Machine, new_key: Iterator[int]) -> Iterator[ApiObject]:
     disks = foreign_disks.own(machine)
     for disk, size in zip(disks, sizes):
         if _gigabytes(disk) != size:
@@ -133,5 +134,5 @@ def _disk_changes(sizes: list[int], machine: Machine, new_key: Iterator[int]) ->
         )
 
 
-def _gigabytes(disk: Any) -> int:
+def _gigabytes(disk: ApiObject) -> int:
     return -(-int(disk.capacityInKB) // KILOBYTES)

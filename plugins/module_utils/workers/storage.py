@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import Refused
+from ..plan import State
 from ..vsphere import rest, storage_policies
+from ..vsphere.sdk import ApiObject
 from ..vsphere.session import Session
 from ..vsphere.storage_policies import COMPLIANT, Holder
 from . import foreign_disks
@@ -28,7 +30,9 @@ class UsedPolicies:
     _fitting: dict[str, list[str]] = field(default_factory=dict)
     _compliance: dict[str, str] = field(default_factory=dict)
 
-    def read(self, session: Session, specs: Sequence[WorkerSpec], machines: Mapping[str, Machine], stores: Any) -> None:
+    def read(
+        self, session: Session, specs: Sequence[WorkerSpec], machines: Mapping[str, Machine], stores: ApiObject
+    ) -> None:
         """Read the policies in use, their virtual machines and their datastores; an unknown name is refused."""
         used = {str(one[OPTION]): one for one in specs if one[OPTION]}
         if not used:
@@ -53,7 +57,7 @@ class UsedPolicies:
         is_complete = has is not None and not has.lacks(disk_keys(machine))
         return {OPTION: name if is_complete else None, STATE: self._compliance.get(machine.ref._moId)}
 
-    def refuse_misfit(self, desired: WorkerSpec, datastore: Any) -> None:
+    def refuse_misfit(self, desired: WorkerSpec, datastore: ApiObject) -> None:
         """Refuse a new worker on a datastore that its policy does not allow; vCenter would only report it later."""
         name = desired[OPTION]
         if name and datastore is not None and datastore._moId not in self._fitting.get(name, ()):
@@ -74,7 +78,7 @@ def disk_keys(machine: Machine) -> list[str]:
     return [str(disk.key) for disk in foreign_disks.own(machine)]
 
 
-def warning(current: Mapping[str, Any]) -> str:
+def warning(current: State) -> str:
     """Return a warning about a worker that does not comply with its policy; empty if it does, or has none."""
     status = current.get(STATE)
     if not current.get(OPTION) or status in (None, COMPLIANT):

@@ -5,10 +5,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from ..errors import Refused
+from ..plan import State
 from ..vsphere.options import is_on
 from .capacity import machines
 from .machine import Machine
@@ -35,7 +34,7 @@ def state(machine: Machine) -> bool | None:
     return True if numbers.issuperset(range(len(machines.vgpus(machine.values)))) else None
 
 
-def desired_state(desired: WorkerSpec, current: Mapping[str, Any]) -> bool | None:
+def desired_state(desired: WorkerSpec, current: State) -> bool | None:
     """Return the desired state; the current one if it is not managed."""
     desired_value: bool | None = desired[OPTION]
     if desired_value is None:

@@ -13,6 +13,7 @@ from ..errors import CollectionError, Refused
 from ..vsphere import counters, custom_fields, inventory, properties
 from ..vsphere.escaped_names import plain
 from ..vsphere.host_clocks import server_time
+from ..vsphere.properties import Properties
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from . import worker_identity
@@ -50,7 +51,7 @@ class Guest(NamedTuple):
     has_tools: bool = True
 
     @classmethod
-    def of(cls, name: str, shown: str, values: Mapping[str, Any], now: datetime) -> Guest:
+    def of(cls, name: str, shown: str, values: Properties, now: datetime) -> Guest:
         """Return the guest of a worker, or without its name of another machine, with the values that vCenter shows."""
         known_as = _known_as([name, shown, *_reported(values)])
         tools = values.get("guest.toolsRunningStatus")
@@ -154,7 +155,7 @@ def _reason(answer: Mapping[str, Any]) -> str:
     return words.rstrip(".") or "this run did not ask for them"
 
 
-def _boots(values: Mapping[str, Any], now: datetime) -> float:
+def _boots(values: Properties, now: datetime) -> float:
     began: datetime | None = values.get("runtime.bootTime")
     if began is None or values.get("runtime.powerState") != ON:
         return 0.0
@@ -162,7 +163,7 @@ def _boots(values: Mapping[str, Any], now: datetime) -> float:
     return min(BOOT_SECONDS, max(0.0, BOOT_SECONDS - (now - began).total_seconds()))
 
 
-def _load(values: Mapping[str, Any]) -> float | None:
+def _load(values: Properties) -> float | None:
     """Return the fraction of its processors that a guest uses, from the figures in MHz that vCenter shows."""
     used, most = (values.get(path) for path in LOAD_PATHS)
     return None if used is None or not most else min(float(used) / float(most), 1.0)
@@ -193,7 +194,7 @@ def _known_as(words: Iterable[Any]) -> frozenset[str]:
     return frozenset(str(word).lower() for word in words if word)
 
 
-def _reported(values: Mapping[str, Any]) -> Iterator[Any]:
+def _reported(values: Properties) -> Iterator[Any]:
     """Yield the host name and the addresses that a guest reports."""
     yield values.get("guest.hostName")
     yield values.get("guest.ipAddress")

@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from ..errors import Refused
+from ..plan import State
 from ..vsphere import tasks
 from ..vsphere.faults import translating_faults
 from .context import Context
@@ -17,7 +18,7 @@ from .worker_spec import WorkerSpec
 MOVE_SECONDS = 300
 
 
-def name_and_folder(context: Context, desired: WorkerSpec, current: Mapping[str, Any]) -> dict[str, Any]:
+def name_and_folder(context: Context, desired: WorkerSpec, current: State) -> dict[str, Any]:
     """Return the name and the folder after the run; an existing worker keeps both unless put_back is set."""
     given = desired["folder"]
     if current["exists"] and not context.options.put_back:
@@ -39,7 +40,7 @@ def put_back(context: Context, desired: WorkerSpec, machine: Machine) -> None:
     tasks.wait(context.cluster.session, tasks.Started(task, desired.name, tried), MOVE_SECONDS)
 
 
-def warnings(context: Context, desired: WorkerSpec, after: Mapping[str, Any]) -> Iterator[str]:
+def warnings(context: Context, desired: WorkerSpec, after: State) -> Iterator[str]:
     """Yield a warning for another name, another folder and each copy."""
     cluster = context.cluster
     if after["name"] != desired.name:

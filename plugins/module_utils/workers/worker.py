@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import NotFound, Refused, StillDiffers
-from ..plan import POWER_OFF, Plan
+from ..plan import POWER_OFF, Plan, State
 from ..vsphere import tasks
 from ..vsphere.libraries import LibraryItem
-from ..vsphere.sdk import vim
+from ..vsphere.sdk import ApiObject, vim
 from . import (
     candidate_hosts,
     clone,
@@ -92,14 +92,14 @@ class Worker:
         """The item of a content library that is its template."""
         return self.context.items.get(self.desired["template"] or "")
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> State:
         """Return the state of the worker, with the same keys if the VM does not exist."""
         there = {**facts(self.cluster, self.machine), **self.context.policies.state(self.desired, self.machine)}
         if self.machine and self.desired["folder"]:
             there["folder"] = self.context.locations.folder_name(self.machine["parent"])
         return there
 
-    def plan(self, current: Mapping[str, Any]) -> Plan:
+    def plan(self, current: State) -> Plan:
         """Return the plan of the changes; a missing object is refused before the first write."""
         if self.assigned.silent:
             raise worker_power.address_timeout(self.target, self.options.address_timeout)
@@ -108,7 +108,7 @@ class Worker:
         except NotFound as error:
             raise Refused(f"{self.target}: {error.target}", error.tried, error.reason, error.remedy) from error
 
-    def _planned(self, current: Mapping[str, Any]) -> Plan:
+    def _planned(self, current: State) -> Plan:
         host, owned = self._host(), self._mark(current)
         base = facts(self.cluster, clone.base_of(self.cluster, self.desired))
         if not current["exists"]:
@@ -135,7 +135,7 @@ class Worker:
         after["guest"] = guest_data or current["guest"]
         return self._plan(current, after)
 
-    def _refuse_excess(self, after: Mapping[str, Any], host: str) -> None:
+    def _refuse_excess(self, after: State, host: str) -> None:
         """Refuse more devices than the virtual hardware supports on the host."""
         gpus = worker_gpus.demand_of(self.desired.gpus or (), 0, 0)
         classes = [nic for nic in self.desired[nics.RDMA] or () if nic.get("device_class")]
@@ -177,14 +177,14 @@ class Worker:
             worker_power.start(machine, self.options.power_timeout)
             self.assigned.started = machine
 
-    def _cards(self, current: Mapping[str, Any]) -> dict[str, Any]:
+    def _cards(self, current: State) -> dict[str, Any]:
         """Return the desired network cards in the order of the options."""
         # The guest's cloud-init data names the MAC addresses of cards before the cards exist.
         macs = self.assigned.macs if self.desired["guest"] is not None else {}
         there = current if current["exists"] and not (macs and self._building) else {}
         return nics.desired_cards(self.desired, there, self.context.networks, macs)
 
-    def _hardware(self, current: Mapping[str, Any], base: Mapping[str, Any], host: str) -> dict[str, Any]:
+    def _hardware(self, current: State, base: Mapping[str, Any], host: str) -> dict[str, Any]:
         """Return the desired size and GPUs."""
         mhz = int(self.cluster.properties_of(host)["summary.hardware.cpuMhz"])
         after = sizing.desired_size(self.desired, current if current["exists"] else base, mhz)
@@ -204,7 +204,7 @@ class Worker:
         """Return the memory of a GPU of this cluster, in gigabytes."""
         return candidate_hosts.gpu_memory_gb(self.cluster.hosts.values(), desired)
 
-    def _mark(self, current: Mapping[str, Any]) -> dict[str, Any]:
+    def _mark(self, current: State) -> dict[str, Any]:
         """Return the desired mark of the VM; without one that it confirms, refused unless adopt is set."""
         before = current["mark"] or ({"built": True} if self.assigned.cloned else None)
         if current["exists"] and current["mark"] and not current["confirmed"]:
@@ -226,7 +226,7 @@ class Worker:
         of.update(_uuid(self.machine))
         return worker_mark.desired_mark(self.target, before or {"built": not current["exists"]}, **of)
 
-    def _plan(self, current: Mapping[str, Any], after: dict[str, Any]) -> Plan:
+    def _plan(self, current: State, after: dict[str, Any]) -> Plan:
         changed = {change.key for change in Plan(current, after).changes}
         running = bool(current["power"] == "on")
         cold = [key for key in COLD if key in changed] if running else []
@@ -243,12 +243,12 @@ class Worker:
             unmet=(*self._awaits(after), *((refused,) if cycle and not self.options.power_cycle else ())),
         )
 
-    def _awaits(self, after: Mapping[str, Any]) -> Iterator[str]:
+    def _awaits(self, after: State) -> Iterator[str]:
         """Yield the port groups and GPUs that must be prepared before the worker can be built."""
         if awaited := worker_demand.missing_preparations(self.context, self.desired, after["host"]):
             yield f"{', '.join(awaited)} must be prepared first"
 
-    def _why(self, current: Mapping[str, Any], after: Mapping[str, Any], cold: list[str]) -> Iterator[str]:
+    def _why(self, current: State, after: State, cold: list[str]) -> Iterator[str]:
         if not current["exists"]:
             yield f"it is cloned from {self.desired['template']} to {after['host']}"
         elif current["host"] != after["host"]:
@@ -260,7 +260,7 @@ class Worker:
         if cold:
             yield f"it is shut down for {', '.join(cold)}"
 
-    def _warnings(self, current: Mapping[str, Any], after: Mapping[str, Any], changed: set[str]) -> Iterator[str]:
+    def _warnings(self, current: State, after: State, changed: set[str]) -> Iterator[str]:
         firmware = after["firmware"] or facts(self.cluster, clone.base_of(self.cluster, self.desired))["firmware"]
         if worker_gpus.has_passthrough(self.desired) and (after["mmio_gb"] or 0) >= LARGE_BAR_GB and firmware == "bios":
             yield "its firmware is BIOS: GPUs with a BAR of more than 256 MB need EFI"
@@ -298,7 +298,7 @@ class Worker:
         worker_power.move(machine, spec, host, self.options.clone_timeout)
         machine.refresh()
 
-    def _reconfigure(self, machine: Machine, after: Mapping[str, Any]) -> None:
+    def _reconfigure(self, machine: Machine, after: State) -> None:
         """Change all hardware in one call; the server refuses it if the VM was changed since the latest read."""
         spec = self._spec(machine, after)
         if spec is None:
@@ -317,7 +317,7 @@ class Worker:
     def _report(self, what: str) -> None:
         self.context.report(self.target, what)
 
-    def _spec(self, machine: Machine, after: Mapping[str, Any]) -> Any:
+    def _spec(self, machine: Machine, after: State) -> ApiObject:
         """Return the ConfigSpec of all changes; None without a change."""
         now = facts(self.cluster, machine)
         building = worker_mark.BUILDING in machine.extra
@@ -351,7 +351,7 @@ def _uuid(machine: Machine | None) -> dict[str, str]:
     return {"uuid": str(machine[UUID])} if machine and machine[UUID] else {}
 
 
-def _managed(after: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+def _managed(after: State, now: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values to change; an option that is None is not managed."""
     mine = {key: value for key, value in after.items() if key not in ELSEWHERE}
     return {key: value for key, value in mine.items() if value is not None and now[key] != value}

@@ -13,7 +13,7 @@ from ..errors import NotFound
 from ..vsphere import custom_fields, inventory, properties
 from ..vsphere.escaped_names import plain
 from ..vsphere.faults import translating_faults
-from ..vsphere.sdk import vim
+from ..vsphere.sdk import ApiObject, vim
 from ..vsphere.session import Session
 from . import candidate_hosts, hardware_limits, machine, networks, nics, worker_identity, worker_mark
 from .candidate_hosts import OtherMachines
@@ -102,7 +102,7 @@ class WorkerCluster:
         """Return whether any virtual machine has the name."""
         return any(values["name"] == name for _ref, values in self._light)
 
-    def host_named(self, name: str) -> Any:
+    def host_named(self, name: str) -> ApiObject:
         """Return the reference of a host."""
         return next(ref for ref in self.values["host"] if self.hosts[ref._moId]["name"] == name)
 
@@ -141,7 +141,7 @@ class WorkerCluster:
         """Return the device classes of the host of a virtual machine, and whether their devices move."""
         return capacity.device_classes(self.hosts.get(one.host) or {})
 
-    def target(self, host: str) -> Any:
+    def target(self, host: str) -> ApiObject:
         """Return the devices that a host offers to virtual machines, as the environment browser reports them."""
         with translating_faults(host, "ask what it offers to virtual machines"):
             return self.values["environmentBrowser"].QueryConfigTarget(self.host_named(host))

@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import Refused
 from ..vsphere.faults import translating_faults
 from ..vsphere.options import is_on
-from ..vsphere.sdk import vim
+from ..vsphere.sdk import ApiObject, vim
 from . import candidate_hosts
 from .capacity import machines, pci_ids
 from .machine import Machine
@@ -150,7 +150,9 @@ class DeviceBackings:
     group: Callable[[str], Sequence[Any]]
 
 
-def change(spec: Any, desired: WorkerSpec, machine: Machine, backings: DeviceBackings, new_key: Iterator[int]) -> None:
+def change(
+    spec: ApiObject, desired: WorkerSpec, machine: Machine, backings: DeviceBackings, new_key: Iterator[int]
+) -> None:
     """Add the changes of the GPUs to a ConfigSpec."""
     kept, missing, too_many = compare(desired.gpus or (), assigned_gpus(machine))
     if any(gpu.group for gpu in (*missing, *(assigned.gpu for assigned in too_many))):
@@ -167,7 +169,7 @@ def change(spec: Any, desired: WorkerSpec, machine: Machine, backings: DeviceBac
         spec.deviceChange.append(_operation("add", made))
 
 
-def _add_group(spec: Any, gpu: Gpu, backings: DeviceBackings, new_key: Iterator[int]) -> None:
+def _add_group(spec: ApiObject, gpu: Gpu, backings: DeviceBackings, new_key: Iterator[int]) -> None:
     """Add a device group with all of its devices, which vSphere accepts only in one change; the server numbers them."""
     number = next(new_key)
     made = vim.vm.VirtualDeviceGroups.VendorDeviceGroup(groupInstanceKey=number, deviceGroupName=gpu.group)
@@ -179,7 +181,7 @@ def _add_group(spec: Any, gpu: Gpu, backings: DeviceBackings, new_key: Iterator[
         spec.deviceChange.append(_operation("add", device))
 
 
-def _backing(gpu: Gpu, backings: DeviceBackings) -> Any:
+def _backing(gpu: Gpu, backings: DeviceBackings) -> ApiObject:
     backing = vim.vm.device.VirtualPCIPassthrough
     if gpu.profile:
         return backing.VmiopBackingInfo(vgpu=gpu.profile)
@@ -204,7 +206,7 @@ def device_backings_of(cluster: WorkerCluster, host: str) -> DeviceBackings:
     )
 
 
-def _device(cluster: WorkerCluster, host: str, address: str) -> Any:
+def _device(cluster: WorkerCluster, host: str, address: str) -> ApiObject:
     """Return the backing of a device by its address; the backing needs a system ID that only the host reports."""
     offered = cluster.target(host).pciPassthrough or []
     device = next((one for one in offered if one.pciDevice.id == address), None)
@@ -218,14 +220,14 @@ def _device(cluster: WorkerCluster, host: str, address: str) -> Any:
     return _fixed_backing(device)
 
 
-def _group_devices(cluster: WorkerCluster, host: str, name: str) -> list[Any]:
+def _group_devices(cluster: WorkerCluster, host: str, name: str) -> list[ApiObject]:
     with translating_faults(host, f"read its device group {name}"):
         offered = cluster.target(host).vendorDeviceGroupInfo
         group = next(one for one in offered if one.deviceGroupName == name)
         return [one.device for one in group.componentDeviceInfo]
 
 
-def _fixed_backing(offered: Any) -> Any:
+def _fixed_backing(offered: ApiObject) -> ApiObject:
     """Return the backing for a device that a host offers."""
     device = offered.pciDevice
     return vim.vm.device.VirtualPCIPassthrough.DeviceBackingInfo(

@@ -17,6 +17,7 @@ from typing import Any
 
 from ..errors import NotFound, Refused
 from ..vsphere.properties import Found, Values
+from ..vsphere.sdk import ApiObject
 from . import worker_mark
 
 UUID = "config.instanceUuid"
@@ -55,7 +56,7 @@ class MarkedMachine:
 class WorkerIdentities:
     """The workers among the virtual machines of a vCenter, by the clusters and the names in their marks."""
 
-    def __init__(self, definitions: Sequence[Any], machines: Sequence[Found]) -> None:
+    def __init__(self, definitions: Sequence[ApiObject], machines: Sequence[Found]) -> None:
         self._marked_machines: dict[tuple[str, str], list[MarkedMachine]] = {}
         for ref, values in machines:
             if (mark := worker_mark.read(definitions, values.get("customValue"))) is not None:
@@ -64,7 +65,7 @@ class WorkerIdentities:
         self._claims = {key: _claims(marked_machines) for key, marked_machines in self._marked_machines.items()}
         self._marks = {one.ref._moId: one.mark for claims in self._claims.values() for one in claims}
 
-    def mark_of(self, ref: Any) -> dict[str, Any] | None:
+    def mark_of(self, ref: ApiObject) -> dict[str, Any] | None:
         """Return the mark of a worker; None for a machine without a mark, and for a copy of a worker."""
         mark = self._marks.get(ref._moId)
         return dict(mark) if mark is not None else None

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..vsphere import custom_fields
 from ..vsphere.escaped_names import plain
-from ..vsphere.sdk import vim
+from ..vsphere.sdk import ApiObject, vim
 from ..vsphere.session import Session
 from .machine import Machine
 
@@ -26,7 +26,7 @@ UNCONFIRMED = (
 )
 
 
-def read(definitions: Sequence[Any], values: Sequence[Any] | None) -> dict[str, Any] | None:
+def read(definitions: Sequence[ApiObject], values: Sequence[Any] | None) -> dict[str, Any] | None:
     """Return the mark of a virtual machine, which may be a copy of another machine's mark; None without a mark."""
     text = custom_fields.value_of(ATTRIBUTE, definitions, values)
     try:

@@ -4,18 +4,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..errors import Refused
+from ..errors import CollectionError, Refused
+from ..vsphere import properties
 from ..vsphere.properties import Values
+from ..vsphere.sdk import ApiObject, vim
 from ..vsphere.session import Session
-from . import candidate_hosts, clone, clone_space, nics, sizing, worker_demand, worker_gpus, worker_power
+from . import candidate_hosts, clone, nics, sizing, worker_demand, worker_gpus, worker_power
 from .context import Assignment, Context, ReportProgress
 from .library_templates import LibraryTemplates
+from .machine import Machine
 from .placement import place
 from .worker_cluster import WorkerCluster
 from .worker_spec import WorkerSetOptions, WorkerSpec
+
+_COMMITTED, _FREE = "summary.storage.committed", "summary.freeSpace"
+_GIB, _MIB = 1 << 30, 1 << 20
 
 
 def context_of(
@@ -38,7 +44,7 @@ class WorkerSet:
         """Read the cluster and these workers, and refuse new ones for which a datastore has no room."""
         self.refresh(subjects)
         if subjects:
-            clone_space.refuse_shortage(self.context)
+            refuse_shortage(self.context)
 
     def refresh(self, subjects: Sequence[Any]) -> None:
         """Read the cluster and these workers; without workers nothing is read."""
@@ -125,3 +131,57 @@ class WorkerSet:
 
 def _answers(values: Values) -> bool:
     return bool(values.get("runtime.connectionState") == "connected")
+
+
+def refuse_shortage(context: Context) -> None:
+    """Refuse a call whose new workers need more space than a datastore, or a datastore cluster, has free."""
+    cluster, places = context.cluster, dict[str, Any]()
+    new = [one for one in context.specs if one.name not in cluster.machines]
+    sources = {one.name: template for one in new if (template := cluster.machines.get(one["template"] or ""))}
+    # The size of an item that is not deployed yet is unknown.
+    refs = {one.ref._moId: one.ref for one in sources.values() if one.ref._moId}
+    committed = properties.read_many(cluster.session, list(refs.values()), (_COMMITTED,)) if refs else {}
+    needs: dict[str, dict[str, int]] = {}
+    for desired in new:
+        template = sources.get(desired.name)
+        size = (committed.get(template.ref._moId) or {}).get(_COMMITTED) if template else None
+        place = _place(context, desired, template) if template and size is not None else None
+        if place is not None:
+            places[place._moId] = place
+            needs.setdefault(place._moId, {})[desired.name] = _bytes(desired, template, int(size or 0))
+    for key, place in places.items():
+        _refuse_excess(needs[key], *_free(context, place))
+
+
+def _free(context: Context, place: ApiObject) -> tuple[str, int | None]:
+    """Return the name and the free space of a datastore, or of all datastores of a datastore cluster."""
+    session, is_pod = context.cluster.session, isinstance(place, vim.StoragePod)
+    values = properties.read_many(session, [place], ("name", "childEntity" if is_pod else _FREE)).get(place._moId) or {}
+    if is_pod:
+        stores = properties.read_many(session, values.get("childEntity") or [], (_FREE,)).values()
+        return str(values.get("name")), sum(int(store.get(_FREE) or 0) for store in stores)
+    return str(values.get("name")), values.get(_FREE)
+
+
+def _place(context: Context, desired: WorkerSpec, template: Machine) -> ApiObject:
+    """Return the datastore or datastore cluster of a new worker; None if the plan of the worker will refuse it."""
+    try:
+        location = context.locations.find(desired, template)
+    except CollectionError:
+        return None
+    return location.pod or location.datastore
+
+
+def _bytes(desired: WorkerSpec, template: Machine | None, committed: int) -> int:
+    """Return the space of a clone, whose disks are as thin as those of its template, with its swap file."""
+    memory = int(desired["memory_mb"] or (template["config.hardware.memoryMB"] if template else 0) or 0)
+    swap = 0 if desired["reserve_memory"] else memory * _MIB
+    return swap + (0 if desired["clone"] == clone.LINKED else committed)
+
+
+def _refuse_excess(needs: Mapping[str, int], place: str, left: int | None) -> None:
+    total = sum(needs.values())
+    if left is not None and total > left:
+        reason = f"they need {total / _GIB:.1f} GiB, and it has {left / _GIB:.1f} GiB free"
+        remedy = "free space, or name another datastore; nothing was changed"
+        raise Refused(place, f"hold {', '.join(sorted(needs))}", reason, remedy)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ...core.json_values import JsonObject
 from .compatibility import CompatibilityIssue, CompatibilityTables, Stack, misfit, row, unknown
 from .part_versions import at_least, numbers, same_cuda, series, within
 
@@ -56,7 +57,7 @@ def framework_and_cuda(stack: Stack, facts: CompatibilityTables) -> Iterator[Com
     yield from _framework_and_cudnn(stack, known)
 
 
-def _framework_and_cudnn(stack: Stack, known: Mapping[str, Any]) -> Iterator[CompatibilityIssue]:
+def _framework_and_cudnn(stack: Stack, known: JsonObject) -> Iterator[CompatibilityIssue]:
     """Yield an issue unless cuDNN has the same major version and is not older."""
     if "cudnn" not in known:
         return

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...core import schema as schemas
+from ...core.json_values import JsonObject
 from . import image_parts
 
 Stack = dict[str, Any]
@@ -37,19 +38,17 @@ def faults(document: object, schema: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def missing_inputs(document: Mapping[str, Any], parts: Sequence[str] = ()) -> list[str]:
+def missing_inputs(document: JsonObject, parts: Sequence[str] = ()) -> list[str]:
     """Return the inputs without a value, of a stack and its requested optional parts."""
     return [path for path in _requested_parts(document, parts) if _get(document, path) is None]
 
 
-def absent_parts(document: Mapping[str, Any], parts: Sequence[str]) -> list[str]:
+def absent_parts(document: JsonObject, parts: Sequence[str]) -> list[str]:
     """Return a sentence for each requested optional part that the stack lacks."""
     return [f"It has no {part!r}." for part in parts if part not in OPTIONAL or not document.get(part)]
 
 
-def completed(
-    document: Mapping[str, Any], inputs: Mapping[str, str], bases: Mapping[str, str], mirror: str = ""
-) -> Stack:
+def completed(document: JsonObject, inputs: Mapping[str, str], bases: Mapping[str, str], mirror: str = "") -> Stack:
     """Return the stack with inputs and mirrors, and a URL next to the base and path of each file.
 
     A mirror of all bases has one folder per base, with its name.
@@ -78,7 +77,7 @@ def without_urls(value: object) -> Any:
     return [without_urls(child) for child in value] if isinstance(value, list) else value
 
 
-def _requested_parts(document: Mapping[str, Any], parts: Sequence[str]) -> list[str]:
+def _requested_parts(document: JsonObject, parts: Sequence[str]) -> list[str]:
     """Return the inputs of a stack and of parts of it."""
     sections = [document, *(document.get(part) or {} for part in parts)]
     return [path for section in sections for path in section.get("inputs", [])]
@@ -104,7 +103,7 @@ def _step(value: object, word: str) -> Any:
     return value.get(word) if isinstance(value, Mapping) else None
 
 
-def _get(document: Mapping[str, Any], path: str) -> Any:
+def _get(document: JsonObject, path: str) -> Any:
     """Return the value at the dotted path, or None."""
     value: Any = document
     for word in path.split("."):
@@ -112,7 +111,7 @@ def _get(document: Mapping[str, Any], path: str) -> Any:
     return value
 
 
-def _set(document: Mapping[str, Any], path: str, value: str) -> None:
+def _set(document: JsonObject, path: str, value: str) -> None:
     """Put a value at the dotted path, whose last word is a key of a mapping."""
     above, _dot, last = path.rpartition(".")
     _get(document, above)[last] = value
@@ -135,14 +134,14 @@ def _side_faults(side: Mapping[str, Any]) -> list[str]:
     return [*_unknown_names(side), *_absent_origins(side)]
 
 
-def _image_faults(own: Mapping[str, Any], inside: Mapping[str, Any]) -> list[str]:
+def _image_faults(own: JsonObject, inside: Mapping[str, Any]) -> list[str]:
     """Return the faults of an image, which starts from an image of a registry or from an archive of files."""
     bases = bool(own.get("archive")) + ("from" in own and "digest" in own)
     lacking = [] if bases == 1 else ["give its base: either from and digest, or archive."]
     return [*lacking, *_side_faults(inside)]
 
 
-def _unknown_names(document: Mapping[str, Any]) -> Iterator[str]:
+def _unknown_names(document: JsonObject) -> Iterator[str]:
     """Yield a sentence for each name of a base, key or platform that the stack lacks."""
     for where, mapping in _walk(document, ""):
         base = mapping.get("base")
@@ -159,7 +158,7 @@ def _unknown_names(document: Mapping[str, Any]) -> Iterator[str]:
                     yield f"{where or 'The stack'} has {name} for {platform!r}, and platforms has {offered}."
 
 
-def _unlisted_inputs(document: Mapping[str, Any]) -> Iterator[str]:
+def _unlisted_inputs(document: JsonObject) -> Iterator[str]:
     """Yield a sentence for each checksum without value and input, and for each input that is not in the stack."""
     inputs = _requested_parts(document, OPTIONAL)
     for where, mapping in _walk(document, ""):
@@ -173,7 +172,7 @@ def _unlisted_inputs(document: Mapping[str, Any]) -> Iterator[str]:
             yield f"inputs names {path!r}, which is not in the stack."
 
 
-def _absent_origins(document: Mapping[str, Any]) -> Iterator[str]:
+def _absent_origins(document: JsonObject) -> Iterator[str]:
     """Yield a sentence for each part that lacks the origin from which it is installed."""
     container = document.get("container")
     if container and container.get("engine", DOCKER) == DOCKER:

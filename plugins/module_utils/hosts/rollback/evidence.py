@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core import masked, schema
+from ...plan import State
 
 FORMAT = 2
 DIGEST = "digest"
@@ -19,9 +20,7 @@ _ACCOUNT_IN_URL = re.compile(r"(?<!\w)(\w+://)[^/@\s]+@")
 _SECRET_KEY = re.compile(r"pass(word|wd|phrase)|secret|token|community|private_?key", re.IGNORECASE)
 
 
-def document(
-    hosts: Mapping[str, Any], cluster: Mapping[str, Any], desired: Mapping[str, Any], when: str
-) -> dict[str, Any]:
+def document(hosts: Mapping[str, Any], cluster: Mapping[str, Any], desired: State, when: str) -> dict[str, Any]:
     """Return the evidence as plain data: results of esxi_info and cluster_info, and the profiles of the change.
 
     ``desired`` contains ``profile``, for all hosts, and ``host_profiles``, for hosts with a separate profile; if the

@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from ...errors import Failed, Refused
-from ...plan import Plan
+from ...plan import Plan, State
+from ...runner import Params
 from ...vsphere.host_clocks import server_time
 from ...vsphere.inventory import find_cluster
 from ...vsphere.properties import id_of
@@ -35,12 +36,12 @@ class ClusterLock:
         self.lock_state: LockState = LockState(None, 0, None)
         self.now = _now(session)
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> State:
         """Return who holds the lock, since when and until when."""
         self.lock_state, self.now = self.folders.read(), _now(self.session)
         return state_of(self.lock_state.record)
 
-    def plan(self, current: Mapping[str, Any]) -> Plan:
+    def plan(self, current: State) -> Plan:
         """Return the plan that takes, renews, releases or keeps the lock."""
         decision = self._decide()
         if decision.refusal:
@@ -99,7 +100,7 @@ class ClusterLock:
         return {"held": "take its lock", "free": "release its lock", "absent": "remove its lock"}[self.state]
 
 
-def lock_request(params: Mapping[str, Any]) -> lock_rules.LockRequest:
+def lock_request(params: Params) -> lock_rules.LockRequest:
     """Return the requesting run, from a module's options and from the process that runs it."""
     process = holder.running()
     run = params.get("run") or (f"{process.machine}.{process.pid}.{process.started}" if process else "")

@@ -21,7 +21,7 @@ from ...errors import Failed
 from ...vsphere import tasks
 from ...vsphere.faults import is_caused_by, translating_faults
 from ...vsphere.properties import find_all, id_of
-from ...vsphere.sdk import vim, vmodl
+from ...vsphere.sdk import ApiObject, vim, vmodl
 from ...vsphere.session import Session
 from . import lock_rules
 
@@ -65,7 +65,7 @@ class LockState:
 class LockFolders:
     """The folders of one cluster's lock."""
 
-    def __init__(self, session: Session, cluster: str, parent: Any, key: str) -> None:
+    def __init__(self, session: Session, cluster: str, parent: ApiObject, key: str) -> None:
         self.session, self.cluster, self.parent = session, cluster, parent
         # The id of the cluster, not its name: names may be as long as a folder's name can be, are escaped, and change.
         self.name = PREFIX + key
@@ -105,7 +105,7 @@ class LockFolders:
         for level in ([line for folder in inside for line in folder.inside], inside, roots):
             self._destroy(level)
 
-    def _make_root(self) -> Any:
+    def _make_root(self) -> ApiObject:
         with translating_faults(
             self.cluster, "create the folder of its lock", "the account needs the privilege Folder.Create"
         ):
@@ -114,7 +114,7 @@ class LockFolders:
             except vim.fault.DuplicateName as fault:  # another controller won
                 return fault.object
 
-    def _rename(self, claim: Any, number: str) -> bool:
+    def _rename(self, claim: ApiObject, number: str) -> bool:
         try:
             with translating_faults(self.cluster, "take its lock"):
                 task = claim.Rename_Task(number)
@@ -125,11 +125,11 @@ class LockFolders:
             raise
         return True
 
-    def _still_highest(self, claim: Any) -> bool:
+    def _still_highest(self, claim: ApiObject) -> bool:
         current = self.read().current
         return current is not None and bool(current.ref._moId == claim._moId)
 
-    def _tidy(self, claim: Any, now: datetime, *, won: bool) -> None:
+    def _tidy(self, claim: ApiObject, now: datetime, *, won: bool) -> None:
         """Remove obsolete folders: older generations, claims of killed runs, and this run's claim if it lost."""
         state = self.read()
         inside = state.root.inside if state.root else ()
@@ -148,7 +148,7 @@ class LockFolders:
             if isinstance(outcome, Failed):
                 _raise_unless_removed(outcome)
 
-    def _destroying(self, ref: Any, tried: str) -> tasks.Started | None:
+    def _destroying(self, ref: ApiObject, tried: str) -> tasks.Started | None:
         try:
             with translating_faults(self.cluster, tried):
                 return tasks.Started(ref.Destroy_Task(), self.cluster, tried)
@@ -163,7 +163,7 @@ def _raise_unless_removed(error: Failed) -> None:
         raise error
 
 
-def _tree(ref: Any, name: str, all_folders: Sequence[tuple[Any, dict[str, Any]]]) -> Folder:
+def _tree(ref: ApiObject, name: str, all_folders: Sequence[tuple[Any, dict[str, Any]]]) -> Folder:
     inside = [(child, values["name"]) for child, values in all_folders if id_of(values.get("parent")) == ref._moId]
     return Folder(ref, name, tuple(_tree(child, its_name, all_folders) for child, its_name in inside))
 

@@ -4,12 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from ...errors import Failed, Refused
-from ...plan import Plan
+from ...plan import Plan, State
 from ...vsphere.host_clocks import server_time
 from . import holder
 from .cluster_lock import ClusterLock, record_at
@@ -27,7 +25,7 @@ class WindowRequest:
     def __init__(self, lock: ClusterLock, action: str) -> None:
         self._lock, self._action, self.target = lock, action, lock.target
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> State:
         """Return the current request; empty without one."""
         self._lock.read()
         record = self._lock.lock_state.record
@@ -42,7 +40,7 @@ class WindowRequest:
             raise Refused(self.target, f"ask its maintenance window to {self._action}", cause, remedy)
         return {"request": record.request}
 
-    def plan(self, current: Mapping[str, Any]) -> Plan:
+    def plan(self, current: State) -> Plan:
         """Return the request that replaces the current one."""
         return Plan(before=current, after={"request": "" if self._action == RESUME else self._action})
 

@@ -8,7 +8,7 @@ import threading
 from typing import Any
 
 from ...errors import Refused
-from ...plan import Plan
+from ...plan import Plan, State
 from ...runner import PlanningSubject
 from ...vsphere.host_clocks import server_time
 from ...vsphere.inventory import Host
@@ -94,11 +94,11 @@ class Guarded:
         self._subject, self._lock = subject, lock
         self.name, self.target = subject.name, subject.target
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> State:
         """Return the state of the subject."""
         return self._subject.read()
 
-    def plan(self, current: dict[str, Any]) -> Plan:
+    def plan(self, current: State) -> Plan:
         """Return the plan of the subject."""
         return self._subject.plan(current)
 

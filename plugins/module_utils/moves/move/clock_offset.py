@@ -30,7 +30,7 @@ class Offset:
 
 
 class TaskTimes(TypedDict):
-    """The times of a task on the controller's clock, and the errors of that."""
+    """The times of a task on the controller's clock, and the largest errors of these times."""
 
     started: float
     completed: float | None

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypedDict, cast
 
@@ -15,10 +15,10 @@ from ...core import findings
 from ...core.findings import Finding
 from ...errors import Failed, Refused, TimedOut
 from ...maintenance.recent_tasks import RecentTask
-from ...plan import Plan
+from ...plan import Plan, State
 from ...vsphere import properties
 from ...vsphere.faults import translating_faults, words
-from ...vsphere.sdk import vim, vmodl
+from ...vsphere.sdk import ApiObject, vim, vmodl
 from ...workers.machine import Machine
 from ...workers.worker_cluster import WorkerCluster
 from ..checks import move_checks, move_events
@@ -74,7 +74,7 @@ class WorkerMove:
         # Whether the server may have received the request: a later failure leaves the outcome open.
         self.is_started = False
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> State:
         """Return the host of the worker."""
         self.cluster.refresh([self.request.worker])
         self.tasks = move_facts.tasks_on(self.cluster, self.machine)
@@ -83,7 +83,7 @@ class WorkerMove:
         self.is_started = self.is_started or self.running is not None
         return {"host": self.cluster.host_name(self.machine.host)}
 
-    def plan(self, current: Mapping[str, Any]) -> Plan:
+    def plan(self, current: State) -> Plan:
         """Return the move to the target host; findings that forbid the move are its unmet conditions."""
         self._check()
         plan = Plan(before=current, after={"host": self.request.target})
@@ -149,7 +149,7 @@ class WorkerMove:
         if not self.machine.on:
             raise Refused(self.target, tried, "it is powered off", "power it on: only a running worker can be tested")
 
-    def _start(self) -> Any:
+    def _start(self) -> ApiObject:
         spec = vim.vm.RelocateSpec(host=self.cluster.host_named(self.request.target))
         self.is_started = True
         with translating_faults(self.target, f"move it to {self.request.target}"):
@@ -159,7 +159,7 @@ class WorkerMove:
                 self.is_started = False  # the server refused it
                 raise
 
-    def _follow(self, task: Any) -> tuple[Any, bool]:
+    def _follow(self, task: ApiObject) -> tuple[Any, bool]:
         """Return the ended task and whether it ended in time; after the time-out, cancel the move."""
         if self._ended(task, self.request.timeout):
             return self._info(task), True
@@ -169,7 +169,7 @@ class WorkerMove:
         self._ended(task, CANCEL_SECONDS)
         return self._info(task), False
 
-    def _ended(self, task: Any, seconds: float) -> bool:
+    def _ended(self, task: ApiObject, seconds: float) -> bool:
         shown_at = -math.inf
         # While the guest is stunned the server reports nothing, so progress is shown at intervals.
         for values in properties.watch(
@@ -183,10 +183,10 @@ class WorkerMove:
                 return True
         return False
 
-    def _info(self, task: Any) -> Any:
+    def _info(self, task: ApiObject) -> ApiObject:
         return properties.read_many(self.session, [task], ("info",))[task._moId]["info"]
 
-    def _observed(self, before: move_watch.WorkerRuntime, info: Any) -> ObservedMove:
+    def _observed(self, before: move_watch.WorkerRuntime, info: ApiObject) -> ObservedMove:
         """Return the hosts and GPUs before and after the move, and its events."""
         after = move_watch.runtime_of(self.session, self.machine.ref)
         every = move_watch.events_since(self.session, self.machine.ref, self.target, info.queueTime)
@@ -210,7 +210,7 @@ class WorkerMove:
             "events": own,
         }
 
-    def _judge(self, info: Any, *, in_time: bool) -> None:
+    def _judge(self, info: ApiObject, *, in_time: bool) -> None:
         tried = f"move it to {self.request.target}"
         if not in_time:
             raise TimedOut(self.target, tried, f"it did not arrive within {self.request.timeout} s", GO_ON)

@@ -14,7 +14,7 @@ from ...maintenance import cluster_problems, recent_tasks
 from ...maintenance.recent_tasks import RecentTask
 from ...vsphere import properties, tasks
 from ...vsphere.faults import translating_faults, words
-from ...vsphere.sdk import vim
+from ...vsphere.sdk import ApiObject, vim
 from ...vsphere.session import Session
 from ...workers import candidate_hosts, encryption, nics, worker_gpus
 from ...workers.capacity import host_capacity as capacity
@@ -88,7 +88,7 @@ def _links(cluster: WorkerCluster, machine: Machine, target: str) -> move_checks
     return {"groups": groups, "groups_offered": cluster.groups(target) if groups else []}
 
 
-def _rdma(cards: Sequence[Any], target: properties.Values, more: properties.Values) -> move_checks.RdmaFacts:
+def _rdma(cards: Sequence[ApiObject], target: properties.Values, more: properties.Values) -> move_checks.RdmaFacts:
     """Return the PVRDMA of the worker, and what the target host supports of it."""
     return {
         "rdma": bool(cards),
@@ -152,7 +152,7 @@ def tasks_on(cluster: WorkerCluster, machine: Machine) -> list[RecentTask]:
     return [task for task in recent_tasks.recent(cluster.session, [machine.ref]) if task.running]
 
 
-def running_move(cluster: WorkerCluster, machine: Machine, running: Sequence[RecentTask], target: str) -> Any:
+def running_move(cluster: WorkerCluster, machine: Machine, running: Sequence[RecentTask], target: str) -> ApiObject:
     """Return the running move of the worker to this host, or None.
 
     A task does not name its target, but its events do. A move that has no events yet counts as a move to this host.
@@ -171,7 +171,7 @@ def _text(task: RecentTask) -> str:
     return f"the task {task.what} of {task.user}"
 
 
-def _red_alarms(cluster: WorkerCluster, target: str, states: Sequence[Any]) -> list[str]:
+def _red_alarms(cluster: WorkerCluster, target: str, states: Sequence[ApiObject]) -> list[str]:
     names = {key: values["name"] for key, values in cluster.hosts.items()}
     alarms = cluster_problems.alarms(cluster.session, names, states)
     return [alarm["alarm"] for alarm in alarms if alarm["status"] == "red" and alarm["object"] == target]
@@ -226,7 +226,7 @@ def _stun(
     }
 
 
-def _vgpus(cluster: WorkerCluster, target: Any, profiles: Sequence[str]) -> list[stun_estimate.Vgpu]:
+def _vgpus(cluster: WorkerCluster, target: ApiObject, profiles: Sequence[str]) -> list[stun_estimate.Vgpu]:
     """Return the virtual GPUs, each with the target's estimates of its stun."""
     estimates = stun_estimates(cluster.session, target, cluster.host_name(target._moId) or "") if profiles else {}
     described = cluster.hosts[target._moId].get(capacity.DESCRIBED, ())
@@ -239,7 +239,7 @@ def gigabytes(profile: str, described: Iterable[gpu_slots.VgpuProfile] = ()) -> 
     return known.gigabytes if known else 0
 
 
-def stun_estimates(session: Session, host: Any, name: str) -> dict[str, list[dict[str, int]]]:
+def stun_estimates(session: Session, host: ApiObject, name: str) -> dict[str, list[dict[str, int]]]:
     """Return the server's estimates of stuns on a host, for each vGPU profile and bandwidth of the move."""
     if session.api_version < STUN_SINCE:
         return {}

@@ -7,12 +7,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any
 
 from ...continuity.judged_facts import Move, PowerEvent, WorkerPlace
 from ...vsphere import properties
 from ...vsphere.faults import translating_faults
-from ...vsphere.sdk import vim
+from ...vsphere.sdk import ApiObject, vim
 from ...vsphere.session import Session
 from ...workers import existing_workers
 from ...workers.capacity import host_capacity as capacity
@@ -49,7 +48,7 @@ class WorkerRuntime:
         }
 
 
-def runtime_of(session: Session, ref: Any) -> WorkerRuntime:
+def runtime_of(session: Session, ref: ApiObject) -> WorkerRuntime:
     """Return the current host, GPUs and power state of the worker, in two reads."""
     values = properties.read_many(session, [ref], MACHINE)[ref._moId]
     host = values["runtime.host"]
@@ -109,7 +108,7 @@ def power_cycled(before: WorkerRuntime, after: WorkerRuntime, events: Sequence[M
     return has_booted(before.plain, after.plain) or any(event["kind"] in POWER for event in events)
 
 
-def _plain(event: Any) -> MoveEvent:
+def _plain(event: ApiObject) -> MoveEvent:
     kind = getattr(event, "eventTypeId", None) or type(event).__name__.rsplit(".", maxsplit=1)[-1]
     reason = getattr(event, "reason", None)
     return {
@@ -130,5 +129,5 @@ def _argument(event: object, key: str) -> str:
     return str(getattr(value, "name", value) or "")
 
 
-def _name_of(host: Any) -> str:
+def _name_of(host: ApiObject) -> str:
     return str(host.name) if host else ""

@@ -71,7 +71,7 @@ def read_workers(
     movers: Collection[str] | None = None,
     emptied: Collection[str] | None = None,
 ) -> ClusterWorkers:
-    """Return the workers, and the slots of the hosts; those on emptied hosts will move, otherwise ``movers`` (all)."""
+    """Return the workers and the slots of the hosts. Those on emptied hosts will move; else ``movers`` (all)."""
     cluster.refresh(names)
     machines_of_workers = [cluster.find(name, "worker") for name in sorted(names)]
     workers = ClusterWorkers()

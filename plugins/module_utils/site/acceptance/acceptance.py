@@ -10,6 +10,7 @@ from typing import Any
 
 from ...core.versions import numbers
 from ...errors import CollectionError, NotFound
+from ...runner import Params
 from ...vsphere import inventory, properties
 from ...vsphere.escaped_names import plain
 from ...vsphere.properties import id_of
@@ -37,7 +38,7 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-def read_request(session: Session, params: Mapping[str, Any]) -> ReadRequest:
+def read_request(session: Session, params: Params) -> ReadRequest:
     """Return the objects in the options: hosts with their clusters, and virtual machines."""
     hosts = inventory.find_hosts(session, params, ("parent", *_KIND))
     hosts.refresh()
@@ -55,7 +56,7 @@ def read_request(session: Session, params: Mapping[str, Any]) -> ReadRequest:
     )
 
 
-def host_request(session: Session, params: Mapping[str, Any]) -> ReadRequest:
+def host_request(session: Session, params: Params) -> ReadRequest:
     """Return one connected host of each version and model."""
     hosts = inventory.find_hosts(session, params, _KIND)
     hosts.refresh()

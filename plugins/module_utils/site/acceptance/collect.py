@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...errors import CollectionError
+from ...runner import Params
 from ...vsphere import host_clocks, properties
 from ...vsphere.esxcli import Esxcli
 from ...vsphere.properties import id_of
@@ -36,7 +37,7 @@ class CollectedRecording:
         return archive.archive_bytes(self.files, self.manifest)
 
 
-def collect(session: Session, params: Mapping[str, Any]) -> CollectedRecording:
+def collect(session: Session, params: Params) -> CollectedRecording:
     """Read the site, replace its names, and return the files with their manifest."""
     request = _with_hosts_of_machines(session, acceptance.read_request(session, params))
     scope = Scope(frozenset(id_of(ref) for ref in (*request.hosts.values(), *request.vms.values())))

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, Protocol
 
+from ...core.json_values import JsonObject
 from ...durable.calls import required
 from ...errors import Refused
 from .writing_cases import CASES, Case, Step
@@ -72,7 +73,7 @@ def _refused(cluster: str, reason: str, advice: str) -> Refused:
     return Refused(f"cluster {cluster}", "run the writing cases on it", reason, advice)
 
 
-def _hosts(facts: Mapping[str, Any]) -> dict[str, str]:
+def _hosts(facts: JsonObject) -> dict[str, str]:
     """Return the two hosts of the cases; refuse a cluster without them."""
     others = [host["host"] for host in facts["out_of_service"] if not host["ours"]]
     usable = sorted(host["host"] for host in facts["hosts"] if host["host"] not in others)
@@ -82,7 +83,7 @@ def _hosts(facts: Mapping[str, Any]) -> dict[str, str]:
     return {"host": usable[0], "other": usable[1]}
 
 
-def _refuse_foreign_machines(facts: Mapping[str, Any]) -> None:
+def _refuse_foreign_machines(facts: JsonObject) -> None:
     """Refuse a cluster that runs virtual machines of others."""
     foreign = sorted(vm["vm"] for vm in facts["vms"] or [] if vm["vm"] != WORKER and vm["folder"] != AGENTS)
     if foreign:
@@ -90,7 +91,7 @@ def _refuse_foreign_machines(facts: Mapping[str, Any]) -> None:
         raise _refused(facts["name"], reason, "move or stop them, or name an idle cluster")
 
 
-def _packages(facts: Mapping[str, Any], vib: Mapping[str, str]) -> dict[str, str]:
+def _packages(facts: JsonObject, vib: Mapping[str, str]) -> dict[str, str]:
     """Return the VIB of the cases; an image that manages the cluster would undo it, so these cases are left out."""
     lacking = [key for key in VIB_KEYS if not vib.get(key)]
     if vib and lacking:
@@ -155,7 +156,7 @@ def _tried(calls: Modules, step: Step, names: Mapping[str, str]) -> Result:
     return {"site": site, "equal": site == dict(step.answers), "message": str(result.get("msg") or "")}
 
 
-def fault_of(result: Mapping[str, Any]) -> str | None:
+def fault_of(result: JsonObject) -> str | None:
     """Return the type of the fault with which the server refused a call of a module; None without it."""
     found = FAULT.search(str(result.get("msg") or ""))
     return found[1] if found else None
@@ -167,11 +168,11 @@ def _restore(calls: Modules, names: Mapping[str, str], cases: Sequence[Case]) ->
     return [reason for module, given in undone for reason in _failures(calls.here(module, filled(given, names)))]
 
 
-def _failures(result: Mapping[str, Any]) -> list[str]:
+def _failures(result: JsonObject) -> list[str]:
     return [str(result.get("msg"))] if result.get("failed") else []
 
 
-def _result(facts: Mapping[str, Any], rows: Sequence[Result], left: Sequence[str]) -> Result:
+def _result(facts: JsonObject, rows: Sequence[Result], left: Sequence[str]) -> Result:
     """Return the table, the document without names, and the differences in one sentence."""
     different = [f"{row['case']}, {row['step']}" for row in rows if row["equal"] is False]
     release = {key: facts["vcenter"][key] for key in ("version", "build")}

@@ -19,7 +19,7 @@ from ...maintenance.cluster_facts import ClusterFacts
 from ...vsphere import libraries, properties, rest
 from ...vsphere.inventory import HostSet
 from ...vsphere.properties import id_of
-from ...vsphere.sdk import vim
+from ...vsphere.sdk import ApiObject, vim
 from ...vsphere.session import Session
 from ...workers.library_templates import is_made_of_item
 from .discovered import (
@@ -71,7 +71,7 @@ def _cluster(session: Session, values: properties.Values) -> DiscoveredCluster:
     )
 
 
-def _networks(session: Session, refs: Sequence[Any]) -> list[DiscoveredNetwork]:
+def _networks(session: Session, refs: Sequence[ApiObject]) -> list[DiscoveredNetwork]:
     """Return the port groups for adapters of virtual machines, without those for uplinks."""
     distributed = [ref for ref in refs if isinstance(ref, vim.dvs.DistributedVirtualPortgroup)]
     # pylint: disable-next=unidiomatic-typecheck # port groups are networks too
@@ -85,7 +85,7 @@ def _networks(session: Session, refs: Sequence[Any]) -> list[DiscoveredNetwork]:
     return sorted(named, key=lambda network: network.name)
 
 
-def _datastores(session: Session, refs: Sequence[Any], hosts: Sequence[Any]) -> list[DiscoveredDatastore]:
+def _datastores(session: Session, refs: Sequence[ApiObject], hosts: Sequence[ApiObject]) -> list[DiscoveredDatastore]:
     """Return the datastores that vCenter can reach: those of most hosts first, then those with most free space."""
     members = {id_of(host) for host in hosts}
     found = [
@@ -126,7 +126,7 @@ def _library_templates(session: Session) -> list[DiscoveredTemplate]:
     return [DiscoveredTemplate(item, library=library) for library, items in found for item in items]
 
 
-def _many(session: Session, refs: Sequence[Any], paths: Sequence[str]) -> Iterable[Mapping[str, Any]]:
+def _many(session: Session, refs: Sequence[ApiObject], paths: Sequence[str]) -> Iterable[Mapping[str, Any]]:
     return properties.read_many(session, refs, paths).values()
 
 

@@ -8,12 +8,13 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ...errors import Failed, Refused, os_words
 from ...guests.file_ownership import exposed
-from ...plan import Plan
+from ...plan import Plan, State
+from ...runner import Params
 from . import code_archive
 
 NOTE = ".sha256"
@@ -28,7 +29,7 @@ class CodeFolder:
 
     name = "code"
 
-    def __init__(self, params: Mapping[str, Any]) -> None:
+    def __init__(self, params: Params) -> None:
         self._sha256, self._sent, self._is_once = str(params["sha256"]), params["archive"], bool(params["once"])
         self._store, self._dest = str(params["store"]), str(params["dest"])
         self._archive = os.path.join(self._store, f"{self._sha256}.tar")
@@ -46,7 +47,7 @@ class CodeFolder:
             raise Refused(self.target, "unpack code that root runs", cause, remedy)
         return {"sha256": self._noted() if self._is_once else self._unpacked()}
 
-    def plan(self, state: Mapping[str, Any]) -> Plan:
+    def plan(self, state: State) -> Plan:
         """Plan to unpack the archive; the files of a run are not replaced."""
         before = state["sha256"]
         if self._is_once and before not in (None, self._sha256):
@@ -130,7 +131,7 @@ class MadeFolders:
         """Return the folders that exist."""
         return {"folders": [path for path in self._paths if os.path.isdir(path)]}
 
-    def plan(self, state: Mapping[str, Any]) -> Plan:
+    def plan(self, state: State) -> Plan:
         """Plan to create the missing folders."""
         return Plan(before=dict(state), after={"folders": self._paths})
 

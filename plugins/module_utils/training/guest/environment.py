@@ -10,13 +10,14 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ...core.child_environment import without_account
 from ...errors import Failed, Refused
 from ...guests.file_ownership import exposed
-from ...plan import Plan
+from ...plan import Plan, State
+from ...runner import Params
 from ..launch import requirements
 
 LOOK_SECONDS = 60
@@ -40,7 +41,7 @@ class Environment:
 
     name = "environment"
 
-    def __init__(self, params: Mapping[str, Any]) -> None:
+    def __init__(self, params: Params) -> None:
         self._params = params
         self._python, self._text = str(params["python"]), str(params["requirements"])
         self.target = f"requirements over {self._python}"
@@ -68,7 +69,7 @@ class Environment:
         is_complete = os.path.exists(os.path.join(self._path, COMPLETE))
         return {"python": self.python if is_complete else None}
 
-    def plan(self, state: Mapping[str, Any]) -> Plan:
+    def plan(self, state: State) -> Plan:
         """Plan to create the environment."""
         return Plan(before=dict(state), after={"python": self.python})
 

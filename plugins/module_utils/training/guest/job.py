@@ -24,7 +24,8 @@ from ...core.child_environment import without_account
 from ...errors import CollectionError, Failed, Refused, TimedOut, os_words
 from ...guests import supervisor
 from ...guests.file_ownership import exposed
-from ...plan import Plan
+from ...plan import Plan, State
+from ...runner import Params
 from ..ending.job_end import cause_of
 from ..ending.job_state import SIGNAL_REQUEST, STOP_REQUEST, JobState
 from ..launch import mpirun
@@ -113,7 +114,7 @@ def _is_unswept(run_dir: str) -> bool:
     return supervisor.read(run_dir, supervisor.RUN) is not None and not end.get("swept")
 
 
-def _end_facts(run_dir: str, desired: Mapping[str, Any], end: Mapping[str, Any], state: str) -> dict[str, Any]:
+def _end_facts(run_dir: str, desired: State, end: Mapping[str, Any], state: str) -> dict[str, Any]:
     facts = {"ended": end.get("ended"), "exit_code": end.get("exit_code"), "left": end.get("left", {})}
     if state == "died":
         output = job_output.shown_output(run_dir, LOG_BYTES)
@@ -133,7 +134,7 @@ class TrainingJob:
 
     name = "training job"
 
-    def __init__(self, params: Mapping[str, Any]) -> None:
+    def __init__(self, params: Params) -> None:
         self._params = params
         self._run_dir = str(params["run_dir"])
         self.target = f"{socket.gethostname()}:{self._run_dir}"
@@ -142,7 +143,7 @@ class TrainingJob:
         """Return the state from the run directory."""
         return {**job_state(self._run_dir)}
 
-    def plan(self, state: Mapping[str, Any]) -> Plan:
+    def plan(self, state: State) -> Plan:
         """Return the plan to start or to stop; a run directory never contains a second job."""
         before = str(state["state"])
         if self._params["state"] == "stopped":

@@ -11,12 +11,13 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...errors import Failed, Refused, os_words
 from ...guests.file_ownership import exposed
-from ...plan import Plan
+from ...plan import Plan, State
+from ...runner import Params
 from ..launch import data
 from . import code_archive
 
@@ -32,7 +33,7 @@ class SharedData:
 
     name = "data"
 
-    def __init__(self, params: Mapping[str, Any], open_url: Callable[..., Any]) -> None:
+    def __init__(self, params: Params, open_url: Callable[..., Any]) -> None:
         self._open_url = open_url
         self._sha256, self._sent, self._url = str(params["sha256"]), params["archive"], str(params["url"] or "")
         self._store, self._source = str(params["dest"]), self._url or str(params["path"])
@@ -57,7 +58,7 @@ class SharedData:
             raise Refused(self.target, f"keep it in {self._store}", cause, remedy)
         return {"sha256": self._sha256 if os.path.isdir(self._folder) else None}
 
-    def plan(self, state: Mapping[str, Any]) -> Plan:
+    def plan(self, state: State) -> Plan:
         """Plan to copy the data if it is not there."""
         unmet = (f"the data {self._sha256[:12]} is not on the node",) if self.is_missing else ()
         return Plan(before=dict(state), after={"sha256": self._sha256}, unmet=unmet)

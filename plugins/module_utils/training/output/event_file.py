@@ -31,7 +31,7 @@ def numbers(data: bytes) -> dict[str, float]:
 
 
 def _readable(event: bytes) -> dict[str, float]:
-    """Return the numbers of an event; none of a malformed one."""
+    """Return the numbers of an event; none if it is malformed."""
     try:
         return dict(_of_event(event))
     except (ValueError, IndexError, struct.error):

@@ -72,7 +72,7 @@ def fetch(site: TrainingSite, run: TrainingRun, path: str, *, is_check: bool) ->
 
 
 def _place(run: TrainingRun, path: str) -> str:
-    """Return where a path of the working folder comes to on the controller: outputs to those of the run."""
+    """Return the path on the controller for a path of the working folder; outputs belong to those of the run."""
     inner = posixpath.relpath(path, run.o["outputs"])
     is_output = inner.partition("/")[0] != ".."
     return posixpath.normpath(f"{run.results}/outputs/{inner}" if is_output else f"{run.results}/fetched/{path}")

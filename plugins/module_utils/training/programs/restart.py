@@ -73,7 +73,7 @@ class RestartableRun:
             raise self._refused(cause, "set training_outputs_limit")
 
     def _require_optimizer(self, read: Mapping[str, Any]) -> None:
-        """Refuse a program whose checkpoints lack the optimizer, with which a run resumes as another training."""
+        """Refuse a program whose checkpoints lack the optimizer: its run would resume as another training."""
         newest = checkpoints_of(read, "", 0.0)["newest"]
         if newest and newest["optimizer"] is False:
             cause = f"its checkpoint {newest['path']} has no state of the optimizer"
@@ -122,7 +122,7 @@ class RestartableRun:
         required(self._calls.on(self._run.launcher, run_files.COPY, copied))
 
     def withdraw(self) -> None:
-        """Remove the requests: the run goes on, and whatever ends it later is its own end."""
+        """Remove the requests: the run continues, and its later end is not that of the window."""
         self.free_nodes()
         for name in (SIGNAL_REQUEST, STOP_REQUEST):
             required(self._calls.on(self._run.launcher, FILE, {"path": f"{self._run.dir}/{name}", "state": "absent"}))

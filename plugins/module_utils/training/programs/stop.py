@@ -15,7 +15,7 @@ from .follow import TrainingSite
 
 
 def stop(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
-    """Stop a run. The program that stops the job is in the run directory, which the user of the run can change."""
+    """Stop a run. The user of the run can change the program in the run directory that stops the job."""
     by = f"stopped by {run.requested_by}"
     job = site.job_of(run)
     if job.is_scheduled:

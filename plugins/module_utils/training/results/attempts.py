@@ -16,9 +16,8 @@ from ...continuity.restart_facts import Attempt, GivenCheckpoint, Part
 from ...continuity.restart_steps import RankSteps, Saved
 from ...core.json_values import mapping, objects
 from .checkpoint import is_alike, is_later, step_of
-from .manifest import OF_BENCHMARKS, name_of_attempt, number
+from .manifest import OF_BENCHMARKS, Manifest, name_of_attempt, number
 
-Manifest = Mapping[str, Any]
 # Copies of outputs have times in whole seconds.
 COPY_SECONDS = 1.0
 MOST_ATTEMPTS = 1000
@@ -80,11 +79,11 @@ def with_window(before: Attempt, after: Attempt, manifest: Manifest) -> Attempt:
 
 
 def program(manifest: Manifest) -> dict[str, str]:
-    """Return a text for each thing that all attempts of a run have in common; variables are hashes."""
+    """Return the properties that all attempts of a run share, each as a text; values of variables are hashes."""
     code = mapping(manifest.get("code"))
     variables = mapping(mapping(manifest.get("asked")).get("environment"))
     # The options of the benchmarks in an inventory do not belong to a program of the user.
-    benchmark = [] if manifest.get("command") else [manifest[key] for key in OF_BENCHMARKS if manifest.get(key)]
+    benchmark = [] if manifest.get("command") else list(filter(None, map(manifest.get, OF_BENCHMARKS)))
     texts = {
         "code": code.get("sha256"),
         "data": manifest.get("data_sha256") or manifest.get("data"),

@@ -17,7 +17,7 @@ from ...continuity.restart_verdict import judge
 from ...core.json_values import mapping
 from ...watch.growing_file import GrowingFile
 from . import attempts, saved_manifests
-from .manifest import FILE
+from .manifest import FILE, Manifest
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def followers(results: str, name: str) -> dict[str, str]:
 
 def run_by_name(results: Path, name: str) -> JudgedRun:
     """Return a run with its verdict, by the limits that apply without options."""
-    manifests: dict[str, Mapping[str, Any]] = {}
+    manifests: dict[str, Manifest] = {}
     each = name
     while each and each not in manifests and (results / each / FILE).exists():
         manifests[each] = saved_manifests.read(results / each)
@@ -62,12 +62,10 @@ def run_by_name(results: Path, name: str) -> JudgedRun:
     return judged_run(results, name, RestartLimits(), manifests)
 
 
-def judged_run(
-    results: Path, name: str, limits: RestartLimits, manifests: Mapping[str, Mapping[str, Any]]
-) -> JudgedRun:
+def judged_run(results: Path, name: str, limits: RestartLimits, manifests: Mapping[str, Manifest]) -> JudgedRun:
     """Return a run with its verdict."""
     made: list[Attempt] = []
-    before: Mapping[str, Any] | None = None
+    before: Manifest | None = None
     for each in attempts.chain_of(name, manifests):
         manifest = manifests[each]
         saved = _saved(made[-1].ranks) if made else []

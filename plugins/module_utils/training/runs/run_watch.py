@@ -26,7 +26,7 @@ LAST_SECONDS, LATE_SECONDS = 3.0, 60.0
 
 
 class RunWatch:
-    """The records of one attempt in a new folder: a watch whose controller was killed may still write to the former."""
+    """The records of one attempt in a new folder: a watch whose controller was killed may still write to another."""
 
     def __init__(self, calls: TrainingCalls, run: TrainingRun, started: Launched, rank_0: str) -> None:
         self._calls, self._run, self._launched, self._rank_0 = calls, run, started, rank_0

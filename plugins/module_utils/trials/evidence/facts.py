@@ -298,7 +298,7 @@ class Facts:
         self.is_unwatched, self.observed_until = True, at
 
     def keep_runs(self, reading: Value) -> None:
-        """Keep the other runs since the begin of the test, and add the checkpoints: a job may overwrite its own."""
+        """Keep the other runs since the test began, and add the checkpoints: a job may overwrite its own."""
         self.other_runs = list(reading["sentences"])
         self.saved = sorted({*self.saved, *reading["saved"]})
 

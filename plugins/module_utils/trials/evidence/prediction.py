@@ -41,7 +41,7 @@ def predicted(window: Value, plan: Value, earlier: Sequence[Value]) -> dict[str,
 
 
 def attended(changes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the changes of hosts during which one controller was at work, whose times are those of the hosts."""
+    """Return the changes that one controller made without a pause, whose times are those of the hosts."""
     return [change for change in changes if change.get("attended", True)]
 
 

@@ -16,10 +16,10 @@ from ...errors import CollectionError
 from ...hosts.change_hosts import HostChangeOptions, change_hosts, check_stop_rules, return_to_service
 from ...hosts.image_plan import commit_image, plan_image, with_image
 from ..evidence import move_lines
-from ..evidence.facts import Facts
 from ..evidence.other_verdicts import broken
 from ..evidence.prediction import predicted
 from ..steps import jobs_beside
+from ..steps.ending import keep_unfinished
 from ..steps.holding import reservation_in_slurm
 from ..steps.judgement import judge, review
 from ..steps.opening import planned
@@ -97,7 +97,7 @@ def change_all(p: Program, trial: Trial) -> None:
         with reservation_in_slurm(p, trial), jobs_beside.watched(p, trial):
             change_each(p, trial)
     finally:
-        keep_unfinished(p, facts)
+        keep_unfinished(p, facts, [[facts.at_hand]] if facts.at_hand else [])
     if facts.stopped and ((facts.judged or {}).get("breaches") or broken(facts.other_jobs)):
         notify(p, trial, "breach", facts.stopped)
 
@@ -135,16 +135,6 @@ def reason_not_to_start(p: Program, trial: Trial, stage: Mapping[str, Any]) -> s
     """Return why the next host is not started; a controller that did not read the requests itself reads them first."""
     is_attended = trial.attended_round == trial.facts.round + 1
     return ("" if is_attended else requests(p, trial)) or reason_to_end(p, trial, stage)
-
-
-def keep_unfinished(p: Program, facts: Facts) -> None:
-    """Keep the time since which a host with a failed change is out of service: it stays so for the next run."""
-    host = facts.at_hand
-    changed = (p.written(("changed", host)) or {}).get(host)
-    out_at = p.written(("out of service", host))
-    if host and out_at is not None:
-        known = changed or {"out_at": out_at, "reboots": 0}
-        facts.host_changes.append({"host": host, **known, "began": p.written(("begin of", host)), "back_at": None})
 
 
 def empty_and_change(p: Program, trial: Trial, plan: Mapping[str, Any], stage: Mapping[str, Any]) -> None:

@@ -31,11 +31,11 @@ from ...maintenance.window_limits import limits_of
 from ..evidence import prediction, restart_lines
 from ..folder.continued_settings import STARTED_AGAIN
 from ..steps import workers_off
-from ..steps.ending import close
+from ..steps.ending import close, keep_unfinished
 from ..steps.holding import lock_of_cluster, machines_of
 from ..steps.opening import require_same_vcenter
 from ..steps.permission import changed_machines, require_possible, unacknowledged
-from ..steps.restarted import judge_next, keep_part, keep_unfinished, outcome
+from ..steps.restarted import judge_next, keep_part, outcome
 from ..steps.stopping import TOUCHED, start_again, stop_at_checkpoint
 from ..steps.trial import Trial
 from ..steps.window_end import attend, ended, no_time
@@ -181,7 +181,7 @@ def _stage(hosts: Sequence[str]) -> dict[str, Any]:
 def bring_back(p: Program, trial: Trial) -> None:
     """Bring back all that was taken: hosts that were not changed, workers, and the job as its next attempt."""
     facts, known = trial.facts, trial.facts.restart
-    keep_unfinished(p, trial)
+    keep_unfinished(p, facts, known.get("batches", []))
     if p.written(workers_off.SHUT_DOWN) is not None:
         keep_part(p, trial, "hosts")
         unchanged = [batch for batch in known.get("batches", []) if p.written(("out of service", *batch)) is None]

@@ -7,12 +7,14 @@ Each part runs even if another one failed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from ...durable.program import Attempt, Program
 from ...training.transport.connections import checksums
 from ..evidence import move_lines
+from ..evidence.facts import Facts
 from ..evidence.other_verdicts import results
 from ..evidence.verdict_input import transports
 from . import jobs_beside
@@ -26,6 +28,17 @@ def close(trial: Trial, attempt: Attempt) -> None:
     """End the moves, and keep the error that ended them."""
     trial.facts.is_over = True
     trial.facts.failures += [attempt.failure] if attempt.failure else []
+
+
+def keep_unfinished(p: Program, facts: Facts, batches: Sequence[Sequence[str]]) -> None:
+    """Keep the time since which hosts with a failed change are out of service: they stay so for the next run."""
+    done = {change["host"] for change in facts.host_changes}
+    for hosts in batches:
+        out_at, changed = p.written(("out of service", *hosts)), p.written(("changed", *hosts)) or {}
+        for host in hosts if out_at is not None and not done.issuperset(hosts) else ():
+            known = changed.get(host) or {"out_at": out_at, "reboots": 0}
+            began = p.written(("begin of", *hosts))
+            facts.host_changes.append({"host": host, **known, "began": began, "back_at": None})
 
 
 def finish(p: Program, trial: Trial) -> None:

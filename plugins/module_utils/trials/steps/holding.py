@@ -71,7 +71,7 @@ def drs_override(p: Program, trial: Trial) -> AbstractContextManager[None]:
 
 
 def reservation_in_slurm(p: Program, trial: Trial) -> AbstractContextManager[None]:
-    """Keep Slurm from starting jobs on the nodes of its job, which continues."""
+    """Keep Slurm from starting other jobs on the nodes of the job."""
     slurm = trial.settings.get("slurm") or {}
     if not slurm or slurm.get("reservation") in (False, "false", "no"):
         return nullcontext()

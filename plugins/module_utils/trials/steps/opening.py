@@ -136,7 +136,7 @@ def _waited(trial: Trial, awaited: AwaitedSteps) -> Result:
 
 
 def resumed(trial: Trial, since: float) -> dict[str, Any]:
-    """Wait for further steps until the deadline of the verdict; a job that does not resume is an observation."""
+    """Wait for further steps until the deadline of the verdict; the verdict reports a job that does not resume."""
     # A live page shows the moves while the job resumes.
     trial.site.write_facts(trial.facts)
     try:
@@ -158,7 +158,7 @@ def look(p: Program, trial: Trial) -> None:
 
 
 def keep_runs(p: Program, trial: Trial, key: str) -> None:
-    """Keep the other runs on the nodes since the begin of the test, and the checkpoints of the job."""
+    """Keep the other runs on the nodes since the test began, and the checkpoints of the job."""
 
     def read() -> dict[str, Any]:
         p.say("reads the other runs on the nodes, and the checkpoints of the job")

@@ -23,16 +23,6 @@ def keep_part(p: Program, trial: Trial, name: str) -> None:
     known["part_ended"] = at
 
 
-def keep_unfinished(p: Program, trial: Trial) -> None:
-    """Keep the time since which hosts with a failed change are out of service."""
-    done = {change["host"] for change in trial.facts.host_changes}
-    for hosts in trial.facts.restart.get("batches", []):
-        out_at = p.written(("out of service", *hosts))
-        for host in hosts if out_at is not None and not done.issuperset(hosts) else ():
-            known = {"host": host, "out_at": out_at, "reboots": 0, "began": p.written(("begin of", *hosts))}
-            trial.facts.host_changes.append({**known, "back_at": None})
-
-
 def judge_next(p: Program, trial: Trial) -> None:
     """Wait for steps of the next attempt that no earlier one made, and judge the restart."""
     known = trial.facts.restart

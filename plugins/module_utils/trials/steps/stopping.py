@@ -84,7 +84,7 @@ def _found(p: Program, trial: Trial) -> Stop:
 
 
 def usable(found: Checkpoints) -> SeenCheckpoint | None:
-    """Return the newest complete checkpoint; none if it lacks the optimizer, with which a job resumes as another."""
+    """Return the newest complete checkpoint; none if it lacks the optimizer: the job would resume as another one."""
     newest = found["newest"]
     return None if newest is None or newest["optimizer"] is False else newest
 
@@ -152,7 +152,7 @@ def _accepted(p: Program, trial: Trial, most: float, state: str) -> SeenCheckpoi
 
 
 def _touch(p: Program, trial: Trial, beyond: SeenCheckpoint | None) -> None:
-    """Write, once, that the job is touched now, and the checkpoint after which there must be another at its end."""
+    """Write once that the job is touched now, and its last checkpoint: at its end, there must be a later one."""
     if p.written(TOUCHED) is None:
         p.once(TOUCHED, lambda: {"at": p.now(), "beyond": beyond})
     trial.facts.restart["touched"] = True

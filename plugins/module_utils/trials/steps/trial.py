@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from ...durable.calls import Calls, Result, required
+from ...durable.calls import Arguments, Calls, Result, required
 from ...durable.program import EndRequested, Key, Program
 from ...errors import CollectionError
 from ...training.runs.any_job import Job
@@ -36,13 +36,13 @@ class Site(Calls, Protocol):
     def join(self, run: str) -> None:
         """Name the run that holds the lock to all modules."""
 
-    def start_watch(self, options: Mapping[str, Any]) -> Result:
+    def start_watch(self, options: Arguments) -> Result:
         """Start the module that watches the records, which outlives its controller, unless it runs."""
 
-    def stop_watch(self, options: Mapping[str, Any]) -> Result:
+    def stop_watch(self, options: Arguments) -> Result:
         """End the watch of the records with these options."""
 
-    def on_node(self, node: str, user: str, module: str, options: Mapping[str, Any], /) -> Result:
+    def on_node(self, node: str, user: str, module: str, options: Arguments, /) -> Result:
         """Run a module on a host of the inventory, as a user, and return its result."""
 
     def roll_records(self) -> bool:

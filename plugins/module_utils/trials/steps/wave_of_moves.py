@@ -10,18 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
-from typing import cast
+from typing import Any, cast
 
 from ...continuity.judged_facts import Move
 from ...core.findings import WARN, FindingRecord, stops
 from ...durable.calls import Result
 from ...durable.program import Program
+from ...errors import Failed
 from ...moves.plan.results import ServerMoves
+from ...training.runs.training_run import RECORDERS
 from ...training.transport.connections import uses_rdma
 from ..checks import node_findings
 from ..evidence import move_lines
 from ..evidence.facts import CheckedRequest, MoveRequest, next_wave
-from . import gpu_looks
 from .holding import renew_lock
 from .judgement import judge
 from .opening import in_rank_order, look, managers, rank_list, resumed
@@ -63,7 +64,7 @@ def wave(p: Program, trial: Trial, why_not: Callable[[], str] = str) -> None:
         _await_steps(p, trial, number)
     judge(p, trial, of_wave=True)
     if not facts.outlives_job:
-        gpu_looks.require_healthy(p, trial, number)
+        _require_healthy_gpus(p, trial, number)
 
 
 def _await_steps(p: Program, trial: Trial, number: int) -> None:
@@ -73,7 +74,7 @@ def _await_steps(p: Program, trial: Trial, number: int) -> None:
     p.say("waits until every rank has completed further steps")
     since = max(move.get("completed") or 0.0 for move in trial.facts.last_wave)
     if not p.once(("resumed", number), lambda: resumed(trial, since))["ok"]:
-        gpu_looks.keep_hang(p, trial, number)
+        _keep_hang(p, trial, number)
     look(p, trial)
 
 
@@ -236,7 +237,7 @@ def _of_nodes(p: Program, trial: Trial) -> list[FindingRecord]:
     if not settings["guest_checks"]:
         return []
     # From the second wave on, the health of the GPUs was checked after the wave before.
-    sick = [] if trial.facts.moves else gpu_looks.findings(p, trial)
+    sick = [] if trial.facts.moves else _sick_gpus(p, trial)
     p.say("checks the timers, licences, checkpoints and drivers of the nodes")
     inside = node_findings.findings(
         trial.site.nodes.read_guests(**trial.nodes, checkpoints=settings["checkpoints"])["nodes"],
@@ -259,3 +260,37 @@ def _of_kubernetes(p: Program, trial: Trial) -> list[FindingRecord]:
         if finding["severity"] == WARN:
             p.say(str(finding["text"]))
     return findings
+
+
+def _sick_gpus(p: Program, trial: Trial) -> list[Any]:
+    """Return the findings on the GPUs of the nodes; errors in the log of the kernel count since the test began."""
+    p.say("checks the health of the GPUs")
+    age = max(p.now() - trial.facts.began, 0.0)
+    return list(trial.site.nodes.read_gpus(trial.settings["nodes"], idle=False, xid_seconds=age)["findings"])
+
+
+def _keep_hang(p: Program, trial: Trial, number: int) -> None:
+    """Keep which ranks of a silent job wait for which others; only ranks over NCCL on nodes report it."""
+    if trial.settings.get("kubernetes") or not trial.settings.get("run_dir"):
+        return
+
+    def read() -> list[str]:
+        p.say("asks the ranks which of them wait for others")
+        recorders = f"{trial.settings['run_dir']}/{RECORDERS}"
+        return trial.site.nodes.read_hang(**trial.nodes, recorders=recorders)
+
+    for sentence in p.once(("hang", number), read):
+        p.say(sentence)
+        trial.facts.hangs.append(sentence)
+
+
+def _require_healthy_gpus(p: Program, trial: Trial, number: int) -> None:
+    """Raise Failed if a GPU is sick after the latest moves, which are judged already."""
+    if not trial.settings["guest_checks"]:
+        return
+    found: list[Any] = p.once(("gpus", number), lambda: _sick_gpus(p, trial))
+    texts = " ".join(str(finding["text"]) for finding in stops(found, trial.settings["accept"]))
+    if texts:
+        workers = ", ".join(dict.fromkeys(str(move["worker"]) for move in trial.facts.last_wave))
+        remedy = "repair it, then test again, or accept it with vmotion_test_accept"
+        raise Failed(f"Cluster {trial.facts.cluster}", f"go on after the move of {workers}", texts, remedy)

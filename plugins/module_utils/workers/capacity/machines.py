@@ -11,8 +11,8 @@ from typing import Any
 
 from ...vsphere import custom_fields
 from ...vsphere.options import extra_config, is_on, vcenter_option
-from ...vsphere.properties import id_of, read_many
-from ...vsphere.sdk import vim
+from ...vsphere.properties import Properties, id_of, read_many
+from ...vsphere.sdk import ApiObject, vim
 from ...vsphere.session import Session
 from . import host_capacity, pci_ids
 from .running_vm import HOT_MIGRATE, STOPPED_BY_DRS, Vm
@@ -56,7 +56,7 @@ class PassthroughDevice:
         return f"PCI device {self.address or ' '.join((*self.kinds, self.label)).strip()} in passthrough"
 
 
-def read(session: Session, refs: Sequence[Any], host_names: Mapping[str, str]) -> list[Vm]:
+def read(session: Session, refs: Sequence[ApiObject], host_names: Mapping[str, str]) -> list[Vm]:
     """Return the powered-on virtual machines; ``host_names`` are by object ID."""
     values_by_id = read_many(session, refs, PATHS)
     running = {key: values for key, values in values_by_id.items() if values.get("runtime.powerState") == "poweredOn"}
@@ -87,13 +87,13 @@ def hot_migrate(session: Session) -> bool:
     return is_on(vcenter_option(session, HOT_MIGRATE))
 
 
-def is_of_vcenter(values: Mapping[str, Any]) -> bool:
+def is_of_vcenter(values: Properties) -> bool:
     """Return whether vCenter runs the machine for its own services, and moves or stops it when its host is emptied."""
     manager = values.get("config.managedBy")
     return manager is not None and (manager.extensionKey == _AGENTS or manager.type == _EMBEDDED_VCLS)
 
 
-def owner_of(values: Mapping[str, Any]) -> str:
+def owner_of(values: Properties) -> str:
     """Return the custom attribute ``owner`` or, without it, the owner in the annotation."""
     for field in values.get("availableField") or []:
         if field.name.lower() == "owner":
@@ -106,7 +106,7 @@ def owner_of(values: Mapping[str, Any]) -> str:
     return line["owner"].rstrip() if line else first if len(first) <= LONGEST_OWNER else ""
 
 
-def names(session: Session, refs: Iterable[Any]) -> dict[str, str]:
+def names(session: Session, refs: Iterable[ApiObject]) -> dict[str, str]:
     """Return the names of folders and pools, by object id."""
     by_kind: dict[Any, dict[str, Any]] = {}
     for ref in refs:
@@ -119,19 +119,19 @@ def names(session: Session, refs: Iterable[Any]) -> dict[str, str]:
     }
 
 
-def reserved_mb(values: Mapping[str, Any]) -> int:
+def reserved_mb(values: Properties) -> int:
     """Return the memory reservation of a virtual machine."""
     return int(values.get(RESERVED_MB) or 0)
 
 
-def vgpus(values: Mapping[str, Any]) -> tuple[str, ...]:
+def vgpus(values: Properties) -> tuple[str, ...]:
     """Return the profiles of the vGPUs of a virtual machine, including those in device groups."""
     backings = [device.backing for device in devices(values, vim.vm.device.VirtualPCIPassthrough)]
     vmiop = vim.vm.device.VirtualPCIPassthrough.VmiopBackingInfo
     return tuple(str(backing.vgpu) for backing in backings if isinstance(backing, vmiop))
 
 
-def passthrough_devices(values: Mapping[str, Any]) -> list[PassthroughDevice]:
+def passthrough_devices(values: Properties) -> list[PassthroughDevice]:
     """Return the PCI devices in passthrough to a virtual machine."""
     candidates = (
         passthrough_device_of(device.backing) for device in devices(values, vim.vm.device.VirtualPCIPassthrough)
@@ -156,7 +156,7 @@ def passthrough_device_of(backing: object) -> PassthroughDevice | None:
     return None
 
 
-def device_classes(values: Mapping[str, Any]) -> tuple[str, ...]:
+def device_classes(values: Properties) -> tuple[str, ...]:
     """Return the classes of the Enhanced DirectPath devices of a virtual machine, including its network cards."""
     backings = [device.backing for device in devices(values, vim.vm.device.VirtualPCIPassthrough)]
     backings += [card.dvxBackingInfo for card in class_cards(values)]
@@ -164,7 +164,7 @@ def device_classes(values: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(backing.deviceClass) for backing in backings if isinstance(backing, kind))
 
 
-def fixed(values: Mapping[str, Any], classes: Mapping[str, bool] | None = None) -> tuple[str, ...]:
+def fixed(values: Properties, classes: Mapping[str, bool] | None = None) -> tuple[str, ...]:
     """Return, as text, the devices of the host that keep a running virtual machine from moving.
 
     ``classes`` are the device classes of its host, and whether their devices move.
@@ -178,7 +178,7 @@ def fixed(values: Mapping[str, Any], classes: Mapping[str, bool] | None = None) 
     )
 
 
-def class_cards(values: Mapping[str, Any]) -> list[Any]:
+def class_cards(values: Properties) -> list[ApiObject]:
     """Return the network cards of a virtual machine that are devices of a class; other SR-IOV cards have no class."""
     cards = devices(values, vim.vm.device.VirtualSriovEthernetCard)
     return [card for card in cards if getattr(card, "dvxBackingInfo", None) is not None]
@@ -196,11 +196,11 @@ def plugin_flags(extra: Mapping[str, str]) -> list[str]:
     return sorted(key for key, value in extra.items() if _PLUGIN_FLAG.match(key) and is_on(value))
 
 
-def _flags(values: Mapping[str, Any]) -> tuple[str, ...]:
+def _flags(values: Properties) -> tuple[str, ...]:
     extra = extra_config(values.get("config.extraConfig"))
     return tuple(f"{key}={extra[key]}" for key in plugin_flags(extra))
 
 
-def devices(values: Mapping[str, Any], kind: Any) -> list[Any]:
+def devices(values: Properties, kind: ApiObject) -> list[ApiObject]:
     """Return the devices of a type in a virtual machine."""
     return [device for device in values.get(DEVICES) or [] if isinstance(device, kind)]

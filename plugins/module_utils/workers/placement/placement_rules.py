@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
+from ...plan import State
 from . import rule_conflicts
 from .rule_set import RuleSetSpec
 
@@ -44,7 +45,7 @@ def dropped(desired: RuleSetSpec, facts: ClusterRules) -> list[str]:
     return [] if desired.drop is None else sorted(facts.members.difference(desired.workers, desired.drop))
 
 
-def after(current: Mapping[str, Any], desired: RuleSetSpec) -> dict[str, Any]:
+def after(current: State, desired: RuleSetSpec) -> dict[str, Any]:
     """Return the desired state, with the keys of the current state."""
     apart = desired.one_per_host and len(desired.workers) >= FEWEST and not desired.gone
     pinned = bool(desired.hosts and desired.workers) and not desired.gone
@@ -57,7 +58,7 @@ def after(current: Mapping[str, Any], desired: RuleSetSpec) -> dict[str, Any]:
     }
 
 
-def _overrides(current: Mapping[str, Any], desired: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+def _overrides(current: State, desired: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     """Return the desired overrides, and the overrides that they replace, to restore them on removal."""
     made: dict[str, Any] = {aspect: dict(current[aspect]) for aspect in ASPECTS}
     previous = {worker: dict(notes) for worker, notes in current["previous"].items()}
@@ -73,7 +74,7 @@ def _overrides(current: Mapping[str, Any], desired: Mapping[str, Mapping[str, st
     return {**made, "previous": {worker: notes for worker, notes in previous.items() if notes}}
 
 
-def unmet(current: Mapping[str, Any], after: Mapping[str, Any], facts: ClusterRules) -> tuple[str, ...]:
+def unmet(current: State, after: State, facts: ClusterRules) -> tuple[str, ...]:
     """Return the reasons why the change cannot be made now."""
     reasons = [f"{worker} {why}" for worker, why in facts.missing.items()]
     if after["affinity"] is None and current["affinity"] is not None and facts.users:
@@ -81,7 +82,7 @@ def unmet(current: Mapping[str, Any], after: Mapping[str, Any], facts: ClusterRu
     return tuple(reasons)
 
 
-def warnings(after: Mapping[str, Any], desired: RuleSetSpec, facts: ClusterRules) -> Iterator[str]:
+def warnings(after: State, desired: RuleSetSpec, facts: ClusterRules) -> Iterator[str]:
     """Yield a warning for each rule without effect, and for each foreign preference that contradicts the rules."""
     rules = [key for key in ("one_per_host", "affinity") if after[key] is not None]
     requested = {aspect for given in desired.overrides.values() for aspect in given}

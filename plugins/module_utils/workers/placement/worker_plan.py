@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ...plan import State
+
 
 def as_lines(workers: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     """Return the lines of text in the result of a call: those of the plan, and those of the workers' state."""
@@ -39,7 +41,7 @@ def _lines(worker: Mapping[str, Any]) -> list[str]:
     return [head, *(f"    {reason}" for reason in reasons)]
 
 
-def _where(name: str, state: Mapping[str, Any]) -> str:
+def _where(name: str, state: State) -> str:
     if not state.get("exists"):
         return f"{name}: does not exist"
     does = "runs" if state["power"] == "on" else "is off"

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from ...errors import Refused
-from ...vsphere.sdk import vim
+from ...vsphere.sdk import ApiObject, vim
 from ..placement.placement_rules import DRS, RESTART, ClusterRules
 from ..placement.rule_conflicts import ForeignRule
 from ..placement.rule_set import RuleNames
@@ -26,25 +26,25 @@ CLUSTER_PRIORITY = "clusterRestartPriority"
 class Config:
     """The configuration of a cluster for one set of workers; ``vms`` and ``hosts`` are names by object ID."""
 
-    def __init__(self, config: Any, names: RuleNames, vms: Mapping[str, str], hosts: Mapping[str, str]) -> None:
+    def __init__(self, config: ApiObject, names: RuleNames, vms: Mapping[str, str], hosts: Mapping[str, str]) -> None:
         self.config, self.names, self.vms, self.hosts = config, names, vms, hosts
         self.groups = {one.name: one for one in config.group or []}
         self.drs = {one.key._moId: one for one in config.drsVmConfig or []}
         self.das = {one.key._moId: one for one in config.dasVmConfig or []}
 
     @property
-    def rule(self) -> Any:
+    def rule(self) -> ApiObject:
         return self._rule(self.names.rule, vim.cluster.AntiAffinityRuleSpec)
 
     @property
-    def host_rule(self) -> Any:
+    def host_rule(self) -> ApiObject:
         return self._rule(self.names.host_rule, vim.cluster.VmHostRuleInfo)
 
-    def group(self, name: str, kind: object) -> Any:
+    def group(self, name: str, kind: object) -> ApiObject:
         """Return a group of this set by its name; None if it does not exist."""
         return self._of_type(self.groups.get(name), kind, f"group {name!r}")
 
-    def members(self) -> list[Any]:
+    def members(self) -> list[ApiObject]:
         """Return the virtual machines in the rule and in the group of this set."""
         rule, group = self.rule, self.group(self.names.vm_group, vim.cluster.VmGroup)
         return [*(rule.vm if rule else []), *(group.vm if group else [])]
@@ -95,7 +95,7 @@ class Config:
             return "of other groups"
         return "required" if rule.mandatory else "preferred"
 
-    def _foreign(self, rule: Any, desired: frozenset[str]) -> Iterator[ForeignRule]:
+    def _foreign(self, rule: ApiObject, desired: frozenset[str]) -> Iterator[ForeignRule]:
         """Yield the part of a foreign rule that concerns the workers."""
         if rule.enabled is False:
             return
@@ -108,23 +108,23 @@ class Config:
             workers = desired & set(self._names(group.vm if group else []))
             yield ForeignRule(str(rule.name), workers, frozenset(allowed), mandatory=bool(rule.mandatory))
 
-    def _names(self, refs: Any) -> list[str]:
+    def _names(self, refs: ApiObject) -> list[str]:
         return sorted(self.vms.get(ref._moId, ref._moId) for ref in refs or [])
 
-    def _host_names(self, group: Any) -> set[str]:
+    def _host_names(self, group: ApiObject) -> set[str]:
         return {self.hosts.get(ref._moId, ref._moId) for ref in (group.host if group else None) or []}
 
-    def _rule(self, name: str, kind: Any) -> Any:
+    def _rule(self, name: str, kind: ApiObject) -> ApiObject:
         rule = next((candidate for candidate in self.config.rule or [] if candidate.name == name), None)
         return self._of_type(rule, kind, f"rule {name!r}")
 
-    def _of_type(self, item: Any, kind: Any, label: str) -> Any:
+    def _of_type(self, item: ApiObject, kind: ApiObject, label: str) -> ApiObject:
         if item is not None and not isinstance(item, kind):
             raise Refused(label, "manage it", "it has another type, so another user created it", "rename it")
         return item
 
 
-def drs_text(override: Any) -> str | None:
+def drs_text(override: ApiObject) -> str | None:
     """Return the DRS override: an automation level, ``disabled`` or ``cluster``; None without an override."""
     if override is None:
         return None
@@ -133,7 +133,7 @@ def drs_text(override: Any) -> str | None:
     return _OURS.get(str(override.behavior), CLUSTER)
 
 
-def restart_text(override: Any) -> str | None:
+def restart_text(override: ApiObject) -> str | None:
     """Return the restart priority of an HA override."""
     if override is None:
         return None

@@ -4,29 +4,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...errors import Refused
-from ...plan import Plan
+from ...plan import Plan, State
 from ...vsphere import custom_fields, properties, tasks
 from ...vsphere.faults import translating_faults
 from ...vsphere.inventory import find_cluster
-from ...vsphere.sdk import vim
+from ...vsphere.sdk import ApiObject, vim
 from ...vsphere.session import Session
 from .. import worker_identity, worker_mark
 from ..placement import placement_rules
+from ..placement.placement_rules import DRS, RESTART
 from ..placement.rule_set import RuleSetSpec, names_of
-from . import rule_spec
-from .rule_reader import Config
+from .rule_reader import BEHAVIOURS, CLUSTER, CLUSTER_PRIORITY, DISABLED, Config
 
 RECONFIGURE_SECONDS = 300
 VM_PATHS = (*worker_identity.PATHS, "runtime.host")
 NOTES = "rules"  # within the mark: the set, and the overrides that it replaced
+_OF_CLUSTER = ("clusterIsolationResponse", None)
 
 
-def plan(current: Mapping[str, Any], desired: RuleSetSpec, facts: placement_rules.ClusterRules) -> Plan:
+def plan(current: State, desired: RuleSetSpec, facts: placement_rules.ClusterRules) -> Plan:
     """Return the plan for the desired rules; rules that contradict foreign rules are refused."""
     if (conflict := placement_rules.conflict_of(desired, facts)) is not None:
         raise Refused(*conflict)
@@ -56,7 +57,7 @@ class WorkerRules:
         self.elsewhere: dict[str, str] = {}
         self.noted: Mapping[str, Any] | None = None
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> State:
         """Return the rules, the overrides of the workers, and the overrides that they replaced."""
         self.ref, values = find_cluster(self.session, self.target, ("configurationEx", "host"))
         hosts = properties.read_many(self.session, values.get("host") or [], ("name",))
@@ -72,7 +73,7 @@ class WorkerRules:
         previous = {name: self._notes(name) for name in ours if self._notes(name)}
         return {**self.config.state(ours), "previous": previous}
 
-    def plan(self, current: Mapping[str, Any]) -> Plan:
+    def plan(self, current: State) -> Plan:
         """Return the changes; rules that contradict foreign rules are refused."""
         for worker in self.desired.overrides:
             owner = (self.marks.get(worker, {}).get(NOTES) or {}).get("set", self.desired.name)
@@ -89,7 +90,7 @@ class WorkerRules:
         kept = {name: {**after.get(name, {}), **before.get(name, {})} for name in {**before, **after}}
         left = {name: after.get(name, {}) for name in kept}
         self._note(kept)
-        spec = rule_spec.build(self.config, plan, rule_spec.ObjectRefs(self.workers, self.host_refs))
+        spec = build(self.config, plan, ObjectRefs(self.workers, self.host_refs))
         if spec is not None:
             tried = "change the rules and overrides of its workers"
             with translating_faults(self.target, tried):
@@ -163,3 +164,111 @@ class WorkerRules:
     def _why(self, name: str, there: set[str]) -> str:
         unmarked = "is not a worker: it carries no mark of this collection" if name in there else "does not exist"
         return f"{self.elsewhere.get(name, unmarked)}; dml.vsphere.worker_vm builds workers and takes them over"
+
+
+@dataclass(frozen=True)
+class ObjectRefs:
+    """The references of workers and hosts, by name."""
+
+    vms: Mapping[str, Any]
+    hosts: Mapping[str, Any]
+
+
+def build(config: Config, plan: Plan, refs: ObjectRefs) -> ApiObject:
+    """Return the ConfigSpecEx; None if the plan does not change the cluster."""
+    before, after = plan.before, plan.after
+    parts = {
+        "rulesSpec": [*_apart(config, before, after, refs), *_host_rule(config, before, after)],
+        "groupSpec": list(_groups(config, before, after, refs)),
+        "drsVmConfigSpec": [_drs(config, refs.vms[name], text) for name, text in _differing(before, after, DRS)],
+        "dasVmConfigSpec": [_das(config, refs.vms[name], text) for name, text in _differing(before, after, RESTART)],
+    }
+    return vim.cluster.ConfigSpecEx(**parts) if any(parts.values()) else None
+
+
+def _differing(before: State, after: State, aspect: str) -> list[tuple[str, str | None]]:
+    return [(name, text) for name, text in after[aspect].items() if text != before[aspect].get(name)]
+
+
+def _apart(config: Config, before: State, after: State, refs: ObjectRefs) -> Iterator[ApiObject]:
+    desired = after["one_per_host"]
+    if desired == before["one_per_host"]:
+        return
+    if desired is None:
+        yield _rule_change(config.rule, None)
+        return
+    vms = [refs.vms[name] for name in desired["workers"]]
+    info = vim.cluster.AntiAffinityRuleSpec(name=config.names.rule, enabled=True, userCreated=True, vm=vms)
+    yield _rule_change(config.rule, info)
+
+
+def _host_rule(config: Config, before: State, after: State) -> Iterator[ApiObject]:
+    desired, now = after["affinity"] or {}, before["affinity"] or {}
+    if desired.get("rule") == now.get("rule"):
+        return
+    info = vim.cluster.VmHostRuleInfo(
+        name=config.names.host_rule,
+        enabled=True,
+        userCreated=True,
+        mandatory=desired.get("rule") == "required",
+        vmGroupName=config.names.vm_group,
+        affineHostGroupName=config.names.host_group,
+    )
+    yield _rule_change(config.host_rule, info if desired else None)
+
+
+def _rule_change(there: ApiObject, info: ApiObject) -> ApiObject:
+    if info is None:
+        return vim.cluster.RuleSpec(operation="remove", removeKey=there.key)
+    if there is None:
+        return vim.cluster.RuleSpec(operation="add", info=info)
+    info.key, info.ruleUuid = there.key, there.ruleUuid
+    return vim.cluster.RuleSpec(operation="edit", info=info)
+
+
+def _groups(config: Config, before: State, after: State, refs: ObjectRefs) -> Iterator[ApiObject]:
+    desired, now = after["affinity"] or {}, before["affinity"] or {}
+    if desired.get("workers") != now.get("workers"):
+        vms = [refs.vms[name] for name in desired.get("workers") or []]
+        info: Any = vim.cluster.VmGroup(name=config.names.vm_group, userCreated=True, vm=vms)
+        yield _group_change(config.group(info.name, vim.cluster.VmGroup), info, desired=bool(desired))
+    if desired.get("hosts") != now.get("hosts"):
+        hosts = [refs.hosts[name] for name in desired.get("hosts") or []]
+        info = vim.cluster.HostGroup(name=config.names.host_group, userCreated=True, host=hosts)
+        yield _group_change(config.group(info.name, vim.cluster.HostGroup), info, desired=bool(desired))
+
+
+def _group_change(there: ApiObject, info: ApiObject, *, desired: bool) -> ApiObject:
+    if not desired:
+        return vim.cluster.GroupSpec(operation="remove", removeKey=info.name)
+    return vim.cluster.GroupSpec(operation="edit" if there else "add", info=info)
+
+
+def _drs(config: Config, vm: ApiObject, text: str | None) -> ApiObject:
+    kind = vim.cluster.DrsVmConfigSpec
+    # An override without a setting is the same as no override.
+    if text in (None, CLUSTER):
+        return kind(operation="remove", removeKey=vm)
+    info = vim.cluster.DrsVmConfigInfo(key=vm, enabled=text != DISABLED, behavior=BEHAVIOURS.get(text or ""))
+    return kind(operation="edit" if vm._moId in config.drs else "add", info=info)
+
+
+def _das(config: Config, vm: ApiObject, text: str | None) -> ApiObject:
+    kind, there = vim.cluster.DasVmConfigSpec, config.das.get(vm._moId)
+    if text is None and _has_only_priority(there):
+        return kind(operation="remove", removeKey=vm)
+    # All existing settings are sent back, because other users may have set more than the priority.
+    settings = there.dasSettings if there and there.dasSettings else vim.cluster.DasVmSettings()
+    settings.restartPriority = CLUSTER_PRIORITY if text in (None, CLUSTER) else text
+    info = vim.cluster.DasVmConfigInfo(key=vm, dasSettings=settings)
+    return kind(operation="edit" if there else "add", info=info)
+
+
+def _has_only_priority(override: ApiObject) -> bool:
+    """Return whether an HA override contains only the restart priority."""
+    settings = override.dasSettings
+    if settings is None:
+        return True
+    monitoring = settings.vmToolsMonitoringSettings
+    own = monitoring is not None and monitoring.clusterSettings is False
+    return settings.isolationResponse in _OF_CLUSTER and not own
