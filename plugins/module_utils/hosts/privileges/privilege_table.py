@@ -239,6 +239,7 @@ _READERS = (
 # of the parts of a host's profile have their calls in their PART, and those of esxi_info and esxi_profile are derived.
 MODULES: dict[str, tuple[str, ...]] = {
     # The programs of these actions call other modules.
+    "esxi_window": (),
     "esxi_rollout": (),
     "program": (),
     # The remediations of a cluster that an image manages.
@@ -312,6 +313,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "AuthorizationManager.UpdateAuthorizationRole",
     ),
     "vmotion": (*LOCK, "Task.CancelTask", "VirtualMachine.RelocateVM_Task"),
+    "observe": (),
     "vmotion_info": (),
     "vmotion_plan": (),
     "vmotion_test": (),
