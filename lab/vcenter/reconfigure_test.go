@@ -201,7 +201,8 @@ func TestADestroyedCloneLeavesTheDiskOfItsSource(t *testing.T) {
 	r := launch(t, workshop)
 	folder, err := find.NewFinder(r.c.Client).Folder(r.ctx, "/dc1/vm")
 	r.must(err)
-	disk := object.VirtualDeviceList(r.config("golden").Hardware.Device).SelectByType((*types.VirtualDisk)(nil))[0].(*types.VirtualDisk)
+	devices := object.VirtualDeviceList(r.config("golden").Hardware.Device)
+	disk := devices.SelectByType((*types.VirtualDisk)(nil))[0].(*types.VirtualDisk)
 	disk.CapacityInKB *= 2
 	pool := r.pool("esx01.lab")
 	grown := &types.VirtualDeviceConfigSpec{Operation: types.VirtualDeviceConfigSpecOperationEdit, Device: disk}

@@ -126,7 +126,8 @@ func TestMoveTellsItsStory(t *testing.T) {
 }
 
 func TestMovesFollowTheEncryptionOfHostsAndMachine(t *testing.T) {
-	r := launch(t, strings.Replace(vgpuHosts, "count: 3}", "count: 2}, {name: esx03.lab, encrypted_vmotion: false}", 1))
+	third := "count: 2}, {name: esx03.lab, encrypted_vmotion: false}"
+	r := launch(t, strings.Replace(vgpuHosts, "count: 3}", third, 1))
 	set := func(mode string) {
 		r.must(r.reconfigure("plain", types.VirtualMachineConfigSpec{MigrateEncryption: mode}))
 	}
