@@ -6,15 +6,15 @@ import sys
 from pathlib import Path
 
 from lab.replay.server import accept, replayed
-from plugins.module_utils.site.acceptance import acceptance, judged_assumptions
+from plugins.module_utils.site.acceptance import acceptance
 
 
 def main() -> int:
     """Print which readers understand the recording, and return 1 if one does not."""
     with replayed(Path(sys.argv[1])) as session:
         result = accept(session)
-        judged = judged_assumptions.judged(result.recording)
-        print("\n".join([*acceptance.lines(result.rows), "", *judged_assumptions.lines(judged)]))
+        judged = acceptance.judged_assumptions(result.recording)
+        print("\n".join([*acceptance.lines(result.rows), "", *acceptance.assumption_lines(judged)]))
         return 1 if acceptance.error(result.rows, judged, accept_new=True) else 0
 
 

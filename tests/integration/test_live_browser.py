@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plugins.module_utils.pages.live_page import page
-from plugins.module_utils.pages.live_sections import RESULTS
+from plugins.module_utils.pages.live_page import RESULTS, page
 from plugins.module_utils.training.output.gpu_use import GpuUse, NodeGpus
 from plugins.module_utils.training.output.live_state import JobMove
 from tests.integration.browser import Browser

@@ -13,7 +13,7 @@ import pytest
 from lab.replay.server import NotRecorded, accept, replayed
 from lab.simulator import Simulator
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.site.acceptance import acceptance, judged_assumptions
+from plugins.module_utils.site.acceptance import acceptance
 from plugins.module_utils.vsphere import properties, session, tasks
 from plugins.module_utils.vsphere.inventory import Host, find_hosts
 from plugins.module_utils.vsphere.sdk import vim
@@ -142,7 +142,7 @@ def test_recording_contains_no_site_names_and_writes_nothing(place: Simulator, r
 def test_readers_understand_the_recording_like_the_site(recorded: Path) -> None:
     with replayed(recorded) as opened:
         seen = accept(opened)
-        proven = {one["name"] for one in judged_assumptions.judged(seen.recording) if one["status"] == "proven"}
+        proven = {one["name"] for one in acceptance.judged_assumptions(seen.recording) if one["status"] == "proven"}
     states = {(row["reader"], row["status"]) for row in seen.rows}
     assert [text for row in seen.rows if row["status"] not in GOOD for text in row["what"]] == []
     for reader in ("esxi_info: rdma", "cluster_info", "gpu_usage", "esxi_image", "events of moves", "worker_vm"):

@@ -19,8 +19,8 @@ from ...vsphere.session import Session
 from ...vsphere.wire import observed
 from ..recording.recorder import Recorder, Scope
 from ..recording.recording import Recording
-from . import judged_assumptions, shapes
-from .judged_assumptions import REFUTED
+from . import shapes
+from .assumptions import ASSUMPTIONS
 from .reader import VCENTER, Reader, ReadRequest, UnreadableGroup, selected
 
 UNDERSTOOD, NOT_UNDERSTOOD, NEVER_SEEN, NOTHING = "understood", "not understood", "never seen by us", "not there"
@@ -36,6 +36,7 @@ OPTIONS: dict[str, Any] = {
     "switch": {"type": "str"},
     "days": {"type": "float", "default": 7.0},
 }
+PROVEN, REFUTED, OPEN = "proven", "refuted", "open"
 
 
 def read_request(session: Session, params: Params) -> ReadRequest:
@@ -148,8 +149,8 @@ def full_scope() -> Scope:
 
 def result(run: AcceptanceRun, *, accept_new: bool = False) -> dict[str, Any]:
     """Return the rows, the assumptions, both as lines to show, and all answers that are not understood as one error."""
-    judged = judged_assumptions.judged(run.recording)
-    texts = [*lines(run.rows), "", *judged_assumptions.lines(judged)]
+    judged = judged_assumptions(run.recording)
+    texts = [*lines(run.rows), "", *assumption_lines(judged)]
     return {"readers": run.rows, "assumptions": judged, "lines": texts, "error": error(run.rows, judged, accept_new)}
 
 
@@ -171,3 +172,20 @@ def error(rows: Sequence[Mapping[str, Any]], assumed: Sequence[Mapping[str, Any]
     refuted = [assumption for assumption in assumed if assumption["status"] == REFUTED]
     texts += [f"an assumption is refuted: {assumption['text']} But {assumption['said']}" for assumption in refuted]
     return " | ".join(texts)
+
+
+def judged_assumptions(recording: Recording) -> list[dict[str, Any]]:
+    """Return each assumption with the result of its check."""
+    words = {True: PROVEN, False: REFUTED, None: OPEN}
+    checked = [(assumption, *assumption.check(recording)) for assumption in ASSUMPTIONS]
+    return [
+        {"name": assumption.name, "text": assumption.text, "status": words[is_confirmed], "said": result}
+        for assumption, is_confirmed, result in checked
+    ]
+
+
+def assumption_lines(checked: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the assumptions as lines of text, refuted ones first."""
+    order = (REFUTED, PROVEN, OPEN)
+    listed = sorted(checked, key=lambda assumption: order.index(assumption["status"]))
+    return [f"{assumption['status']:<8} {assumption['text']} ({assumption['said']})" for assumption in listed]

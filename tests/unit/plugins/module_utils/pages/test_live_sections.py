@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.pages.live_page import page
-from plugins.module_utils.pages.live_sections import bands, step_at
+from plugins.module_utils.pages.live_page import move_bands, page, step_at
 from plugins.module_utils.training.output.gpu_use import GpuUse, NodeGpus
 from plugins.module_utils.training.output.live_state import JobMove
 
@@ -29,7 +28,7 @@ def test_finds_the_step_at_a_given_time(seconds: float, step: float) -> None:
 def test_a_move_is_a_band_over_its_steps() -> None:
     # A step each 0.5 s, the first at 0.5 s.
     state = state_of()._replace(began=0.5, moves=[MOVE, MOVE._replace(worker="<w>", kind="running", until=22.0)])
-    first, second = bands(state)
+    first, second = move_bands(state)
     assert (first.begin, first.end, first.label, first.kind) == (10.0, 20.0, "1", "moved")
     assert (second.end, second.kind) == (40.0, "running")
     made = page(state)

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from plugins.module_utils.site.acceptance import acceptance, assumptions, host_readers, judged_assumptions, shapes
+from plugins.module_utils.site.acceptance import acceptance, assumptions, host_readers, shapes
+from plugins.module_utils.site.acceptance.acceptance import OPEN, PROVEN, REFUTED
 from plugins.module_utils.site.acceptance.assumptions import ASSUMPTIONS
-from plugins.module_utils.site.acceptance.judged_assumptions import OPEN, PROVEN, REFUTED
 from plugins.module_utils.site.acceptance.reader import ReadRequest
 from plugins.module_utils.site.acceptance.readers import READERS
 from plugins.module_utils.site.recording.recording import (
@@ -103,12 +103,12 @@ def test_each_assumption_names_code_that_rests_on_it(one: assumptions.Assumption
 
 
 def test_without_answers_every_assumption_is_open() -> None:
-    assert {one["status"] for one in judged_assumptions.judged(Recording())} == {OPEN}
+    assert {one["status"] for one in acceptance.judged_assumptions(Recording())} == {OPEN}
     assert len({one.name for one in ASSUMPTIONS}) == len(ASSUMPTIONS)
 
 
 def status(name: str, recording: Recording) -> str:
-    return next(str(one["status"]) for one in judged_assumptions.judged(recording) if one["name"] == name)
+    return next(str(one["status"]) for one in acceptance.judged_assumptions(recording) if one["name"] == name)
 
 
 def happened(*events: Any) -> Recording:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugins.module_utils.training.pairs import pair_findings
-from plugins.module_utils.training.pairs.pair_findings import findings
+from plugins.module_utils.training.pairs import pair_result
+from plugins.module_utils.training.pairs.pair_result import findings
 
 VETH = {"id": "", "gbits": 10.0, "mtu": 1500, "rdma": False}
 CONNECTX = {"id": "15b3:1015", "gbits": 25.0, "mtu": 9000, "rdma": False}
@@ -100,10 +100,10 @@ def test_a_requested_bandwidth_takes_precedence(goal: float, count: int) -> None
 
 
 def test_a_pair_needs_the_records_of_both_nodes() -> None:
-    assert pair_findings.pairs([record("n0", "n1", 9.0)]) == []
-    assert pair_findings.reference([]) == 0.0
+    assert pair_result.pairs([record("n0", "n1", 9.0)]) == []
+    assert pair_result.reference([]) == 0.0
 
 
 @pytest.mark.parametrize(("value", "words"), [(94.123, "94.12"), (1.0, "1.00"), (0.01549, "0.0155"), (0.0, "0")])
 def test_slow_links_have_three_digits(value: float, words: str) -> None:
-    assert pair_findings.number(value) == words
+    assert pair_result.in_gbits(value) == words
