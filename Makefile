@@ -24,7 +24,7 @@ export GIT_CONFIG_VALUE_0 := $(CURDIR)
 
 # The budget of each stage of `make test` in seconds, on a warm machine with two cores; an excess is a warning.
 STAGES := setup=30 static=240 unit=180 integration=1050 clients=240 molecule-default=180
-STAGES_FULL := $(filter-out clients=%,$(STAGES)) mutants=1200 explore=660 clients=1800 oldest=1200 between=1200 newest=1200 frameworks=900 attack=1200 nodes=6000 \
+STAGES_FULL := $(filter-out clients=%,$(STAGES)) mutants=1200 explore=660 clients=1800 oldest=1200 between=1200 newest=1200 frameworks=2400 attack=1200 nodes=6000 \
   kubernetes=3600 molecule=5600
 
 # Tests marked slow run only in test-full.
@@ -177,7 +177,7 @@ clients: setup-tests ## check: Run govmomi's test scripts against this simulator
 	@python tools/suites.py $(SUITES)
 	$(if $(FULL),$(PYTEST) tests/clients --junitxml=$(REPORTS)/clients.xml)
 
-frameworks: environment ## long: Run unchanged scripts of PyTorch, Keras and others; installs several GB
+frameworks: setup-tests ## long: Run unchanged scripts of PyTorch, Keras and others, also in a window by restart; installs several GB
 	tools/frameworks --junitxml=$(REPORTS)/frameworks.xml
 
 nodes: root setup-nodes setup-machines ## long: Run the tests of the lab's nodes, as root

@@ -150,7 +150,11 @@ def test_ranks_of_an_agent_get_the_signal_and_not_the_agent(full: FullCluster) -
     os.killpg(int((folder / "agent").read_text()), signal.SIGKILL)
     assert done.rc == 0 and full.booted() == dict.fromkeys(HOSTS, 1), done.out
     step = full.kept("restart.json")["stop"]["checkpoint"]["step"]
-    records = map(json.loads, (folder / "records" / "rank1.jsonl").read_text().splitlines())
-    steps = [record["step"] for record in records if "mark" not in record]
-    assert step > 10 and steps == list(range(1, len(steps) + 1)) and len(steps) > step, (step, steps)
+    attempts: dict[int, list[int]] = {}
+    for record in map(json.loads, (folder / "records" / "rank1.jsonl").read_text().splitlines()):
+        if "mark" not in record:
+            attempts.setdefault(record["pid"], []).append(record["step"])
+    first, second = attempts.values()
+    # Trainer saves before the optimizer of a step in progress, which it still finishes.
+    assert step > 10 and first[-1] in (step, step + 1) and second[0] == step + 1, (step, first[-1], second[0])
     assert "SignalException" not in (folder / "log").read_text(), "the agent ended because its ranks did"

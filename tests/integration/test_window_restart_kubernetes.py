@@ -63,7 +63,7 @@ def foreign_job(full: FullCluster) -> dict[str, Any]:
     (full.folder / "train.py").write_text(NEWEST_SAVED + PROGRAM)
     (full.folder / "outputs").mkdir()
     words = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", str(len(WORKERS)), *one_card()]
-    variables = {"DML_RECORDS": str(full.folder / "records"), "PYTHONPATH": str(FILES)}
+    variables = {"DML_RECORDS": str(full.folder / "records"), "PYTHONPATH": str(FILES), "MASTER_ADDR": "127.0.0.1"}
     container = {
         "name": "launcher",
         "command": [*words, sys.executable, "train.py", "saves", "5000"],
