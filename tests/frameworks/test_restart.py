@@ -95,7 +95,8 @@ def test_script_that_saves_nothing_changes_no_host(
     changes = [change, WITHOUT["trainer_saves"]] if change is DEAF else [change]
     train(full, script, ONCE_ONLY, *changes)
 
-    done = full.change(window_by="restart", window_checkpoint_signal="TERM", window_checkpoint_wait=10)
+    seconds = 10 if change is DEAF else 120
+    done = full.change(window_by="restart", window_checkpoint_signal="TERM", window_checkpoint_wait=seconds)
 
     assert done.rc != 0 and reported in " ".join(done.out.split()), done.out
     assert full.booted() == {} and full.powered() == dict.fromkeys(ONCE, 0) and len(full.attempts()) == attempts, (

@@ -35,6 +35,8 @@ from .git_commit import commit_of
 SECRET = "secret_environment"  # noqa: S105 - the name of an option # nosec B105
 ENVIRONMENTS = ("environment", SECRET)
 LOG_BYTES = 65536
+# Ranks that a signal ends close their process group, and mpirun ends after them.
+ENDING_SECONDS = 120.0
 PROGRAM, STEPS_BY = "supervisor.py", "DML_STEPS_BY"
 WRITE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 SHELLS = ("remote_shell", "daemon_shell")
@@ -82,7 +84,7 @@ def _request(run_dir: str, end: Mapping[str, Any] | None) -> dict[str, Any] | No
             continue
         request = supervisor.read(run_dir, name)
         # After a signal for a checkpoint, a job that goes on for longer ends by itself.
-        last = at + float((request or {}).get("seconds") or math.inf)
+        last = at + float((request or {}).get("seconds") or math.inf) + ENDING_SECONDS
         if end is None or at <= end["ended"] <= last:
             return request
     return None

@@ -342,7 +342,7 @@ def test_job_that_ends_after_a_request_was_stopped(
     assert (read["state"], read.get("why")) == (state, why)
 
 
-@pytest.mark.parametrize(("later", "state"), [(9.0, "stopped"), (11.0, "finished")])
+@pytest.mark.parametrize(("later", "state"), [(9.0, "stopped"), (100.0, "stopped"), (131.0, "finished")])
 def test_request_with_a_signal_counts_for_its_seconds(tmp_path: Path, later: float, state: str) -> None:
     """The user may pause the window after the signal, or its controller may be killed: the job trains on."""
     run = written(tmp_path, wish=REQUEST, run=run_of(gone(), gone()), end=END)
