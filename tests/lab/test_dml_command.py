@@ -148,19 +148,6 @@ def test_rank_that_hangs_is_named_with_its_line(anna: User) -> None:
     assert f"rank 1 on worker02 is at train.py, line {line} (<module>), outside the collective in" in failed, failed
 
 
-def test_stopped_worker_ends_its_run_in_a_sentence(anna: User, pair: Pair) -> None:
-    started = anna.begins("dml train --name lost")
-    anna.awaits("lost", 5)
-    with pair.place.machine(2) as machine:
-        machine.ref.PowerOffVM_Task()
-
-    output, _none = started.communicate(timeout=RUN_SECONDS)
-    with pair.place.machine(2) as machine:
-        machine.ref.PowerOnVM_Task()
-
-    assert started.returncode and "lost the node worker02" in " ".join(output.split()), output[-3000:]
-
-
 def test_runs_of_one_name_are_chosen_by_their_user(anna: User, pair: Pair, tmp_path: Path) -> None:
     bert = User(pair, tmp_path / "bert", "laptop")
     third = User(pair, tmp_path / "third", "third")
@@ -180,12 +167,3 @@ def test_runs_of_one_name_are_chosen_by_their_user(anna: User, pair: Pair, tmp_p
     assert listed.count(" same root@") == 2, listed
     assert "The training run same is running" in shown
     assert "stopped by root@third" in bert.types("dml logs same")
-
-
-def test_sweep_of_three_values_shows_one_table(anna: User) -> None:
-    command = "dml train --name rates -- torchrun train.py --steps 20 --lr {lr}"
-
-    swept = anna.types(command, training_sweep={"lr": [0.1, 0.01, 0.001]}, training_sweep_size=1)
-
-    assert all(f"rates.{number} " in swept for number in (1, 2, 3)), swept[-3000:]
-    assert [anna.manifest(f"rates.{number}")["end"]["state"] for number in (1, 2, 3)] == ["finished"] * 3
