@@ -19,13 +19,14 @@ from lab.nodes.cloudinit import Guest
 from lab.nodes.kinds import Kind
 from lab.nodes.leases import address_of, await_sshd, leased
 from lab.nodes.network import Network
-from lab.nodes.podman import Podman
+from lab.nodes.podman import END_SECONDS, Podman
 from lab.nodes.programs import LabError, run
 
 LABEL = "dml-lab"
 SETTINGS = "/etc/dml-lab"
 BOOT_SECONDS = 180
 SHUT_DOWN = "37"  # SIGRTMIN+3, at which systemd powers off
+SHUT_DOWN_SECONDS = 240  # systemd waits 90 s for a service that does not end
 FREEZE_SECONDS = 60
 EMPTY_SECONDS = 30
 LOOK_SECONDS = 0.05
@@ -89,19 +90,19 @@ class Nodes:
         if guest is None:
             return
         self.network.unplug(self._cable(key), guest.cards)
-        self._end(key, "KILL")
+        self._end(key, "KILL", END_SECONDS)
 
     def shut_down(self, key: str) -> None:
         """Have the systemd of a node end its services, and return when the node is off."""
         guest = self.known.get(key)
         if guest is not None:
-            self._end(key, SHUT_DOWN)
+            self._end(key, SHUT_DOWN, SHUT_DOWN_SECONDS)
             self.network.unplug(self._cable(key), guest.cards)
 
-    def _end(self, key: str, signal_name: str) -> None:
+    def _end(self, key: str, signal_name: str, seconds: float) -> None:
         refused = ("can only kill running", "container state improper")
         self.podman("kill", "--signal", signal_name, self.container(key), refused=refused)
-        self.podman.await_end(self.container(key))
+        self.podman.await_end(self.container(key), seconds)
 
     def remove(self, key: str) -> None:
         """Remove a node and all its data."""

@@ -78,12 +78,12 @@ class Podman:
             return []
         return self("ps", "--all", "--filter", f"label={label}", "--format", "{{.Names}}").split()
 
-    def await_end(self, container: str) -> None:
+    def await_end(self, container: str, seconds: float) -> None:
         """Return when a killed container has ended: ``podman wait`` waits 20 s more for an exit code."""
-        deadline = time.monotonic() + END_SECONDS
+        deadline = time.monotonic() + seconds
         while (status := self.inspect(container)["State"]["Status"]) in ALIVE:
             if time.monotonic() > deadline:
-                raise LabError(f"{container} is {status} {END_SECONDS} s after it was asked to end.")
+                raise LabError(f"{container} is {status} {seconds:.0f} s after it was asked to end.")
             time.sleep(LOOK_SECONDS)
 
     def pid(self, container: str) -> int:

@@ -16,6 +16,7 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils.errors import CollectionError, NotFound
 from ..module_utils.kubernetes.suspension import SuspendableJob
+from ..module_utils.slurm.requeued_job import RequeuedJob
 from ..module_utils.training.programs.follow import TrainingSite
 from ..module_utils.training.programs.restart import RestartableRun
 from ..module_utils.training.programs.restart_commands import OthersJob
@@ -63,8 +64,9 @@ def restartable(action: ActionBase, task_vars: Variables, content: Mapping[str, 
     if "job" in content:
         user = str(content["job"].get("user") or "")
         calls = NodeWorld(Modules(action, task_vars), nodes.as_user(user) if user else nodes, ROLE)
-        is_in_pods = bool(content["job"].get("kubernetes"))
-        return SuspendableJob(calls, content["job"], by) if is_in_pods else OthersJob(calls, content["job"])
+        if content["job"].get("kubernetes"):
+            return SuspendableJob(calls, content["job"], by)
+        return (RequeuedJob if content["job"].get("slurm") else OthersJob)(calls, content["job"])
     # The inventory of a later controller has no address of a worker that the window has shut down.
     nodes.addresses = {each: str(node.get("ansible_host") or "") for each, node in content["nodes"].items()}
     variables = task_vars["hostvars"][content["options"]["launcher"]].get(f"{ROLE}_{ENVIRONMENT}") or {}

@@ -51,6 +51,7 @@ ELSEWHERE: dict[str, str] = {
         for one in ("training/launch/launcher_words", "guests/stack/part_versions", "workers/worker_spec")
     },
     "slurm/own_job.py": f"{_UNIT}/slurm/test_own_job.py",
+    "slurm/requeued_job.py": f"{_UNIT}/slurm/test_requeued_job.py",
     "training/results/outputs.py": f"{_UNIT}/training/results/test_outputs.py",
     "training/output/formats.py": f"{_UNIT}/training/test_log_any.py",
     "training/pairs/pair_result.py": f"{_UNIT}/training/pairs/test_pair_result.py",

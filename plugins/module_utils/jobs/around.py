@@ -39,7 +39,6 @@ def restart_of(job: Job, results: str) -> dict[str, Any]:
     in_pods = job.get("kubernetes") or {}
     name = str(in_pods.get("name") or posixpath.basename(str(job.get("run_dir") or "")))
     why = suspension.lacking(job) if in_pods else lacking(job)
-    why = "maintenance_job names a job in Slurm." if job.get("slurm") else why
     return {"run": name, "why": why} if why else {"run": name, "job": {**job, "results": results}}
 
 

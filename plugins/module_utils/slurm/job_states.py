@@ -77,7 +77,9 @@ def combined(there: Mapping[str, Any], job: SlurmJob | None, where: str, waits: 
         how, is_of_machine = ENDED_BY_SLURM[job.state]
         return _died(there, f"Slurm ended job {job.number} {how} ({job.state})", machine=is_of_machine)
     if job.state == "CANCELLED":
-        return {**there, "state": "stopped", "why": f"Slurm job {job.number} was cancelled"}
+        # A user who requested the end in the run directory had Slurm cancel it.
+        requester = str(there.get("why") or "") if state == "stopped" else ""
+        return {**there, "state": "stopped", "why": requester or f"Slurm job {job.number} was cancelled"}
     if job.state in WAITING or (state == "waiting" and job.is_alive):
         return {**there, "state": "waiting", "why": waits or f"Slurm starts job {job.number}"}
     before = f"Slurm ended job {job.number} as {job.state} before its ranks started; {where} says why"

@@ -53,8 +53,6 @@ class RestartableRun:
             raise self._refused("this controller has no manifest of it", remedy)
         if not o["folder"]:
             raise self._refused("only a run with training_folder resumes", "stop it, and start it again afterwards")
-        if o["backend"] == SLURM:
-            raise self._refused("Slurm runs it", "stop it with dml.vsphere.stop, and resume it after the window")
         pending = self._place.pending()
         if pending:
             cause = f"{pending} jobs wait in its queue, and would get its nodes before its next attempt"
@@ -63,6 +61,8 @@ class RestartableRun:
         if by_owner:
             raise self._refused(f"{by_owner} continues it already", "open the window around that run")
         require_same_environment(run)
+        # The manifest does not contain the interpreter.
+        node_setup.require_stack(run)
         # Changed data would be another training.
         run_data.known(self._calls, run)
         found = self._read_checkpoints()
@@ -216,8 +216,11 @@ class RestartableRun:
             raise self._refused(cause, f"copy the outputs of {run.outputs} there, and continue the window")
 
     def _require_free(self, new: TrainingRun) -> None:
-        """Refuse nodes on which another job trains, such as an attempt that another user started meanwhile."""
-        if self._run.o["share_nodes"]:
+        """Refuse nodes on which another job trains, such as an attempt that another user started meanwhile.
+
+        In Slurm, the new attempt waits for the end of another job.
+        """
+        if self._run.o["share_nodes"] or self._run.o["backend"] == SLURM:
             return
         answers = job_search.jobs_on(self._calls, self._run.nodes)
         silent = {node: busy.short_error(answer) for node, answer in answers.items() if "jobs" not in answer}

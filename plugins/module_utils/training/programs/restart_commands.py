@@ -169,6 +169,7 @@ def unjudged(name: str) -> Result:
 
 def lacking(job: Mapping[str, Any]) -> str:
     """Return why a job that the user names cannot be restarted; empty if it has its commands."""
-    missing = [name for name in COMMANDS if not job.get(name)]
-    needed = "the commands stop and start, and the folder checkpoints"
+    # Slurm itself stops and starts its jobs.
+    missing = [name for name in COMMANDS if not job.get(name) and (name == "checkpoints" or not job.get("slurm"))]
+    needed = "the folder checkpoints" if job.get("slurm") else "the commands stop and start, and the folder checkpoints"
     return f"maintenance_job needs {needed} for a restart: it lacks {', '.join(missing)}." if missing else ""

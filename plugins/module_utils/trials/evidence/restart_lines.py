@@ -23,6 +23,8 @@ def taken(facts: Facts) -> str:
         found.append("the job may be stopped")
     if known.get("off"):
         found.append(f"{listed([worker['name'] for worker in known['workers']])} may be off")
+    if known.get("reservation"):
+        found.append(f"Slurm keeps the reservation {known['reservation']} of its nodes")
     ways = "the playbook hosts, or dml.vsphere.window with window_action=end, powers on and starts the job again"
     return f"Cluster {facts.cluster}: {', '.join(found)}: {ways}." if found else ""
 

@@ -32,7 +32,7 @@ from ..evidence import prediction, restart_lines
 from ..folder.continued_settings import STARTED_AGAIN
 from ..steps import workers_off
 from ..steps.ending import close, keep_unfinished
-from ..steps.holding import lock_of_cluster, machines_of
+from ..steps.holding import lock_of_cluster, machines_of, reservation_of, reserve, unreserve
 from ..steps.opening import require_same_vcenter
 from ..steps.permission import changed_machines, require_possible, unacknowledged
 from ..steps.restarted import judge_next, keep_part, outcome
@@ -43,6 +43,8 @@ from ..steps.window_notices import notify
 from ..steps.window_ways import at_most
 from .maintenance_window import keep_settled, not_as_requested, options_of
 
+# Written before the nodes of a job in Slurm are reserved: from then on, the window ends the reservation.
+RESERVES = "reserves nodes"
 # The rule that a full cluster breaks until its workers are off, with which no host could leave service before.
 OF_RUNNING_WORKERS = "gpu_slots"
 
@@ -91,6 +93,10 @@ def stop(p: Program, trial: Trial) -> None:
     if not facts.waiting_hosts:
         return
     notify(p, trial, "start", listed(facts.waiting_hosts))
+    if reservation_of(trial):
+        p.once(RESERVES, p.now)
+        facts.restart["reservation"] = reservation_of(trial)
+        p.ensure(partial(reserve, p, trial))
     watch = job.watch()
     with p.held("the watch of the job", watch.start, watch.stop):
         facts.restart["stop"] = p.once("stopped", partial(stop_at_checkpoint, p, trial, partial(why_not, p, trial)))
@@ -195,6 +201,11 @@ def bring_back(p: Program, trial: Trial) -> None:
         known["touched"] = True
         known["started"] = p.once(STARTED_AGAIN, partial(start_again, p, trial))
         p.ensure(partial(trial.site.write_facts, facts))
+    if p.written(RESERVES) is not None:
+        # The job waits in the queue by now.
+        p.ensure(partial(unreserve, p, trial))
+        known["reservation"] = ""
+    if p.written(TOUCHED) is not None:
         judge_next(p, trial)
 
 

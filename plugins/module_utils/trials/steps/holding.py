@@ -15,6 +15,7 @@ from ...durable.calls import required
 from ...durable.program import Program
 from ...errors import Refused
 from ...slurm import reservation
+from ...training.runs.any_job import Ask
 from .trial import Trial
 
 RULE = "vmotion-test"
@@ -72,21 +73,33 @@ def drs_override(p: Program, trial: Trial) -> AbstractContextManager[None]:
 
 def reservation_in_slurm(p: Program, trial: Trial) -> AbstractContextManager[None]:
     """Keep Slurm from starting other jobs on the nodes of the job."""
-    slurm = trial.settings.get("slurm") or {}
-    if not slurm or slurm.get("reservation") in (False, "false", "no"):
+    if not reservation_of(trial):
         return nullcontext()
-    ask = partial(trial.site.on_node, str(slurm["login"]), "root")
-    name = reservation.name_of(posixpath.basename(trial.site.folder))
+    return p.held("the reservation in Slurm", partial(reserve, p, trial), partial(unreserve, p, trial))
 
-    def take() -> None:
-        p.say(f"reserves {', '.join(slurm['nodes'])} in Slurm, which starts no job there")
-        reservation.take(ask, name, slurm["nodes"])
 
-    def free() -> None:
-        p.say("ends the reservation in Slurm")
-        reservation.release(ask, name)
+def reservation_of(trial: Trial) -> str:
+    """Return the name of the reservation of the job's nodes in Slurm; empty without one."""
+    slurm = trial.settings.get("slurm") or {}
+    is_without = not slurm or slurm.get("reservation") in (False, "false", "no")
+    return "" if is_without else reservation.name_of(posixpath.basename(trial.site.folder))
 
-    return p.held("the reservation in Slurm", take, free)
+
+def reserve(p: Program, trial: Trial) -> None:
+    """Reserve the nodes of the job, unless an earlier controller did."""
+    slurm = trial.settings["slurm"]
+    p.say(f"reserves {', '.join(slurm['nodes'])} in Slurm, which starts no job there")
+    reservation.take(_login(trial), reservation_of(trial), slurm["nodes"])
+
+
+def unreserve(p: Program, trial: Trial) -> None:
+    """End the reservation; one that is gone needs nothing."""
+    p.say("ends the reservation in Slurm")
+    reservation.release(_login(trial), reservation_of(trial))
+
+
+def _login(trial: Trial) -> Ask:
+    return partial(trial.site.on_node, str(trial.settings["slurm"]["login"]), "root")
 
 
 def require_same_machines(p: Program, trial: Trial) -> None:

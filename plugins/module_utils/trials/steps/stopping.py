@@ -10,7 +10,7 @@ from typing import Any, Dict
 
 from ...durable.program import Program
 from ...errors import Refused, WholeError
-from ...training.runs.restartable import Checkpoints, SeenCheckpoint
+from ...training.runs.restartable import Checkpoints, Restartable, SeenCheckpoint
 from ..evidence.restart_lines import checkpoint_in_words
 from .trial import Trial
 from .window_end import MOMENTS, attend
@@ -171,24 +171,33 @@ def start_again(p: Program, trial: Trial) -> dict[str, Any]:
         job.free_nodes()
         return {"run": "", "why": f"its owner has resumed it as {owner}"}
     state = job.state()["state"]
-    if state in RUNNING:
+    # A job that keeps its name may run again, because an earlier controller died after it had started it.
+    is_started = state in RUNNING and known.get("state") == "stopped"
+    if state in RUNNING and not is_started:
         job.withdraw()
         return {"run": "", "why": f"{job.name} was not stopped"}
     if state == "finished":
         # It may have finished while an earlier controller was about to stop it.
         job.withdraw()
         return {"run": "", "why": f"{job.name} has finished"}
-    # An earlier attempt at stopping it may have failed after the processes ended.
-    job.stop()
-    checkpoint = known.get("checkpoint") or job.checkpoints()["newest"]
-    if checkpoint is None:
-        remedy = "resume it by hand, then end the window with dml.vsphere.window and window_action=end"
-        raise Refused(job.name, "start it again", "it has no complete checkpoint", remedy)
+    if not is_started:
+        # An earlier attempt at stopping it may have failed after the processes ended.
+        job.stop()
+    checkpoint = known.get("checkpoint") or _required_checkpoint(job)
     p.say(f"starts {job.name} again from {checkpoint_in_words(checkpoint, 'its')}")
     parts = [list(part) for part in trial.facts.restart.get("parts") or []]
     started = job.start_again(checkpoint, {"waited_s": known.get("waited_s"), "down": parts})
     owner = str(started.get("by_owner") or "")
     return {"run": "", "why": f"its owner has resumed it as {owner}"} if owner else dict(started)
+
+
+def _required_checkpoint(job: Restartable) -> SeenCheckpoint:
+    """Return the newest complete checkpoint of a job; raise without one."""
+    newest = job.checkpoints()["newest"]
+    if newest is None:
+        remedy = "resume it by hand, then end the window with dml.vsphere.window and window_action=end"
+        raise Refused(job.name, "start it again", "it has no complete checkpoint", remedy)
+    return newest
 
 
 def _waiting(before: Checkpoints, signal: str, seconds: float) -> str:

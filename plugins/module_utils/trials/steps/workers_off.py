@@ -11,6 +11,7 @@ from ...core.findings import listed, stops
 from ...durable.calls import Result, required
 from ...durable.program import Program
 from ...errors import CollectionError, Failed, Refused, WholeError
+from ...slurm.named_job import COMMAND
 from . import other_jobs
 from .trial import Trial
 
@@ -126,6 +127,7 @@ def power_on(p: Program, trial: Trial, workers: Sequence[Mapping[str, Any]]) -> 
 
 def require_ready(p: Program, trial: Trial) -> bool:
     """Wait until the machines of the job answer with healthy GPUs, and return True."""
+    _require_slurm(p, trial)
     why = "they did not respond"
     job = trial.restartable()
     machines = job.machines() if trial.settings["guest_checks"] else []
@@ -149,3 +151,12 @@ def require_ready(p: Program, trial: Trial) -> bool:
         remedy = "repair them, then run again: the job is stopped until then"
         raise Failed(nodes, f"find them ready within {READY_SECONDS:.0f} s", why, remedy)
     return True
+
+
+def _require_slurm(p: Program, trial: Trial) -> None:
+    """Wait until Slurm answers: its controller may run on a worker that was shut down."""
+    login = str((trial.settings.get("slurm") or {}).get("login") or "")
+    queue = {"argv": ["squeue", "--noheader"]}
+    if login and not p.wait(lambda: not trial.site.on_node(login, "root", COMMAND, queue).get("failed"), READY_SECONDS):
+        remedy = "start slurmctld, then run again: the job is stopped until then"
+        raise Failed("Slurm", f"get an answer within {READY_SECONDS:.0f} s", f"squeue fails on {login}", remedy)

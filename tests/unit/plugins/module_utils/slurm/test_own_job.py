@@ -7,19 +7,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from plugins.module_utils.durable.program import MemoryJournal, Program
 from plugins.module_utils.errors import Refused
+from plugins.module_utils.slurm import job_states
 from plugins.module_utils.slurm.own_job import OwnSlurmJob, waiting_runs
 from plugins.module_utils.training.programs.follow import TrainingSite
+from plugins.module_utils.training.programs.restart import RestartableRun
 from plugins.module_utils.training.programs.stop import stop
 from plugins.module_utils.training.programs.train import train
+from plugins.module_utils.training.runs import run_source
+from plugins.module_utils.training.runs.restartable import SeenCheckpoint
 from plugins.module_utils.training.runs.training_run import Prepared, TrainingFailed
 from tests.fakes.deaths import MOST_CONTROLLERS, Killed, histories
-from tests.fakes.training_world import TrainingWorld
+from tests.fakes.training_world import SAVED, TrainingWorld
 
 WAITING, RUNNING, COMPLETED = "PENDING|Resources|2026-11-29T03:00:00", "RUNNING|None|N/A", "COMPLETED|None|N/A"
 NODES = "NodeName=w0 Arch=x\nNodeName=w1 Arch=x\nNodeName=w2 Arch=x\n"
@@ -256,3 +260,32 @@ def test_stop_cancels_the_job_and_keeps_its_end() -> None:
     assert world.kept("one")["end"]["state"] == "stopped"
     assert site.job_of(run).look()["job"]["state"] == "stopped"
     assert stop(Program(MemoryJournal(), world), site, replace(run, known=known))["changed"] is False
+
+
+def test_window_cancels_the_job_and_submits_its_next_attempt() -> None:
+    world = SlurmWorld(follow=False)
+    world.ends = [{"state": "running"}]
+    once(world)
+    world.waits_for, world.last = -1, RUNNING
+    known = world.kept("one")
+    run = run_source.taken_up(replace(world.run(), o=run_source.with_followed(world.o, known)), known)
+    job = RestartableRun(world.site, run, "the window of me@here")
+    assert job.refusal() == ""
+
+    stopped = job.stop()
+    world.cancelled.clear()
+    started = job.start_again(cast("SeenCheckpoint", {**SAVED, "since": 0.0}))
+
+    assert stopped["state"] == "stopped" and world.kept("one")["end"]["state"] == "stopped"
+    assert started["run"] == "one-2" and [each[0] for each in world.submitted] == ["sbatch", "sbatch"]
+    assert "--job-name=dml-one-2" in world.submitted[1]
+
+
+def test_cancelled_job_keeps_the_requester_of_its_end() -> None:
+    cancelled = job_states.jobs_of("7|CANCELLED|None|N/A|dml|dml:r1")[0]
+
+    requested = job_states.combined({"state": "stopped", "why": "stopped by the window of me@here"}, cancelled, "")
+    cancelled_by_hand = job_states.combined({"state": "died", "why": "signal 15"}, cancelled, "")
+
+    assert requested["why"] == "stopped by the window of me@here"
+    assert (cancelled_by_hand["state"], cancelled_by_hand["why"]) == ("stopped", "Slurm job 7 was cancelled")

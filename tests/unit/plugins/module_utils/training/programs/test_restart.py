@@ -15,6 +15,7 @@ from plugins.module_utils.training.ending.job_state import SIGNAL_REQUEST
 from plugins.module_utils.training.programs.restart import RestartableRun
 from plugins.module_utils.training.programs.train import train
 from plugins.module_utils.training.runs import run_source
+from plugins.module_utils.training.runs.node_setup import NO_STACK
 from plugins.module_utils.training.runs.restartable import SeenCheckpoint
 from plugins.module_utils.training.runs.training_run import TrainingFailed
 from tests.fakes.deaths import histories
@@ -178,9 +179,11 @@ def test_refusal_names_what_prevents_a_restart_before_any_stop() -> None:
     assert "the training run one: could not restart it: two continues it already" in restartable(world).refusal()
     world.here_files["/results/one/manifest.json"]["reported"] = True
     assert "this controller has no manifest of it" in restartable(world).refusal()
-    world = running()
-    world.here_files["/results/one/manifest.json"]["backend"] = world.o["backend"] = "slurm"
-    assert "Slurm runs it; stop it with dml.vsphere.stop" in restartable(world).refusal()
+    world = running(python=NO_STACK)
+    known = world.kept("one")
+    bare = {name: {**node, "facts": {}} for name, node in world.run().nodes.items()}
+    run = run_source.taken_up(replace(world.run(), o=run_source.with_followed(world.o, known), nodes=bare), known)
+    assert "set training_python to an interpreter there" in RestartableRun(world.site, run, BY).refusal()
     world = running(folder="", requirements="", command=[])
     assert "only a run with training_folder resumes" in restartable(world).refusal()
 

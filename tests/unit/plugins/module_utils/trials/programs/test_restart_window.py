@@ -57,6 +57,29 @@ def test_window_ends_the_same_after_any_death() -> None:
         assert len(facts.host_changes) == 3, facts.host_changes
 
 
+class KeepsItsName(RestartableJob):
+    """A job whose next attempt has the run directory of the one before, as a job in Slurm has."""
+
+    def start_again(self, checkpoint: SeenCheckpoint, _down: Any = None) -> dict[str, Any]:
+        self._reach()
+        if not self._job.is_running:
+            self._calls.effect("start the job", lambda: self._start(self._dir, checkpoint))
+        return {"run": "one", "run_dir": self._dir, "launcher": "w1", "user": "", "nodes": [], "kubernetes": {}}
+
+
+class RestartInPlace(Restart):
+    """A window by restart around such a job."""
+
+    def restartable(self, _known: Any) -> Any:
+        return KeepsItsName(self, "/run/one")
+
+
+def test_no_death_stops_a_started_job_that_keeps_its_name() -> None:
+    for world, facts in histories(RestartInPlace, RestartInPlace.to_the_end):
+        assert world.outcome == "" and world.site.job and world.site.job.is_running, (world.outcome, world.log)
+        assert facts.restart["started"]["run"] == "one" and world.log.count("start the job") == 1, world.log
+
+
 def untouched(world: Restart) -> bool:
     """Return whether nothing was stopped, shut down or changed."""
     return not ({"signal", "stop the job", "power off w1"} & set(world.log)) and not world.boots and world.is_clean

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from plugins.module_utils.errors import WholeError
 from tests.fakes.deaths import histories
 from tests.unit.simulation.world import HOSTS, Window
+
+from .test_restart_window import BY_RESTART
 
 PLACE = {"job": "7", "login": "w1", "names": {"w1": "w1", "w2": "w2"}, "nodes": ["w1", "w2"], "restarts": 0}
 NAME = "dml-test"
@@ -18,8 +21,8 @@ CREATE = "starttime=now duration=10080 user=root flags=maint,ignore_jobs nodes=w
 class SlurmWindow(Window):
     """The job of the window runs in Slurm, whose controller is reached through w1."""
 
-    def __init__(self, deaths: Iterable[int] = (), **slurm: Any) -> None:
-        super().__init__(deaths, slurm={**PLACE, **slurm})
+    def __init__(self, deaths: Iterable[int] = (), given: Any = None, **slurm: Any) -> None:
+        super().__init__(deaths, slurm={**PLACE, **slurm}, **({"window": given} if given else {}))
         self.reserved, self.created, self.refusal = set[str](), list[str](), ""
         self.of_nodes = "w1|w1|192.0.2.1|allocated|none\nw2|w2|192.0.2.2|allocated|none\n"
 
@@ -70,6 +73,44 @@ def test_refused_reservation_changes_no_host() -> None:
 
     assert "could not create it in Slurm: Error creating the reservation: Invalid user id; give its" in world.outcome
     assert not world.boots and world.is_clean
+
+
+class SlurmRestart(SlurmWindow):
+    """The same by restart: Slurm's controller boots with its node."""
+
+    def __init__(self, deaths: Iterable[int] = (), **window: Any) -> None:
+        super().__init__(deaths, given={**BY_RESTART, **window})
+        self.site.most, self.is_away, self.at = 2, 0, dict[str, bool]()
+        self.before["stop the job"] = lambda: self.at.update(stop=NAME in self.reserved)
+        self.before["power on w1"] = lambda: setattr(self, "is_away", 3)
+
+    def on_node(self, node: str, user: str, module: str, options: Any, /) -> dict[str, Any]:
+        if options["argv"][0] == "squeue":
+            self.is_away -= 1
+            return {"failed": self.is_away >= 0}
+        self.at["start"] = self.at.get("start", True) and (options["argv"][1] != "delete" or bool(self.is_started))
+        return super().on_node(node, user, module, options)
+
+    @property
+    def is_started(self) -> bool:
+        """Whether a job runs that this window need not start."""
+        return bool(self.site.job and self.site.job.is_running)
+
+
+def test_restart_reserves_nodes_until_the_job_is_back() -> None:
+    for world, _facts in histories(SlurmRestart, Window.to_the_end):
+        assert (world.outcome, world.reserved, world.is_clean) == ("", set(), True), world.outcome
+        assert world.at == {"stop": True, "start": True} and world.boots == dict.fromkeys(HOSTS, 1), world.log
+
+
+def test_restart_that_stays_open_keeps_and_names_its_reservation() -> None:
+    world = SlurmRestart()
+    world.before["reboot esx1"] = lambda: setattr(world.site.hosts["esx1"], "is_lost", True)
+
+    with pytest.raises(WholeError, match=f"Slurm keeps the reservation {NAME} of its nodes"):
+        world.carry_out()
+
+    assert world.reserved == {NAME}
 
 
 @pytest.mark.parametrize("no", [False, "false"])

@@ -1,0 +1,166 @@
+"""A job that another user submitted to Slurm is requeued as held for a window, and released after its hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+import pytest
+
+from plugins.module_utils.errors import CollectionError
+from plugins.module_utils.slurm.requeued_job import RequeuedJob
+from plugins.module_utils.training.runs.restartable import SeenCheckpoint
+from tests.fakes.deaths import histories
+from tests.fakes.training_world import SAVED, TrainingWorld
+
+JOB: dict[str, Any] = {
+    "run_dir": "/home/anna/records-7",
+    "records": "/home/anna/records-7",
+    "launcher": "w1",
+    "user": "anna",
+    "nodes": [{"name": "w1", "reach": ["ssh", "w1"]}, {"name": "w2", "reach": ["ssh", "w2"]}],
+    "checkpoints": "/home/anna/ck",
+    "results": "/reports/.jobs",
+    "slurm": {"job": 7, "login": "w1", "nodes": ["n1", "n2"], "restarts": 0},
+}
+GIVEN = cast("SeenCheckpoint", {**SAVED, "since": 0.0})
+# As Slurm 22.05.8 shows the job, while it ends and when it is held.
+SHOWN = "JobId=7 JobName=job.sh\n   Requeue={requeue} Restarts={restarts} BatchFlag={batch} Reboot=0 ExitCode=0:0\n"
+ENDING, HELD = "COMPLETING|None", "PENDING|job requeued in held state"
+
+
+class HeldWorld(TrainingWorld):
+    """Two nodes on which Slurm runs job 7; it takes some seconds to end it, and to start it again."""
+
+    def __init__(self, deaths: Iterable[int] = ()) -> None:
+        super().__init__(deaths)
+        self.state, self.until, self.then = "RUNNING|None", 0.0, ""
+        self.requeue, self.batch, self.restarts, self.refusal = 1, 1, 0, ""
+        self.done = list[str]()
+
+    @property
+    def now_shown(self) -> str:
+        if self.then and self.clock >= self.until:
+            self.state, self.then = self.then, ""
+        return self.state
+
+    @property
+    def is_running(self) -> bool:
+        return self.now_shown == "RUNNING|None"
+
+    def _becomes(self, state: str, then: str, seconds: float) -> None:
+        self.state, self.then, self.until = state, then, self.clock + seconds
+
+    def _command(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        words = options["argv"]
+        assert host == "w1"
+        if words[0] == "squeue":
+            found = self.now_shown
+            return {"stdout": f"7|{found}|anna|n1|n[1-2]\n"} if found else {"failed": True, "stderr": "Invalid job id"}
+        if words[0] == "sinfo":
+            return {"stdout": "n1|n1|192.0.2.1|allocated|none\nn2|n2|192.0.2.2|allocated|none\n"}
+        if words[1] == "show":
+            return {"stdout": SHOWN.format(requeue=self.requeue, restarts=self.restarts, batch=self.batch)}
+        assert words[2:] == ["7"]
+        self.done.append(words[1])
+        if self.refusal:
+            return {"failed": True, "stderr": self.refusal}
+        if words[1] == "requeuehold":
+            self._becomes(ENDING, HELD, 30.0)
+        else:
+            self.restarts += 1
+            self._becomes("PENDING|Resources", "RUNNING|None", 40.0)
+        return {}
+
+    def _stat(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"stat": {"exists": (host, str(options["path"])) in self.node_files}}
+
+    def _read(self, _run_dir: str) -> dict[str, Any]:
+        return {"state": "running" if self.is_running else "absent"}
+
+    def _nodes_signal_ranks(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        found = super()._nodes_signal_ranks(_host, options)
+        return found if self.is_running else {**found, "ranks": []}
+
+
+def job(world: HeldWorld) -> RequeuedJob:
+    return RequeuedJob(world, JOB)
+
+
+def restarted(world: HeldWorld) -> dict[str, Any]:
+    """Restart the job with as many controllers as it takes; the window writes that it was stopped."""
+    is_stopped = False
+    while True:
+        world.is_dead = False
+        try:
+            if not is_stopped:
+                assert job(world).stop()["state"] == "stopped"
+                is_stopped = True
+            return job(world).start_again(GIVEN)
+        except CollectionError:
+            raise
+        except BaseException:  # the controller died
+            if not world.is_dead:
+                raise
+
+
+def test_each_death_holds_the_job_until_its_release() -> None:
+    for world, started in histories(HeldWorld, restarted, pairs=30):
+        world.deaths.clear()
+        assert job(world).judged()["verdict"] == "inconclusive"
+        assert world.done.count("release") == 1 and world.is_running and world.restarts == 1, world.done
+        assert (started["run"], started["launcher"], started["run_dir"]) == ("records-7", "w1", JOB["run_dir"])
+        assert ("w1", f"{JOB['run_dir']}/stop-request.json") not in world.node_files
+
+
+@pytest.mark.parametrize("end", ["COMPLETED|None", "FAILED|NonZeroExitCode"])
+def test_end_at_the_signal_of_the_window_is_requeued(end: str) -> None:
+    world = HeldWorld()
+    assert job(world).state()["state"] == "running"
+    job(world).ask_for_checkpoint("USR1", 60.0)
+    world.state = end
+
+    assert job(world).state()["state"] == "stopped"
+    job(world).stop()
+    job(world).start_again(GIVEN)
+
+    assert world.signals == [("USR1", "0"), ("USR1", "1")] and world.done == ["requeuehold", "release"]
+    world.state = end
+    assert job(world).state()["state"] != "stopped", "a later end is not that of the window"
+
+
+def test_finished_job_is_neither_requeued_nor_released() -> None:
+    world = HeldWorld()
+    world.state = "COMPLETED|None"
+
+    assert job(world).stop()["state"] == "finished" and world.done == []
+    world.state = ""
+    assert job(world).state()["why"] == "Slurm no longer has job 7"
+
+
+@pytest.mark.parametrize(
+    ("change", "reported"),
+    [({}, ""), ({"requeue": 0}, "cannot be requeued: only a batch job"), ({"batch": 0}, "cannot be requeued: only")],
+)
+def test_job_that_cannot_start_again_is_refused(change: dict[str, int], reported: str) -> None:
+    world = HeldWorld()
+    vars(world).update(change)
+
+    assert reported in job(world).refusal() and bool(reported) == bool(job(world).refusal())
+
+
+def test_job_that_stays_in_the_queue_is_named() -> None:
+    world = HeldWorld()
+    job(world).stop()
+
+    with pytest.raises(CollectionError, match=r"900 s after its release, it is PENDING .job requeued in held state"):
+        job(world).judged()
+
+
+def test_refused_release_names_what_slurm_answered() -> None:
+    world = HeldWorld()
+    job(world).stop()
+    world.refusal = "Access/permission denied"
+
+    with pytest.raises(CollectionError, match="job 7 in Slurm: could not release it: Access/permission denied"):
+        job(world).start_again(GIVEN)
