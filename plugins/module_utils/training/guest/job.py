@@ -188,7 +188,7 @@ class TrainingJob:
             raise Refused(self.target, tried, cause, remedy)
 
     def _refused(self, cause: str) -> Refused:
-        return Refused(self.target, "start a job", cause, "give each job a separate run directory")
+        return Refused(self.target, "start a job", cause, "give each job a separate run directory: set training_name")
 
     def _job(self, is_to_start: bool = False) -> mpirun.MpirunJob:
         params = self._params

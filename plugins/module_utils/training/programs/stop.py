@@ -28,6 +28,9 @@ def stop(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
     if found["runs"]:
         return _stop_found(p, site, run, found, by)
     left = p.ensure(lambda: _stopped_before(site, run))
+    if not left and "state" in run.known.get("end", {}):
+        p.say(f"the training run {run.name} has ended already: {run.known['end']['state']}")
+        return {"changed": False}
     if not left:
         raise TrainingFailed(
             f"No worker runs a training job with the name {run.name}: {found['why']}. The playbook dml.vsphere.runs "
