@@ -22,7 +22,7 @@ class Chapter:
     in_guests: bool = False
     needs_horovod: bool = False  # which may still be compiled
     is_teardown: bool = False  # left out if the data centre is to be kept
-    asks_guests: bool = False  # whether they train; if there are none, they count as idle
+    asks_guests: bool = False  # without guests, it needs the option unreachable_is_idle
 
 
 def _harmed(off: str, bare: str) -> tuple[str, Callable[[Centre], None]]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..module_utils.durable.calls import Result
 from ..plugin_utils.trial import OBSERVATION
 from ..plugin_utils.trial_action import TrialAction, options_of
 
@@ -17,7 +16,3 @@ class ActionModule(TrialAction):
 
     kind = OBSERVATION
     options: ClassVar[dict[str, Any]] = options_of("window")
-
-    def run(self, tmp: Any = None, task_vars: Any = None) -> Result:
-        """Return the result of the program; in check mode, that of its plan."""
-        return self.carried_out(super().run(tmp, task_vars), task_vars or {}, is_check=self._task.check_mode)

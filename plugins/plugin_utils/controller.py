@@ -19,7 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from ..module_utils import runner
 from ..module_utils.core.child_environment import without_account
-from ..module_utils.durable.calls import Arguments
+from ..module_utils.durable.calls import Arguments, Result
 from ..module_utils.pages import followed_job, restart_section
 from ..module_utils.training.results import (
     known_runs,
@@ -40,7 +40,6 @@ from .modules import as_text
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Result = dict[str, Any]
 Show = Callable[[str, str], None]
 
 PACKAGE = Path(__file__).resolve().parents[1]

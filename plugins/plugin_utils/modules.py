@@ -21,7 +21,7 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import action_loader, connection_loader
 
 from ..module_utils.core.child_environment import account_names
-from ..module_utils.durable.calls import Arguments
+from ..module_utils.durable.calls import Arguments, Result
 from .follow import FollowingAction
 from .module_result import explained
 from .node_modules import NodeModules, Variables
@@ -46,7 +46,6 @@ PYTHON = "ansible_python_interpreter"
 WITH_PROGRESS = ("esxi_image", "esxi_power", "vmotion")
 # Others may change the site while a long check runs.
 KEPT_SECONDS = 600.0
-Result = dict[str, Any]
 
 
 def as_text(value: object) -> str:

@@ -16,7 +16,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ..module_utils import runner
 from ..module_utils.continuity.restart_facts import LOSS_TOLERANCE
-from ..module_utils.durable.calls import required
+from ..module_utils.durable.calls import Result, required
 from ..module_utils.fabric import recorded_settings
 from ..module_utils.hosts.preflight import host_preflight
 from ..module_utils.hosts.rollback import evidence, image, teardown, ways
@@ -28,7 +28,6 @@ from ..module_utils.trials.steps import holding
 from ..module_utils.vsphere.escaped_names import file_name
 
 Options = Mapping[str, Any]
-Result = dict[str, Any]
 TEXT, MAPPING = {"type": "str", "default": ""}, {"type": "dict"}
 NAMES = {"type": "list", "elements": "str", "default": []}
 CLUSTER = {"cluster": {"type": "str", "required": True}}

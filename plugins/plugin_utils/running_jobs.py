@@ -15,7 +15,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.plugins.action import ActionBase
 
 from ..module_utils.core import observer_clock
-from ..module_utils.durable.calls import Arguments, NodeCalls, required
+from ..module_utils.durable.calls import Arguments, NodeCalls, Result, required
 from ..module_utils.durable.program import MemoryJournal, Program
 from ..module_utils.errors import CollectionError, WholeError
 from ..module_utils.jobs import around
@@ -27,7 +27,6 @@ from .node_modules import NodeModules, Variables
 from .slurm_place import with_place
 from .world import NodeWorld
 
-Result = dict[str, Any]
 JOBS = "dml.vsphere.training_info"
 # The options of a job that say where it runs.
 PLACE = ("launcher", "user", "run_dir", "records", "nodes", "kubernetes", "slurm")

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from ansible.plugins.action import ActionBase
 
+from ..module_utils.durable.calls import Result
 from ..module_utils.durable.program import MemoryJournal, Program
 from ..module_utils.errors import CollectionError
 from ..module_utils.slurm.own_job import OwnSlurmJob, waiting_runs
@@ -24,8 +24,6 @@ from .interruption import shown_if_interrupted
 from .node_modules import Variables
 from .training_site import TrainingSetup, describe
 from .world import show
-
-Result = dict[str, Any]
 
 
 def _train(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:

@@ -35,11 +35,13 @@ class TrialAction(ActionBase):  # type: ignore[misc]  # ansible is not read by m
     kind: Kind
     options: ClassVar[Mapping[str, Any]]
 
-    def carried_out(self, result: Result, task_vars: Variables, *, is_check: bool) -> Result:
-        """Return the result of the run, in addition to that of the task."""
-        run = show_plan if is_check else carry_out
+    def run(self, tmp: Any = None, task_vars: Any = None) -> Result:
+        """Return the result of the program; in check mode, that of its plan."""
+        result: Result = super().run(tmp, task_vars)
+        task_vars = task_vars or {}
+        carried_out = show_plan if self._task.check_mode else carry_out
         try:
-            return {**result, **run(Modules(self, task_vars), self._request(task_vars), self.kind)}
+            return {**result, **carried_out(Modules(self, task_vars), self._request(task_vars), self.kind)}
         except CollectionError as error:
             return {**result, "failed": True, "msg": str(error)}
 

@@ -136,7 +136,7 @@ def steps(records: Path) -> list[list[int]]:
     return list(found.values())
 
 
-def test_ranks_of_an_agent_get_the_signal_and_not_the_agent(full: FullCluster) -> None:
+def test_signal_reaches_ranks_and_not_their_agent(full: FullCluster) -> None:
     """Another tool starts torchrun itself, which would end its run at a signal."""
     folder = full.folder
     (folder / "train.py").write_text((SCRIPTS / "trainer_saves.py").read_text().replace(*ONCE_ONLY))

@@ -116,7 +116,7 @@ def anna(pair: Pair, tmp_path: Path) -> User:
     return user
 
 
-def test_run_is_stopped_and_resumed_on_fewer_and_more_workers(anna: User) -> None:
+def test_run_resumes_on_fewer_and_more_workers(anna: User) -> None:
     anna.types("dml train --name one", training_follow=False)
     anna.awaits("one", 20)
     fetched = anna.types("dml fetch one outputs")

@@ -8,12 +8,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..durable.calls import Result, required
+from ..durable.calls import Result
 from ..durable.program import MemoryJournal, Program
 from ..errors import Failed, TimedOut
 from ..training.ending.job_state import STOP_REQUEST, JobState
 from ..training.programs.restart_commands import OthersJob
-from ..training.runs import run_files
 from ..training.runs.controller_site import TrainingCalls
 from ..training.runs.restartable import SeenCheckpoint, StoppedJob
 from . import job_states
@@ -49,7 +48,7 @@ class RequeuedJob(OthersJob):
         job, there = read_job(self._ask, self._number), super().state()
         found: JobState = self._of_slurm(job, there)
         is_over = found["state"] not in ("running", "waiting", "stopped")
-        return {**found, "state": "stopped"} if is_over and job and self._is_requested() else found
+        return {**found, "state": "stopped"} if is_over and job and self._exists(self._request) else found
 
     def _of_slurm(self, job: ReadJob | None, there: JobState) -> JobState:
         if job is None:
@@ -68,7 +67,7 @@ class RequeuedJob(OthersJob):
 
     def withdraw(self) -> None:
         """Remove the request: whatever ends the job later is its own end."""
-        required(self._on_launcher("ansible.builtin.file", {"path": self._request, "state": "absent"}))
+        self._remove(self._request)
 
     def stop(self) -> StoppedJob:
         """Requeue the job as held, and wait until Slurm has ended its processes on all nodes."""
@@ -82,8 +81,7 @@ class RequeuedJob(OthersJob):
         if not Program(MemoryJournal(), self._calls).wait(self._has_stopped, STOP_SECONDS):
             cause = f"{STOP_SECONDS:.0f} s after the request, {self.state().get('why') or 'ranks of it still run'}"
             raise TimedOut(self.name, "requeue it as held", cause, f"see scontrol show job {self._number}")
-        why = "requeued as held for a maintenance window"
-        return {"run": self._name, "state": "stopped", "ended": self._calls.now(), "exit_code": None, "why": why}
+        return self._stopped("requeued as held for a maintenance window")
 
     def start_again(self, checkpoint: SeenCheckpoint, down: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Release the job; it starts when the reservation of its nodes ends."""
@@ -110,12 +108,8 @@ class RequeuedJob(OthersJob):
         job = read_job(self._ask, self._number)
         return job is not None and job.state in job_states.WAITING and bool(HELD.search(job.reason))
 
-    def _is_requested(self) -> bool:
-        return bool(required(self._on_launcher("ansible.builtin.stat", {"path": self._request}))["stat"]["exists"])
-
     def _write_request(self) -> None:
-        copied = {"content": "", "dest": self._request, "mode": "0600"}
-        required(self._on_launcher(run_files.COPY, copied))
+        self._write(self._request)
 
     @property
     def _request(self) -> str:

@@ -71,25 +71,26 @@ class OthersJob:
         """Run the command that stops the job, unless no rank runs, and wait until none is left on any node."""
         if self.state()["state"] == "running":
             # It is that of an earlier window.
-            required(self._on_launcher("ansible.builtin.file", {"path": self._mark, "state": "absent"}))
+            self._remove(self._mark)
             self._run("stop")
             p = Program(MemoryJournal(), self._calls)
             if not p.wait(lambda: not self._ranks.found()[0], STOP_SECONDS):
                 ranks = ", ".join(self._ranks.found()[0])
                 cause = f"ranks {ranks} run {STOP_SECONDS:.0f} s after its command stop had ended"
                 raise TimedOut(self.name, "stop it", cause, "let the command wait for the end of the job")
-        why = "stopped by its command stop for a maintenance window"
+        return self._stopped("stopped by its command stop for a maintenance window")
+
+    def _stopped(self, why: str) -> StoppedJob:
         return {"run": self._name, "state": "stopped", "ended": self._calls.now(), "exit_code": None, "why": why}
 
     def start_again(self, checkpoint: SeenCheckpoint, down: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Run the command that starts the job from a checkpoint, and wait until its ranks write records."""
         del down
-        p, is_ours = Program(MemoryJournal(), self._calls), self._has_started()
+        p, is_ours = Program(MemoryJournal(), self._calls), self._exists(self._mark)
         if self.state()["state"] == "running":
             return self._started() if is_ours else {"by_owner": f"a job in {self._job['run_dir']}"}
         if not is_ours or not p.wait(self._runs, START_SECONDS):
-            copied = {"content": "", "dest": self._mark, "mode": "0600"}
-            required(self._on_launcher(run_files.COPY, copied))
+            self._write(self._mark)
             folder = str(self._job["checkpoints"])
             self._run("start", posixpath.normpath(posixpath.join(folder, checkpoint["path"])))
         if not p.wait(self._runs, START_SECONDS):
@@ -100,8 +101,14 @@ class OthersJob:
     def _runs(self) -> bool:
         return self.state()["state"] == "running"
 
-    def _has_started(self) -> bool:
-        return bool(required(self._on_launcher("ansible.builtin.stat", {"path": self._mark}))["stat"]["exists"])
+    def _exists(self, path: str) -> bool:
+        return bool(required(self._on_launcher("ansible.builtin.stat", {"path": path}))["stat"]["exists"])
+
+    def _write(self, path: str) -> None:
+        required(self._on_launcher(run_files.COPY, {"content": "", "dest": path, "mode": "0600"}))
+
+    def _remove(self, path: str) -> None:
+        required(self._on_launcher("ansible.builtin.file", {"path": path, "state": "absent"}))
 
     def _started(self) -> dict[str, Any]:
         """Return where the job runs."""

@@ -129,7 +129,7 @@ def test_resumes_nothing_before_the_nodes_offer_their_gpus() -> None:
     assert world.changes == [True] and world.job.state()["state"] == "stopped"
 
 
-def test_job_that_ended_by_itself_is_neither_suspended_nor_resumed() -> None:
+def test_finished_job_is_neither_suspended_nor_resumed() -> None:
     world = PodsWorld()
     world.end = {"state": "died", "why": "pod bert-worker-1 was evicted", "pods": {}}
 

@@ -92,7 +92,7 @@ def test_different_manifests_of_a_run_are_refused() -> None:
         reported_manifest(Nodes(), named, INVENTORY)  # type: ignore[arg-type]
 
 
-def test_finds_the_run_of_a_user_among_those_of_one_name() -> None:
+def test_chooses_a_run_of_one_name_by_user() -> None:
     """The runs of two users are on different nodes, in folders of one name."""
     both = {
         "w1": {"jobs": [job("one", run_id="a", asked_by="anna@desk", launched_here=True)]},

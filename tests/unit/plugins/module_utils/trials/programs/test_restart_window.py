@@ -74,7 +74,7 @@ class RestartInPlace(Restart):
         return KeepsItsName(self, "/run/one")
 
 
-def test_no_death_stops_a_started_job_that_keeps_its_name() -> None:
+def test_death_stops_no_job_that_was_started() -> None:
     for world, facts in histories(RestartInPlace, RestartInPlace.to_the_end):
         assert world.outcome == "" and world.site.job and world.site.job.is_running, (world.outcome, world.log)
         assert facts.restart["started"]["run"] == "one" and world.log.count("start the job") == 1, world.log
@@ -225,7 +225,7 @@ def test_lost_host_keeps_the_window_open_until_repaired() -> None:
     assert "2 left (esx2, esx3): a host failed at first" in world.outcome and facts.finished_changes
 
 
-def test_window_ends_around_a_lost_host_after_its_owner_resumed() -> None:
+def test_window_ends_after_the_owner_resumed_elsewhere() -> None:
     world = Restart(max_out_of_service=1)
     world.before["wait for esx1"] = lambda: setattr(world.site.hosts["esx1"], "is_lost", True)
     with pytest.raises(WholeError, match="if one stays lost, resume the job on other workers first"):
