@@ -37,6 +37,7 @@ class HeldWorld(TrainingWorld):
         self.state, self.until, self.then = "RUNNING|None", 0.0, ""
         self.requeue, self.batch, self.restarts, self.refusal = 1, 1, 0, ""
         self.done = list[str]()
+        self.ranks_from = 0.0  # the clock at which the batch script has started its ranks
 
     @property
     def now_shown(self) -> str:
@@ -80,7 +81,7 @@ class HeldWorld(TrainingWorld):
 
     def _nodes_signal_ranks(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         found = super()._nodes_signal_ranks(_host, options)
-        return found if self.is_running else {**found, "ranks": []}
+        return found if self.is_running and self.clock >= self.ranks_from else {**found, "ranks": []}
 
 
 def job(world: HeldWorld) -> RequeuedJob:
@@ -147,6 +148,15 @@ def test_job_that_cannot_start_again_is_refused(change: dict[str, int], reported
     vars(world).update(change)
 
     assert reported in job(world).refusal() and bool(reported) == bool(job(world).refusal())
+
+
+def test_running_job_is_awaited_until_its_ranks_run() -> None:
+    world = HeldWorld()
+    world.ranks_from = 300.0
+
+    job(world).judged()
+
+    assert world.clock >= world.ranks_from
 
 
 def test_job_that_stays_in_the_queue_is_named() -> None:
