@@ -152,7 +152,7 @@ def test_job_that_cannot_start_again_is_refused(change: dict[str, int], reported
 
 def test_running_job_is_awaited_until_its_ranks_run() -> None:
     world = HeldWorld()
-    world.ranks_from = 300.0
+    world.ranks_from = world.clock + 300.0
 
     job(world).judged()
 
