@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The errors of the collection: each is a sentence with the object, the action, the reported cause and the remedy."""
 
 from __future__ import annotations

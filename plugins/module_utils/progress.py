@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Events of a long call, one line of JSON each, in a private file that the controller follows and shows."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Read, plan, one gate, apply, read back: the only reader of check mode and the only place where a module ends."""
 
 from __future__ import annotations

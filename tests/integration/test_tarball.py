@@ -35,7 +35,6 @@ TRAVELS = {
     "docs",
     "extensions",
     "front",
-    "licenses",
     "meta",
     "playbooks",
     "plugins",

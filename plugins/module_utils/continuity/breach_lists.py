@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Bounds for lists of breaches: a log in which every record is a breach must fill neither memory nor a page."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Clocks: put every line on the observer's clock, and find the moments at which the clock of a rank was set."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The cost of moves and of hosts out of service: goodput, time without a step, slow time, and the cost of a restart.
 
 All values are measured on the observer's clock, from the first move on or from the time at which the first host left

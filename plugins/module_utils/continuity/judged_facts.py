@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The types of the moves and facts that a verdict judges. Users may give other values, so readers check them."""
 
 from __future__ import annotations

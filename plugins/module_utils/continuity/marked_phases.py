@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Marked phases: when one rank evaluated or wrote a checkpoint and the others waited in the next allreduce."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The clocks of the ranks themselves, which are used if no line has the observer's stamp.
 
 They are compared with each other: the ranks train in step, so time that passed on only one clock did not pass.

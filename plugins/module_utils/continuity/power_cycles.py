@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Power cycles: whether a virtual machine with a rank was powered off or reset while the job trained."""
 
 from __future__ import annotations

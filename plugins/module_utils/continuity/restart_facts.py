@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The facts about a run that was stopped and resumed, and the verdict on them.
 
 A program that stops and resumes a job itself builds the same facts and calls ``restart_verdict.judge``.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The step at which an attempt of a run goes on, compared with its checkpoint and with the attempt before."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The steps of each rank in one attempt of a run, and the comparison of the losses of two attempts."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The verdict on a run that was stopped and resumed: docs/continuity.md contains its rules."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Stretches: the rate of a rank on the observer's clock, over enough steps that bursts of records do not matter."""
 
 from __future__ import annotations

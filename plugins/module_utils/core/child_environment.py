@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The environment of child processes: none of them gets the vCenter account, because none connects to vCenter."""
 
 from __future__ import annotations

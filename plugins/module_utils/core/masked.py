@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Names that contain a secret: Ansible masks them in results, and files made from these results are wrong."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The clock of a run: the time of the controller when the run started, and the time that has passed since then.
 
 Records, moves and the journal are compared with each other. If the clock of the controller is set during a run, as NTP

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Files that others may have replaced: a FIFO would block its reader, and a device would not end."""
 
 from __future__ import annotations

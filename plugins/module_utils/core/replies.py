@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The replies of modules on nodes: known keys, checked types, limited sizes and printable texts; pure.
 
 Root on a node can answer anything in the place of a module. A reply is data: no field of one says how a node is

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The part of JSON Schema that stacks, evidence and dml.yml use, with a sentence for each fault.
 
 It supports $ref to $defs, type, enum, pattern with a title, required, properties, additionalProperties, items, minimum,

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The types of the variables of an inventory: a sentence for each value that its variable cannot have."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Files that are written completely or not at all: a full disk or a kill leaves the earlier file."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Durable programs: straight-line Python whose effects survive the death of the controller that runs it; pure.
 
 A program is a function that reads from top to bottom and touches the world through its ``Program`` only:

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The journal of a program: one line of JSON for each value, on the disk before the next effect, by one process."""
 
 from __future__ import annotations

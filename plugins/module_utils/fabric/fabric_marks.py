@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The marks of the collection's objects: the description of a switch or port group, a custom attribute of a host."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Pings between the vmkernel adapters of a fabric, sent by the hosts themselves."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The pure planner of a fabric: from the current and the desired state to the changes, or to a refusal."""
 
 from __future__ import annotations

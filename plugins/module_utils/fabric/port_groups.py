@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Reads the port groups of a data centre, and creates, changes and removes those of a fabric."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The settings that clusters share, changed and restored with a record of their earlier values on the controller."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The reasons for which a fabric cannot be built or removed, and the warnings, each with the names of its objects."""
 
 from __future__ import annotations

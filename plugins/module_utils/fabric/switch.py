@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Finds, creates, changes and removes the distributed switch of a fabric, and adds hosts to it."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The health of a node's GPUs: findings with GPU and remedy, before a job starts, between moves, and in an audit."""
 
 from __future__ import annotations

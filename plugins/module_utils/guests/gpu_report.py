@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The state of the GPUs of a node, from the XML of ``nvidia-smi -q -x``; a value that it does not report is None.
 
 A driver writes "N/A", "Requested functionality has been deprecated" or "[Unknown Error]" in the place of a value. The

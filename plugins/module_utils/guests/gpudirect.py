@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Whether a node can send from the memory of its GPUs over RDMA (GPUDirect): with nvidia_peermem, or with DMA-BUF.
 
 NCCL needs one of the two: the module of NVIDIA's driver, or a driver and a kernel that export memory as DMA-BUF, which

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The kernel packages of each distribution: headers and modules of the running kernel, and of later ones."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """A worker as a node of Kubernetes: its labels from the proofs of other roles, and faults that block training."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Whether the NCCL of a job starts on GPUs: some versions need memory pools, which a vGPU that moves does not have."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The checks of OpenMPI, Horovod and PyTorch: a run with one rank on each node, and the faults in its output."""
 
 from __future__ import annotations

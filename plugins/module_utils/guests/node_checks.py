@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The checks of a node by kind: each compares the observed with the desired state, and returns facts and misfits."""
 
 from __future__ import annotations

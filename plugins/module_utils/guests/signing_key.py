@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """One package signing key: GnuPG extracts it from a file by its fingerprint, and only this key is installed."""
 
 from __future__ import annotations

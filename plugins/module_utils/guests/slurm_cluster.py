@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """A Slurm cluster of workers: its configuration files from the facts of the nodes, and what differs from it; pure."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Packages of a stack in the notation of apt, dnf and pip, and a node's packages that differ from them."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The timers that give up on a silent peer, and so would end a training job while one of its nodes is stunned."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Start one job of mpirun in a run directory, survive the task that started it, and leave no process of it behind.
 
 It needs only the standard library: a copy in each run directory runs from there (``supervisor.py run FOLDER``), and its

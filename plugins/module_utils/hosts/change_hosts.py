@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """How hosts are changed out of service: emptied, changed, rebooted as needed, verified and returned; pure."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Subject: the image of a cluster, with which vSphere Lifecycle Manager (vLCM) manages the software of its hosts."""
 
 from __future__ import annotations

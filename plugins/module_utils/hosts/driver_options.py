@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Parse, compare, merge and render driver option strings such as ``pfctx=0x08 pfcrx=0x08``."""
 
 from __future__ import annotations

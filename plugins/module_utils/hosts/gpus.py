@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The GPUs of a host as plain data: configured and active sharing, by GPU for the settings that can differ."""
 
 from __future__ import annotations

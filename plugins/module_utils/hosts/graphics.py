@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Subject: the sharing of a host's GPUs: the host's default, every NVIDIA device, and the assignment policy."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Subject: one host that runs the image of its cluster; vLCM applies it to the emptied host, and to no other."""
 
 from __future__ import annotations

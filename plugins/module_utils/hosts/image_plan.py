@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The image of a cluster as a part of a change of its hosts: its plan beside that of their profiles; pure."""
 
 from __future__ import annotations

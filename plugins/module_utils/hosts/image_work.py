@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The work of one call on a cluster's image: the bundle in the depot, the image, and the hosts that are to run it."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The network of a host as plain data: uplinks, RDMA devices, switches, vmkernel adapters and their services."""
 
 from __future__ import annotations

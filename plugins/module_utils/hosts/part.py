@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The contract of a subject of a host: profile, evidence, rollback, esxi_info and privileges are derived from PART."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Subject: the PCI devices of a host that are passed through to virtual machines (DirectPath I/O)."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """PCI addresses as hosts write them, such as 0000:3b:00.0, from the forms that users and the API use."""
 
 from __future__ import annotations

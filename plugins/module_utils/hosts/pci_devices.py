@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The PCI devices of a host as plain data, with their passthrough and whether they are GPUs."""
 
 from __future__ import annotations

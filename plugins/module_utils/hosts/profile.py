@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Subject: the profile of a host, with one plan that consists of the plans of its members, and its options."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Every part of a host's profile. Written by tools/subjects.py from the files that have a PART: do not edit."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The other users of a host's RDMA cards, as far as the API reports them: vSAN, NVMe over RDMA, iSER."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """One host as esxi_info reads it, and the groups of settings that esxi_info returns."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The remediations of a cluster by vLCM: its policy, and those that run at the moment."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Subject: lossless RoCE on a host: the driver options of its RDMA cards, and the flow control that they report."""
 
 from __future__ import annotations

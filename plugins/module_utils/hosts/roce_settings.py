@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Lossless RoCE: from the user's options (priority, trust, DSCP) to driver options and to the switch's settings."""
 
 from __future__ import annotations

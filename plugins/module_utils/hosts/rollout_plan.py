@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The plan of a rollout: the hosts that change in service, those that leave it, and the reasons against it; pure."""
 
 from __future__ import annotations

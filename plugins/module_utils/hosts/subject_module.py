@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The module of one subject: its arguments and its run are derived from the subject's Part."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The running job of a vMotion test, a window or an observation, and its ranks by worker; pure."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The reason why a job does not run or has ended, in one sentence, from its pods, events and conditions.
 
 The MPIJob itself reports only ``Created`` while a pod cannot be scheduled or its image cannot be pulled.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The containers of a pod: which one runs the program, which one keeps the pod from starting, which one was killed.
 
 The kubelet lists containers by name, so a sidecar such as istio-proxy may come first. Its restart is not a restart of

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Check how NVIDIA's GPU Operator gives GPUs to the containers of a job; pure.
 
 From 25.10 on, the operator enables the Container Device Interface (CDI) by default. Broadcom reports that pods then

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The kinds of jobs of Kubeflow: their APIs, and the labels and names that their operators give to pods."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The nodes and the queue of a job that a window stops, which no other job gets until the job goes on; pure.
 
 Kueue admits jobs as long as their queue has quota, so it would give that of a stopped job to others, whose pods would

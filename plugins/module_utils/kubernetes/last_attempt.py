@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The last attempt of a job.
 
 The operator starts another launcher after a failure, and the pods, events and kills of the earlier one remain. Those

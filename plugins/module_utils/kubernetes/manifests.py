@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The Kubernetes objects of a training job: an MPIJob, and the Secret and ConfigMap that it uses."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """A job whose ranks run in pods: its state, the checks before its nodes move, and its end; pure."""
 
 from __future__ import annotations

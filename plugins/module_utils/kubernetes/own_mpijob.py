@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Runs the job of a training run as an MPIJob or a TrainJob in the Kubernetes that has the workers as nodes; pure.
 
 Pods mount the folders of the nodes, which contain the library and get records and summaries. A file in the folder of

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The pod templates of a training job: the programs of the launcher and of a worker, with their devices and volumes."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Check for conditions in a Kubernetes cluster that would end a job while vMotion moves one of its nodes; pure.
 
 Kubernetes 1.35 reacts to a frozen node as follows: it reports the node as not ready 40 to 50 s after the last

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The state of a job on Kubernetes in the form that the mpirun backend returns, and the identity of its pods."""
 
 from __future__ import annotations

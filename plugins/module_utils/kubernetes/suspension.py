@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """An MPIJob or a TrainJob of another tool, which a maintenance window suspends at a checkpoint and resumes; pure.
 
 Its object stays, so that its command finds the newest checkpoint by itself. A job in a queue of Kueue is suspended by

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The TrainJob of a training job, and the TrainingRuntime with its pod templates, for Kubeflow Trainer.
 
 Trainer makes a JobSet of both. Its MPI plug-in mounts the keys of ssh into the containers with the name ``node``, and

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The facts about a cluster, as cluster_info returns them and as the rules on changes of its hosts read them."""
 
 from __future__ import annotations

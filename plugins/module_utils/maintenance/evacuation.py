@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Whether hosts of a cluster can be emptied: which virtual machines move where, which must be off, which block."""
 
 from __future__ import annotations

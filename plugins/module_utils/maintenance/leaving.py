@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The evacuation of hosts: the verdicts for all hosts of a call, and the moves and power-offs of one."""
 
 from __future__ import annotations

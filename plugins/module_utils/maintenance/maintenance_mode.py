@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Subject: a host in maintenance mode, evacuated first, with a note about the run that did it."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """A cluster as the input of the evacuation planner: hosts with their free capacity, virtual machines, rules, DRS."""
 
 from __future__ import annotations

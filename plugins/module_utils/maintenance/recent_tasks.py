@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The running and recent tasks of hosts and virtual machines, with which a run continues an earlier one."""
 
 from __future__ import annotations

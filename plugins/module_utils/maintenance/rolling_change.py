@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The plan of a cluster as lines to show, the hosts that need work, in order, and the sentences about them."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """A note on the host itself: the run of this collection that took it out of service, and the boot to end."""
 
 from __future__ import annotations

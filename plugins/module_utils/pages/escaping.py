@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Escape foreign text for HTML, XML, Markdown and CSV, so that it stays text."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The pace of a watched job, shown as lines and as a page until the job makes no more steps."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """A run that resumed another one on the page of training runs: the verdict, its reasons, its cost, and the loss."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Plots as SVG: figures over the number of GPUs or the steps of a run, with one line for each transport or run."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The timeline of a vMotion test as SVG: the throughput with each move as a band, and the host of each worker below."""
 
 from __future__ import annotations

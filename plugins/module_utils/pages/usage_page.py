@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The report on GPUs as one HTML page that needs no other file: on screen, light or dark, and on paper."""
 
 from __future__ import annotations

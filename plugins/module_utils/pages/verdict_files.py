@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The files of a verdict, as texts by name: the verdict itself as JSON and as JUnit XML, and its timeline."""
 
 from __future__ import annotations

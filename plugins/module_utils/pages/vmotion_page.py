@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The report on a vMotion test: its verdict, its timeline and its moves, as a page or as a section of another page."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The workload of the runs in a report: network, image size, batch, precision, framework, stack and image."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The job of a run in Slurm, from ``squeue``, and how its state and that of the run directory combine; pure."""
 
 from __future__ import annotations

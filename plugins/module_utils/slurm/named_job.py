@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """A job in Slurm, whoever submitted it: its nodes among the workers, and its state with that of its nodes; pure."""
 
 from __future__ import annotations

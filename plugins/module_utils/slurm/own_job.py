@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Runs the job of a training run in Slurm: mpirun starts the ranks inside the allocation of a batch job; pure.
 
 The first node of the allocation is the launcher. Its run directory has everything that the job needs before the job is

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """A batch job of another user in Slurm that a maintenance window requeues as held, and releases after its hosts."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The utilisation of GPUs: which card an instance of a counter belongs to, and summaries of its samples."""
 
 from __future__ import annotations

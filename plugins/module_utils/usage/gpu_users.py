@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The users of each GPU of a host: virtual GPUs by their share of its memory, whole GPUs, and waiting machines."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The report on the GPUs of a cluster as metrics for Prometheus, which name no virtual machine and no tenant."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The report on GPUs as text: safe names, short numbers, and tables for a terminal."""
 
 from __future__ import annotations

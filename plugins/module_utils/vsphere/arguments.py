@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Options keyed by object name: Ansible's argument specification cannot express them, so they are checked here."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Performance counters of a vCenter: their definitions, their history, and samples of many objects in one call."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Custom attributes of vCenter: notes that stay with an object and that every controller sees."""
 
 from __future__ import annotations

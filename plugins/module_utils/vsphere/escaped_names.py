@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Names of objects in the inventory: vCenter escapes ``/``, ``\\`` and ``%`` in them, and returns them escaped.
 
 vCenter 7.0 U3 returns a folder ``with/slash`` as ``with%2fslash`` (govmomi, issue 2717). Clusters, datastores and

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """esxcli over the vSphere API, in the same session: the only way to VIBs, RDMA counters and DCB state."""
 
 from __future__ import annotations

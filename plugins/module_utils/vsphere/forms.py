@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The form that an answer of the REST API must have, as far as the collection uses it.
 
 A form is a type. ``[form]`` is a list of that form, and ``{str: form}`` a mapping with any names. ``{"name": form}`` is

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Options of a vCenter or host: their properties, the type and range of a value, and how a value is sent."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The options of vCenter and of virtual machines as the server stores them, and the values that count as true."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """A session with vCenter's REST API, the only API for cluster images, with the same server, account and TLS."""
 
 from __future__ import annotations

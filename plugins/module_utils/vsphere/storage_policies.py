@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Storage policies by vCenter's REST API: those that exist, their virtual machines, and how these comply."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Small files next to a file of records, in which a watch describes its nodes to the modules that read the records."""
 
 from __future__ import annotations

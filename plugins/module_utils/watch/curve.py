@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Rate and loss of a job over its steps, in constant memory; rates exclude the warm-up."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Runs on a node: reports the state of its GPUs, their errors in the kernel's log, memory pools, and the job's NCCL.
 
 On a node whose GPUs no process should use, DCGM's short diagnostic runs too.

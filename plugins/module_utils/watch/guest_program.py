@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Runs on a node: reports timers that end a job while a peer is silent, the GPU's licence and the newest checkpoint."""
 
 # This file is sent to the node as text: it imports only the standard library, and any Python from 3.8 on runs it.

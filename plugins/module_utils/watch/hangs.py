@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Which rank the others wait for, from the Flight Recorders of PyTorch and from NCCL's RAS service; pure.
 
 RAS knows the counts of all ranks, also without PyTorch.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """One open connection to a node that sends its records; a broken connection is reopened, and no record is lost."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The pace of a running job from its step records: rate, loss, remaining time, slowest rank, and steps since a time."""
 
 from __future__ import annotations

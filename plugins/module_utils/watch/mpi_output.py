@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The output of mpirun, split into the lines of each rank.
 
 mpirun tags each piece that it reads from a rank, and a piece may end in the middle of a line: a line then contains

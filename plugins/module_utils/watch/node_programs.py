@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Runs a program on many nodes at once; a node that does not answer does not hide the answers of the others."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Where the ranks of a silent job are in their program, and which of them are outside a collective; pure."""
 
 from __future__ import annotations

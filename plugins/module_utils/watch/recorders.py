@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Which ranks keep a job from continuing, from the Flight Recorders of PyTorch; pure.
 
 The recorder of each rank has its latest operations in order. A rank waits in its first operation that is not completed:

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Runs on a node: sends each complete line that is appended to the record files of a folder, and signs of life.
 
 If asked, it also sends the use of the GPUs, the output of the job, and that the job has ended.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The process on the controller that collects the step records of a job, and outlives the playbook that started it.
 
 Its options are a JSON object on its standard input, those of ``watch_records``. Its last line of output is a JSON

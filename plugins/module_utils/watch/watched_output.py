@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The output of a running job: written to a file of the controller, and shown line by line with its ranks."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Watches a training job on all its nodes at once, and stamps every record with the local clock as it arrives."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Subject: a worker VM to be deleted; for a VM that this collection did not build, only the mark is removed."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """A new worker: a full or linked clone of a template, in its folder, resource pool and datastore."""
 
 from __future__ import annotations

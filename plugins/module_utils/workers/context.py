@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The inputs of a worker: the context that all workers of a call share, and the assignment of the worker."""
 
 from __future__ import annotations

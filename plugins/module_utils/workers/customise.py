@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The cloud-init data of a worker's guest: host name, addresses, users and SSH keys."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Encrypted workers, and workers with a virtual TPM: their clones and moves need a key of vCenter."""
 
 from __future__ import annotations

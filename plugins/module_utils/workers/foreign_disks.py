@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The disks of a worker, and attached disks that are foreign: data of a user, a volume of Kubernetes.
 
 vSphere deletes a virtual machine with all its disks, so foreign disks are detached first. The file of a disk does not

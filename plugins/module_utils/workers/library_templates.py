@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Templates from content libraries: a VM template is cloned as it is, and an OVF item becomes a template once.
 
 The template of an OVF item is a separate virtual machine for each cluster and version of the item. Its name has the

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The network cards of a worker: those for RDMA, which are PVRDMA or devices of a class, and one for management."""
 
 from __future__ import annotations

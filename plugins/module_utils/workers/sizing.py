@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The size of a worker: CPUs, memory, NUMA, latency, firmware, disks, and the encryption of its moves."""
 
 from __future__ import annotations

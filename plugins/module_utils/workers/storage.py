@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The storage policies of workers: one for the home and all disks of a worker, with its compliance."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The unified memory of a worker's vGPUs: CUDA's memory pools need it, but vSphere cannot move a worker with it."""
 
 from __future__ import annotations

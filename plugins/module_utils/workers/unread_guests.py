@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The guests of a cluster that are not powered off and whose training jobs are unknown: each counts as busy."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The name and the folder of a worker, which users change in the vSphere Client, and the copies that they made."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The resources that a worker needs on its host, and those that must be prepared before the worker can be built."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The virtual machines of the workers, identified by their marks.
 
 The mark is the identity: it contains the worker's name and the instance UUID of its virtual machine. A clone of the

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The mark of workers: a custom attribute with name, instance UUID, cluster, role, tenant, and who built the VM."""
 
 from __future__ import annotations

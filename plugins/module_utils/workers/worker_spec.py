@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The options of worker VMs: their specification, the defaults for all workers of a call, and their checks."""
 
 from __future__ import annotations

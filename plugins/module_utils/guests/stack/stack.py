@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """A stack from its file: its faults, the inputs that the user must provide, and the addresses of its files."""
 
 from __future__ import annotations

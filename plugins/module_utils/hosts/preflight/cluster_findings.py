@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Findings about a cluster and its vCenter that stop a change of the hosts, or make it unwise."""
 
 from __future__ import annotations

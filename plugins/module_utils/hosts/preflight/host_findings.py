@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Findings about one host: what its profile needs and the host lacks, and what prevents the profile."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The table of privileges: the needs of each call, and the calls of each module.
 
 A call has its name in the log of the simulator: the type of its object, a dot, and the method; the complete esxcli

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The program of a rollout: bring the hosts of a cluster to their profile, a few at a time; pure.
 
 Its journal is in memory: the hosts keep the lasting state, with a note on each host that the collection took out of

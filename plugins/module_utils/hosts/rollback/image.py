@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The restoration of a cluster's image from evidence, as options of esxi_image: the parts that the change named."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The restoration of each part of a host's profile from the evidence of the host, as options of esxi_profile."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """From the evidence of hosts to the profiles that restore them.
 
 A rollback restores only the subjects, VIBs and kernel modules that the profile of the change names. It restores them

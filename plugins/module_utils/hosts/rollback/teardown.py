@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The plan of a teardown: the objects to remove, in order and as lines to show, and the obstacles."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """From a file of evidence to the profiles that restore the hosts, using the parts of this version."""
 
 from __future__ import annotations

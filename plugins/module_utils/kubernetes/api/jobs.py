@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Read one job from the Kubernetes API: the MPIJob or TrainJob, its pods, their events, and the launcher's log."""
 
 from __future__ import annotations

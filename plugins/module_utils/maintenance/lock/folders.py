@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """A cluster's lock as folders next to the cluster: numbered generations, of which the highest counts.
 
 Every change of the lock, including a renewal, is a new generation. It is prepared under a separate name with the

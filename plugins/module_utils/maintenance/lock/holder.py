@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The process on the controller that holds a lock: the ansible run above this module, and whether it still runs."""
 
 from __future__ import annotations

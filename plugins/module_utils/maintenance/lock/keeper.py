@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Renews the locks of this run during one long call: a boot may take longer than a lock lasts."""
 
 from __future__ import annotations

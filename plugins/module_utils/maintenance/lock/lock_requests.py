@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Subject: a request by another user to the run that holds the lock of a cluster, in the record of the lock."""
 
 from __future__ import annotations

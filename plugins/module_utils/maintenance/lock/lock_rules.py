@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """A lock with an owner and an expiry: its record, and the rules for taking, renewing and releasing it."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The lock of a cluster for one module: taken before its first write unless its run holds it, released at the end."""
 
 from __future__ import annotations

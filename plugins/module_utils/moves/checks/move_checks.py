@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The rules that forbid a move of one worker, checked on the facts about it and its target host; pure."""
 
 from __future__ import annotations

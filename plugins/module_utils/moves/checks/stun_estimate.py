@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The stun of a worker with virtual GPUs during a move, from the server's estimate or VMware's tables; pure."""
 
 from __future__ import annotations

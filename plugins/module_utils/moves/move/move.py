@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Subject: the host of one running worker. The move is followed to its end, and its events are recorded."""
 
 from __future__ import annotations

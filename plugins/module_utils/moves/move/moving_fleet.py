@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The workers and hosts of a cluster as the planners of moves need them: room, links, expected stuns and rules."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Plans in which every worker moves at least once, one after another; workers displace others if there is no room."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Moves that run at the same time, and the reasons that keep another one from joining them; pure."""
 
 from __future__ import annotations

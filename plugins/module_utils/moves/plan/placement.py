@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """A requested rolling move with the names of workers and hosts, and the errors that refuse it."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Rolling moves: the order in which every worker can move to another host when GPU slots are scarce.
 
 A plan is the shortest possible one for a few workers, and for any number of workers of one size that return or may all

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Sequential moves that keep the rules of the cluster and fit memory and CPU of each target; pure."""
 
 from __future__ import annotations

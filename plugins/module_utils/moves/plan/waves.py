@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Waves: the moves of a plan that run at the same time, and why a wave is not larger; pure."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The plan of a maintenance window: the order of the hosts, and the moves that empty each of them; pure.
 
 A worker that moves to a host whose change is done, or that needs none, does not move again. Each move keeps the rules

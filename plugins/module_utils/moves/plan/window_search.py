@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The states of a search for the order in which hosts are emptied, and the rules of the cluster in numbers; pure."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Check assumptions with the answers of a site: confirmed (True), refuted (False) or open (None), with a sentence."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Assumptions of the collection about real systems that no recording confirms; the source of docs/unproven.md."""
 
 from __future__ import annotations

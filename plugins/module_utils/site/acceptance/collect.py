@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Record a site: the answers to all readers for the named hosts and virtual machines, without the names of the site."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The shapes of answers that the readers require and no type table defines: rows of esxcli, answers of the REST API."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Runs the writing cases on a spare cluster, and compares its answers with those of the simulated data centre; pure."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The writing cases that a spare cluster and the simulated data centre answer alike; pure.
 
 A name in braces stands for an object of the site. Each case restores what it changed; none needs a GPU or an RDMA card.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The variables of one cluster: facts as comments, current settings, and proposals for the user to decide."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The inventory of a vCenter: the current state of its hosts, and the decisions that only the user can make."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Render an inventory as YAML with comments; names of a site stay text: they are neither YAML nor templates."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Read the clusters of a vCenter for an inventory; a read-only account is sufficient."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Anonymize a recording: replace names, addresses, serials and UUIDs of the site consistently."""
 
 from __future__ import annotations

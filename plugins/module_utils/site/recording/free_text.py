@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Replaces the words of free text: numbers, addresses, times, signs and pseudonyms stay; pure.
 
 The type of a message, which is not free text, is enough to understand it. ``Pseudonyms`` replaces addresses earlier.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Consistent replacement of the names of a site: one pseudonym for each value, at every occurrence; pure."""
 
 from __future__ import annotations

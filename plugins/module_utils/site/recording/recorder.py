@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Record the answers of a server to the readers, only for the hosts and virtual machines of a scope."""
 
 from __future__ import annotations

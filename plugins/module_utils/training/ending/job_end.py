@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Why an mpirun job ended: rank, node and sentence, from the last lines of its output."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The errors in the output of ranks: which of them ended their rank, and which only report the end of another rank."""
 
 from __future__ import annotations

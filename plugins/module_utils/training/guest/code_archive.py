@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Compute the checksum of a folder's archive on a node, compare the archive with a folder, and unpack it."""
 
 from __future__ import annotations

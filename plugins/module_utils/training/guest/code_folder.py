@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The copy of a controller's folder on a node: the stored archive, and the folder with the unpacked files."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Ports for the daemons of a job: mpirun listens on every port of its range, so each job gets a small range."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The commit of a folder, and the files that differ from it.
 
 Most commands of git run programs that ``.git/config`` of the folder names, such as ``core.fsmonitor`` and filters, as

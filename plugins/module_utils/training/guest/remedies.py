@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Remedies for the end of a job if its cause is visible in the copied folder or on the launcher's disk."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The data of runs on a node: one read-only folder for each checksum, which is complete or absent."""
 
 from __future__ import annotations

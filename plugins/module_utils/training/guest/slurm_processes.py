@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The state of a job in Slurm from its processes on this node, as ``scontrol listpids`` lists them.
 
 The folders of its cgroups have other names in each version of Slurm.

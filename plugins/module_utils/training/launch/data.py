@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The data of a run: files of the controller or of a URL, which runs share on each node by their checksum."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The files of a folder that go to the nodes, and the reasons to refuse a folder before anything is written."""
 
 from __future__ import annotations

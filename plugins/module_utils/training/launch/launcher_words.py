@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Translate commands of launchers, such as torchrun, to commands of one rank: mpirun starts the ranks.
 
 Under mpirun each rank of torchrun would start a separate training. The options that place ranks are dropped; those that

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The packages that a training program needs in addition to the stack: the key of their environment, and conflicts."""
 
 from __future__ import annotations

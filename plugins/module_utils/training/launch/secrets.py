@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Files that usually contain keys, passwords or tokens, recognized by their names and by their content."""
 
 from __future__ import annotations

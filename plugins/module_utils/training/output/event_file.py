@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The numbers in an event file of TensorBoard, without its library.
 
 A file has records: eight bytes of length, their checksum, the data, and its checksum. The data is a protocol buffer

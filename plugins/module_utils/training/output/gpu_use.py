@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The utilization of a node's GPUs, from the output of nvidia-smi; a value that it does not report is unknown."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The state of a job that is followed, for its page, and as metrics in the text format of Prometheus."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Parser for complete or growing training logs: step records, totals, and the lines that it cannot parse.
 
 It parses JSON step records and the output of tf_cnn_benchmarks and of Horovod's synthetic benchmarks, each plain or

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The figures that a job prints: the rate of a benchmark, and the connections in NCCL's log."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Expected bandwidth by network card: the payload at its link rate, and the cards to which that applies.
 
 Link rates: https://docs.nvidia.com/networking/display/mlnxenv24100700/introduction, for ConnectX-7

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The result of a measurement of all pairs of nodes: its records, its tables, and whether it stops a later run."""
 
 from __future__ import annotations

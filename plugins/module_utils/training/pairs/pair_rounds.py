@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The rounds in which all pairs of nodes are measured, disjoint pairs at a time: n - 1 rounds for an even number n."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Programs that read one named run: its output, files of its folder, or what a command prints in its folder."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Program: measure the bandwidth between all pairs of nodes in rounds of disjoint pairs, and judge it."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """A run that a maintenance window stops at a checkpoint and starts again as its next attempt; pure."""
 
 from __future__ import annotations

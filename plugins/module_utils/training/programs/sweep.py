@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Program: measure training with each number of nodes and transport; continue where an earlier command ended."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Program: start a training run, follow it to its end, bring its results back, and try it again if a machine fails.
 
 The state of a run lies in files: its job on the launcher, which a second start finds running, and its manifest on the

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The attempts of one run as their manifests link them, and what a verdict on its restarts needs of each; pure."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Choose the newest complete checkpoint among the outputs of a run; newer ones that are torn are reported."""
 
 from __future__ import annotations

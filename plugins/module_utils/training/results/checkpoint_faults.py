@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Why a checkpoint on this machine is not complete: files that it lacks, or that were cut off."""
 
 from __future__ import annotations

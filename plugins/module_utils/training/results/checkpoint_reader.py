@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The checkpoints in a folder of this machine, also of a job that runs: complete or why not, step, parts, optimizer."""
 
 from __future__ import annotations

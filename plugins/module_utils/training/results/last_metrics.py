@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The last metrics that a program wrote to its outputs: JSON lines, CSV with a header, TensorBoard's event files."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The manifest of a training run: what ran where, for whom and how it ended; the differences between two manifests."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The output of a command on a node, read in constant memory, with a deadline for a node that sends nothing."""
 
 from __future__ import annotations

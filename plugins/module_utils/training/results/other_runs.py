@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The other runs that used the nodes of a job, and the checkpoints in its outputs, from the answers of its nodes."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The outputs of a run: files that the training program wrote on a node, copied to the controller.
 
 A node can list wrong sizes: limits apply to the data that arrives and is written.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The files of a report as a subject of the runner: a file with another text or mode is replaced atomically."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The list of training runs: those that run on the nodes, and those whose manifests are on the controller."""
 
 from __future__ import annotations

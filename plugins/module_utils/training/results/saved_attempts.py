@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The verdicts on the runs on this machine that resumed other ones, from their manifests and records."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Scaling tables: speed-up and efficiency by number of GPUs and transport, from measured training runs."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """A vMotion test over time: throughput, the moves as bands, the silences, and the host of each worker."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The training jobs that run on nodes, found by their processes, and the runs to which they belong."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The training jobs that a change would stop, in sentences; pure.
 
 An answer is the result of training_info on a worker. It has no ``jobs`` if the worker could not be read.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """A training job, wherever it runs and whoever started it: its state, the checks before a move, and its end; pure.
 
 Its adapters are JobOnNodes, a job of mpirun that any tool has started, and MpiJob in ``kubernetes/mpijob.py``. The runs

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The records, outputs, files, runs and reads of a program on the controller, as typed methods; pure.
 
 A method raises CollectionError if it fails. The functions that ``plugin_utils/controller.py`` names describe them.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Whether the GPUs of a run's nodes are healthy before it starts; a spare node takes the place of a sick one; pure."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Finds the jobs that run on nodes, the only one of them, and the manifest of a named run; pure."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Starts, reads and stops the job of a run: mpirun on its launcher, which reaches the other nodes by ssh; pure."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Prepares the nodes of a run: the user's folder, its packages, the outputs of an earlier run, the library; pure."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The protocol of a job that a maintenance window restarts: checkpoints, stop, next attempt; pure."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The files of a run on the controller: its manifest, the end of its output, its outputs and its result; pure.
 
 The controller keeps the manifest. The launcher has a copy for other controllers, from which no command is taken.

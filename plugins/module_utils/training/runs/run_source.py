@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The options of a run that follows, resumes or repeats an earlier one, from the manifest of that run; pure."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Collects the step records of a run in the background, shows its pace, and reports how its watch ended."""
 
 from __future__ import annotations

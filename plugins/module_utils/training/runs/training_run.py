@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """One attempt of a training run: its name, its folders, its nodes and the options of the role; pure."""
 
 from __future__ import annotations

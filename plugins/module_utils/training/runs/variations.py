@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The runs of one program with each combination of values, which groups of nodes make side by side; pure."""
 
 from __future__ import annotations

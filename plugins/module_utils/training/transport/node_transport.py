@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The capabilities of nodes for training, from the facts of the roles: stack, adapter, transport, framework, ranks."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The RDMA counters of a job on nodes and ESXi hosts before and after it, and the least bytes that it sends."""
 
 from __future__ import annotations

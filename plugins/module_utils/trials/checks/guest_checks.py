@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Findings in the nodes of a job that forbid a stun: timers that are too short, licences, checkpoints; pure."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """All findings in the nodes of a job that forbid a stun: timers, licences, checkpoints and drivers; pure."""
 
 from __future__ import annotations

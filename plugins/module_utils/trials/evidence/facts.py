@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The facts of a vMotion test, a maintenance window or an observation, from which its verdict follows; pure."""
 
 from __future__ import annotations

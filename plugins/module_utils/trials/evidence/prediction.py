@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The expected times and stalls of a maintenance window, and their comparison with the measured ones; pure."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The settings with which an unfinished test, window or observation continues: only named ones may differ; pure."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The file with the facts of a vMotion test, from which verdicts and pages are made during the test and later."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The frame of a vMotion test and of a maintenance window: what surrounds the moves of a running job; pure."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The program of an observation: judge a job while others move its workers, and write nothing to vCenter; pure."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The program of a maintenance window by restart: stop a job at a checkpoint, change hosts, and start it again there.
 
 Its steps:

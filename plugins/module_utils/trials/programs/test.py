@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The program of a vMotion test: move every worker while its job trains, and judge whether the job continued; pure."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The program of a maintenance window: by moves or by a restart, as requested, or as costs the job less; pure."""
 
 from __future__ import annotations

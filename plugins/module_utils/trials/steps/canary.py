@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The first move of a cluster in which no worker has ever moved: a worker without a rank goes first; pure."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The end of a vMotion test: let its job end, judge it once more, and write the evidence; pure.
 
 Each part runs even if another one failed.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The lock, the watch of the records, the DRS override and the reservation, which a test takes and releases; pure."""
 
 from __future__ import annotations

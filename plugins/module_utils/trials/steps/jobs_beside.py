@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Watch and judge the training jobs besides that of a maintenance window, whose workers move too; pure."""
 
 from __future__ import annotations

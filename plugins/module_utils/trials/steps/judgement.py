@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Judge the job of a vMotion test: its state, the events of the server, and the verdict on its records; pure."""
 
 from __future__ import annotations

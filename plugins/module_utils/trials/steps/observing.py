@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The parts of an observation: its intervals, the records that were judged, and the command of the user; pure."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The beginning of a vMotion test: read the job and its cluster, wait until the job is warm, and measure it; pure."""
 
 from __future__ import annotations

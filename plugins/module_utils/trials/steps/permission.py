@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The permission of users and site that a maintenance window needs before it empties a host; pure.
 
 Both can change it at any time, also while no controller runs or a pause lasts, so that it is read before each host.

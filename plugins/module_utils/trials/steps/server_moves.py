@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The moves and power events on the server: those of others, and those of the test that had no answer; pure."""
 
 from __future__ import annotations

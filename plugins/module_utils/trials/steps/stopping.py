@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The stop of a job right after a checkpoint, and its next attempt from there, in a window by restart; pure."""
 
 from __future__ import annotations

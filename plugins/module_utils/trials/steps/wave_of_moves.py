@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Make the next moves of a vMotion test at once, wait until the job has resumed, and judge it; pure.
 
 These are the moves of one wave of the plan; without ``max_moves``, a single move.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The end of a maintenance window: its limits, and requests to pause or end it before the next host; pure."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The workers on the hosts of a window by restart: which ones, shut down, powered on again, and ready; pure."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The resources that a host offers to virtual machines, from its properties: service, memory, GPUs, NUMA."""
 
 from __future__ import annotations

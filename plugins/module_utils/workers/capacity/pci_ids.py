@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """PCI IDs as the API returns them, and the detection of GPUs."""
 
 from __future__ import annotations

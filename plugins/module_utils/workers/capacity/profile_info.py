@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """vGPU profiles as hosts describe them; read only for names that do not contain the size, such as mockup-vmiop-8c."""
 
 from __future__ import annotations

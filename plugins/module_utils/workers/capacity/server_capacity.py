@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The server's count of vGPUs and of device classes, with reservations, which vSphere 9.0 introduced."""
 
 from __future__ import annotations

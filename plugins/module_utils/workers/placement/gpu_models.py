@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Models of GPUs, compared by complete name parts: an A10 does not match an A100, nor an L40 an L40S."""
 
 from __future__ import annotations

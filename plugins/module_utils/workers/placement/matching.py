@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """One worker on each host: a largest matching of workers and hosts, found by augmenting paths."""
 
 from __future__ import annotations

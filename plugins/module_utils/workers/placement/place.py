@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The placement of workers on hosts: one on each host, or several; workers stay on their host if they can."""
 
 from __future__ import annotations

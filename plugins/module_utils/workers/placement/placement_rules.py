@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The rules of a set of workers: one that keeps them apart, one for their hosts, and overrides for each worker."""
 
 from __future__ import annotations

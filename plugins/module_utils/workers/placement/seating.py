@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Places guests in rooms, such as virtual machines on hosts, starting with the guest that has the fewest rooms."""
 
 from __future__ import annotations
