@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from plugins.module_utils.errors import Refused
+from plugins.module_utils.training.results.checkpoint_reader import SETTLED_SECONDS, WRITTEN
 from plugins.module_utils.training.runs.restartable import Checkpoints, SeenCheckpoint, StoppedJob
 
 from .job import STEP_SECONDS, Job
@@ -81,12 +82,13 @@ class RestartableJob:
     def checkpoints(self) -> Checkpoints:
         self._reach()
         saved = self._calls.effect("checkpoints", lambda: list(self._job.saved))
-        newest = seen(saved[-1][0], saved[-1][1], saved[-1][0] not in self._job.without_optimizer) if saved else None
+        found = [seen(step, at, step not in self._job.without_optimizer) for step, at in saved]
+        settled = [one for one in found if self._site.clock - one["since"] >= SETTLED_SECONDS]
         interval = self._job.every * STEP_SECONDS
         return {
             "folder": self._dir,
-            "newest": newest,
-            "torn": None,
+            "newest": settled[-1] if settled else None,
+            "torn": {**found[-1], "why": WRITTEN} if found[len(settled) :] else None,
             "interval": interval,
             "why": "it has no complete checkpoint",
         }

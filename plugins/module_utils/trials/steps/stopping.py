@@ -8,6 +8,7 @@ from typing import Any, Dict
 
 from ...durable.program import Program
 from ...errors import Refused, WholeError
+from ...training.results.checkpoint_reader import SETTLED_SECONDS, WRITTEN
 from ...training.runs.restartable import Checkpoints, Restartable, SeenCheckpoint
 from ..evidence.restart_lines import checkpoint_in_words
 from .trial import Trial
@@ -21,6 +22,8 @@ Stop = Dict[str, Any]
 SAME_SECONDS = 10.0
 # A checkpoint that is complete for less counts as the next one.
 FRESH_SECONDS = 30.0
+# Files that changed a moment ago count as complete a few seconds later.
+SETTLED_AT_MOST = 4 * SETTLED_SECONDS
 
 
 def stop_at_checkpoint(p: Program, trial: Trial, may_stop: Callable[[], str]) -> Stop:
@@ -44,7 +47,7 @@ def stop_at_checkpoint(p: Program, trial: Trial, may_stop: Callable[[], str]) ->
     p.say(f"stops {job.name} at {checkpoint_in_words(found['checkpoint'], 'its')}")
     ended = p.ensure(job.stop)
     # Another one may have become complete until the last process ended.
-    checkpoint = p.ensure(job.checkpoints)["newest"] or found["checkpoint"]
+    checkpoint = _settled(p, job)["newest"] or found["checkpoint"]
     return {
         "state": "stopped",
         "stopped": ended,
@@ -110,11 +113,27 @@ def _event(p: Program, trial: Trial, beyond: SeenCheckpoint | None) -> Stop:
     ends = attend(p, trial) if trial.polls % MOMENTS == 1 or trial.site.must_pause() else ""
     if ends:
         return {"ends": ends}
-    newest = usable(job.checkpoints())
+    found = job.checkpoints()
+    newest = usable(found)
     if newest and _is_after(newest, beyond):
         return {"checkpoint": newest}
     state = job.state()
-    return {} if state["state"] in RUNNING else {"state": state["state"]}
+    return {} if state["state"] in RUNNING or _is_being_written(found) else {"state": state["state"]}
+
+
+def _is_being_written(found: Checkpoints) -> bool:
+    """Return whether the files of the newest checkpoint have just changed; that of an ended job is complete soon."""
+    return found["torn"] is not None and found["torn"]["why"] == WRITTEN
+
+
+def _settled(p: Program, job: Restartable) -> Checkpoints:
+    """Return the checkpoints once the files of the newest one no longer change."""
+
+    def are_settled() -> Checkpoints | None:
+        found = job.checkpoints()
+        return None if _is_being_written(found) else found
+
+    return p.wait(are_settled, SETTLED_AT_MOST) or p.ensure(job.checkpoints)
 
 
 def _is_after(checkpoint: SeenCheckpoint, known: SeenCheckpoint | None) -> bool:
@@ -131,8 +150,9 @@ def _accepted(p: Program, trial: Trial, most: float, state: str) -> SeenCheckpoi
 
     Only ``start_again`` withdraws the request: a job that has ended since would count as finished, and stay so.
     """
-    job, found = trial.restartable(), p.ensure(trial.restartable().checkpoints)
-    newest, window = usable(found), trial.settings["window"]
+    job, window = trial.restartable(), trial.settings["window"]
+    found = _settled(p, job) if state not in RUNNING else p.ensure(job.checkpoints)
+    newest = usable(found)
     age = p.now() - newest["since"] if newest else 0.0
     if newest and age <= most:
         return newest

