@@ -21,9 +21,11 @@ GONE = (
     "Try next:",
     "  make demo KEEP=1              # the same, and the data centre keeps running, so that you can work with it",
     "  make demo RELEASE=9.1         # the same with another release of vSphere",
-    "  make demo TIED=1              # workers that cannot move: the job restarts from a checkpoint",
+    "  {other}",
     "  less docs/cluster.md          # the same with your cluster, step by step",
 )
+TIED = "make demo TIED=1              # workers that cannot move: the job restarts from a checkpoint"
+MOVES = "make demo                     # workers that can move: the job continues while its hosts change"
 
 
 def results(work: Path) -> Iterator[str]:
@@ -47,6 +49,6 @@ def sentence(verdict: dict[str, object]) -> str:
     return f"{verdict['verdict']}, moved: {verdict['moved']}{longest}."
 
 
-def next_steps(kept: bool) -> tuple[str, ...]:
+def next_steps(kept: bool, tied: bool) -> tuple[str, ...]:
     """Return the commands that a user may try after the demo."""
-    return KEPT if kept else GONE
+    return KEPT if kept else tuple(line.format(other=MOVES if tied else TIED) for line in GONE)
