@@ -78,7 +78,7 @@ def _found(p: Program, trial: Trial) -> Stop:
             raise Refused(job.name, f"send {signal} to its ranks", *why_not)
         _touch(p, trial, beyond)
         p.ensure(partial(job.ask_for_checkpoint, signal, seconds))
-    found = p.wait(partial(_event, p, trial, beyond), seconds) or {}
+    found = p.wait(partial(_event, p, trial, beyond), seconds) or _saved_last(p, trial, beyond)
     now = p.ensure(job.state)
     known = {"state": now["state"], "why": now.get("why") or "", "checkpoint": None, "ends": ""}
     return {**known, **found, "waited_s": p.now() - began}
@@ -121,6 +121,13 @@ def _event(p: Program, trial: Trial, beyond: SeenCheckpoint | None) -> Stop:
     return {} if state["state"] in RUNNING or _is_being_written(found) else {"state": state["state"]}
 
 
+def _saved_last(p: Program, trial: Trial, beyond: SeenCheckpoint | None) -> Stop:
+    """Return the checkpoint after a known one of a job that saved it and ended just before the time was over."""
+    job = trial.restartable()
+    newest = usable(_settled(p, job)) if p.ensure(job.state)["state"] not in RUNNING else None
+    return {"checkpoint": newest} if newest and _is_after(newest, beyond) else {}
+
+
 def _is_being_written(found: Checkpoints) -> bool:
     """Return whether the files of the newest checkpoint have just changed; that of an ended job is complete soon."""
     return found["torn"] is not None and found["torn"]["why"] == WRITTEN
@@ -151,7 +158,7 @@ def _accepted(p: Program, trial: Trial, most: float, state: str) -> SeenCheckpoi
     Only ``start_again`` withdraws the request: a job that has ended since would count as finished, and stay so.
     """
     job, window = trial.restartable(), trial.settings["window"]
-    found = _settled(p, job) if state not in RUNNING else p.ensure(job.checkpoints)
+    found = p.ensure(job.checkpoints)
     newest = usable(found)
     age = p.now() - newest["since"] if newest else 0.0
     if newest and age <= most:

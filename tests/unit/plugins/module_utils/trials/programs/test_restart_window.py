@@ -13,8 +13,10 @@ from plugins.module_utils.errors import WholeError
 from plugins.module_utils.training.runs.any_job import JobOnNodes
 from plugins.module_utils.training.runs.restartable import Checkpoints, SeenCheckpoint, StoppedJob
 from plugins.module_utils.trials.evidence import restart_lines
+from plugins.module_utils.trials.steps import stopping
 from plugins.module_utils.trials.steps.window_end import WindowPaused, paused
 from tests.fakes.deaths import Killed, histories
+from tests.unit.simulation import attempts
 from tests.unit.simulation.attempts import RestartableJob, seen
 from tests.unit.simulation.job import STEP_SECONDS
 from tests.unit.simulation.world import HOSTS, WINDOW, Window, changed
@@ -160,6 +162,18 @@ def test_stopped_job_resumes_from_a_checkpoint_just_written(monkeypatch: pytest.
 
     assert world.outcome == "" and facts.restart["stop"]["checkpoint"]["step"] == world.site.attempts["/run/one"].step
     assert world.is_running_once and world.is_clean
+
+
+def test_job_that_saved_in_the_last_moment_is_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "SETTLED_SECONDS", 3 * STEP_SECONDS)
+    monkeypatch.setattr(stopping, "SETTLED_AT_MOST", 6 * STEP_SECONDS)
+    world = saved_before(Restart(checkpoint_wait=STEP_SECONDS, checkpoint_signal="TERM"), 5)
+    world.site.job.at_signal = "save and end"  # type: ignore[union-attr]  # it has a job
+
+    facts = world.carry_out()
+
+    assert world.outcome == "" and world.is_running_once
+    assert facts.restart["stop"]["checkpoint"]["step"] == world.site.attempts["/run/one"].step, facts.restart
 
 
 def test_checkpoint_without_its_optimizer_stops_no_job() -> None:
