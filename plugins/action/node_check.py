@@ -35,7 +35,6 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
 
 
 def answer(given: dict[str, Any], node: str) -> Result:
-    """Return the result of the task."""
     try:
         result, message = node_checks.check(given["kind"], node, given["found"], given["desired"])
     except (KeyError, TypeError, ValueError) as error:

@@ -40,7 +40,6 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
     _supports_check_mode = True
 
     def run(self, tmp: Any = None, task_vars: Any = None) -> Result:
-        """Return the result of the program."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         # The modules check the options of the connection, which they get unchanged.
         connection = {name: {"type": "raw", "no_log": name in ("password", "proxy")} for name in CONNECTION}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dml.vsphere.plugins.module_utils.guests import kernel_packages, software_packages, task_failure
+from ansible_collections.dml.vsphere.plugins.module_utils.guests import software_packages, task_failure
 
 
 class FilterModule:
@@ -16,7 +16,7 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
-            "kernel_packages": kernel_packages.packages,
+            "kernel_packages": software_packages.packages,
             "package_specs": software_packages.specs,
             "task_failure": task_failure.message_of,
         }

@@ -107,7 +107,6 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         return [self._stack(term, self._path(term)) for term in terms]
 
     def _path(self, term: str) -> Path:
-        """Return the path of a term's file."""
         path = Path(term).expanduser() if term.endswith((".yml", ".yaml")) else STACKS / f"{term}.yml"
         if path.is_file():
             return path
@@ -121,7 +120,6 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         return self._loader.load_from_file(str(path), cache="none")
 
     def _stack(self, term: str, path: Path) -> dict[str, Any]:
-        """Return a complete stack without faults."""
         document = self._read(path)
         self._refuse(
             term, "does not follow the schema of stacks", stacks.faults(document, self._read(STACKS / "schema.json"))
@@ -158,12 +156,10 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         return [content, stack] if content else [stack]
 
     def _faults_of_inputs(self, stack: dict[str, Any]) -> list[str]:
-        """Return the faults of inputs and mirrors."""
         faults: list[str] = stacks.faults(stacks.without_urls(stack), self._read(STACKS / "schema.json"))
         return faults
 
     @staticmethod
     def _refuse(term: str, why: str, sentences: list[str]) -> None:
-        """Fail with all sentences at once."""
         if sentences:
             raise AnsibleError(f"The stack {term} {why}: {' '.join(sentences)}")

@@ -265,7 +265,6 @@ class _Records:
         return sum(file.noise for file in self._files)
 
     def new_records(self) -> Iterator[dict[str, Any]]:
-        """Yield the records of both files."""
         return chain.from_iterable(file.new_records() for file in self._files)
 
 

@@ -213,7 +213,7 @@ def body(module: AnsibleModule) -> runner.Result:
 def _acceptance(opened: session.Session, params: runner.Params) -> runner.Result:
     # Imported here, because a module compiles its imports in each call, and only preflight uses these.
     from ..module_utils.site.acceptance import acceptance
-    from ..module_utils.site.acceptance.host_readers import HOST_READERS
+    from ..module_utils.site.acceptance.reader import HOST_READERS
 
     request, scope = acceptance.host_request(opened, params), acceptance.full_scope()
     return acceptance.result(acceptance.AcceptanceRun(opened, request, scope, HOST_READERS))

@@ -183,7 +183,7 @@ from ..module_utils import runner
 from ..module_utils.core import masked
 from ..module_utils.errors import Refused
 from ..module_utils.site.acceptance import acceptance, collect
-from ..module_utils.site.acceptance.host_readers import HOST_READERS
+from ..module_utils.site.acceptance.reader import HOST_READERS
 from ..module_utils.site.acceptance.readers import READERS
 from ..module_utils.site.discovery import inventory_plan, site_reader
 from ..module_utils.training.results.report_files import PRIVATE, ReportFiles
@@ -202,7 +202,6 @@ MANIFEST = "manifest.json"
 
 
 def accepted(_module: AnsibleModule, opened: session.Session, params: runner.Params) -> runner.Result:
-    """Return which readers understand the site."""
     request = (acceptance.host_request if params["short"] else acceptance.read_request)(opened, params)
     readers = HOST_READERS if params["short"] else READERS
     run = acceptance.AcceptanceRun(opened, request, acceptance.full_scope(), readers)
@@ -210,7 +209,6 @@ def accepted(_module: AnsibleModule, opened: session.Session, params: runner.Par
 
 
 def discovered(_module: AnsibleModule, opened: session.Session, params: runner.Params) -> runner.Result:
-    """Return an inventory of the site."""
     site = site_reader.read(opened, params["clusters"])
     clusters = [cluster.name for cluster in site.clusters]
     text, decisions = inventory_plan.text_of(site), inventory_plan.decisions_of(site)

@@ -219,7 +219,7 @@ from ..module_utils.training.guest import daemon_ports, others_job, slurm_proces
 from ..module_utils.training.guest.job import job_state
 from ..module_utils.training.guest.job_output import shown_output
 from ..module_utils.training.launch.mpirun import LaunchError
-from ..module_utils.training.output import printed_figures
+from ..module_utils.training.output import log
 from ..module_utils.training.results import checkpoint_reader, manifest
 from ..module_utils.training.running import busy
 from ..module_utils.watch import jobs_program
@@ -261,7 +261,7 @@ def figures_of(run_dir: str) -> runner.Result:
         output = Path(run_dir, supervisor.OUTPUT).read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise Refused(run_dir, "read the output of the job", str(error), "specify the directory of a job") from error
-    return dict(printed_figures.figures(output))
+    return dict(log.figures(output))
 
 
 def free_port(first: int | None) -> runner.Result:
@@ -273,7 +273,6 @@ def free_port(first: int | None) -> runner.Result:
 
 
 def jobs_of(params: runner.Params) -> runner.Result:
-    """Return the jobs on this node."""
     try:
         found = jobs_program.node_jobs()
     except OSError as error:

@@ -243,7 +243,6 @@ def too_long(stuns: Mapping[str, float | None], budget: float | None) -> str:
 
 
 def observed(subject: move.WorkerMove) -> runner.Result:
-    """Return the findings and the observed move of one worker."""
     rows = {"findings": findings.as_dicts(subject.found)} if subject.found else {}
     return {**rows, "begun": subject.is_started, **({"move": subject.record} if subject.record else {})}
 

@@ -216,7 +216,6 @@ def with_stuns(
 def in_waves(
     cluster: WorkerCluster, workers: rolling_moves.ClusterWorkers, plan: list[Move], params: runner.Params
 ) -> runner.Result:
-    """Return the moves of a plan in waves."""
     rules = moving_fleet.FleetLimits(params["stun_budget"], params["one_per_host"])
     fleet = moving_fleet.read_fleet(cluster, workers, rules)
     moves = rolling_moves.keep_rules(fleet, plan, workers.at, params["return_home"])

@@ -47,18 +47,11 @@ options:
     type: str
     choices: [present, absent]
     default: present
-  workers:
-    description:
-      - The workers. Options that are not set come from O(defaults), for the management NIC and guest key by key.
-    type: list
-    elements: dict
-    required: true
-    suboptions: &worker
-      name:
-        description: The name of the virtual machine.
-        type: str
-        required: true
-      template: &template
+  defaults:
+    description: Options for all workers; the same as those of a worker, without a name.
+    type: dict
+    suboptions: &options
+      template:
         description:
           - The template from which a missing worker is cloned, as the name of a template or virtual machine. One in
             a content library is a mapping with C(library) and C(item).
@@ -74,66 +67,66 @@ options:
           - Workers record the version of the item. The module warns if the item has another version than an existing
             worker, and does not change the worker.
         type: raw
-      clone: &clone
+      clone:
         description: Whether a clone has its own disks, or shares those of a snapshot. By default V(full).
         type: str
         choices: [full, linked]
-      snapshot: &snapshot
+      snapshot:
         description: The snapshot of a linked clone; by default the current snapshot.
         type: str
-      folder: &folder
+      folder:
         description: The folder of a new worker; by default the template's. For existing workers see O(put_back).
         type: str
-      resource_pool: &resource_pool
+      resource_pool:
         description: The resource pool of a new worker; by default the root pool of the cluster.
         type: str
-      datastore: &datastore
+      datastore:
         description:
           - The datastore of a new worker, or a datastore cluster, of which vCenter recommends one. By default it
             is the template's. The module refuses workers for which it has no room.
         type: str
-      storage_policy: &storage_policy
+      storage_policy:
         description:
           - The name of the storage policy of the home and of all disks of the worker. The module refuses a datastore
             that the policy does not allow for a new worker, sets the policy of an existing one, and warns if it does
             not comply.
         type: str
-      host: &host
+      host:
         description: The host on which the worker must run. The module moves a worker that is on another host.
         type: str
-      cpus: &cpus
+      cpus:
         description: Number of virtual CPUs.
         type: int
-      cores_per_socket: &cores_per_socket
+      cores_per_socket:
         description: Cores of each virtual socket; they must divide O(workers[].cpus).
         type: int
-      memory_mb: &memory_mb
+      memory_mb:
         description: Memory in MB, a multiple of 4.
         type: int
-      reserve_memory: &reserve_memory
+      reserve_memory:
         description:
           - Whether all memory is reserved and the reservation follows the size, which vSphere requires for GPUs and
             PVRDMA. By default V(true); V(false) leaves the reservation as it is.
         type: bool
-      numa: &numa
+      numa:
         description: Advanced settings that start with C(numa.), without that prefix, such as C(nodeAffinity).
         type: dict
-      latency_sensitivity: &latency_sensitivity
+      latency_sensitivity:
         description: V(high) also reserves the CPUs, as vSphere requires.
         type: str
         choices: [normal, high]
-      firmware: &firmware
+      firmware:
         description: The required firmware of the template. It is only checked; an installed system cannot change it.
         type: str
         choices: [bios, efi]
-      vmotion_encryption: &vmotion_encryption
+      vmotion_encryption:
         description:
           - Whether the moves of the worker are encrypted. V(opportunistic), the default of vSphere, encrypts them if
             both hosts support it. With V(required), the worker does not move to a host without that support. Workers
             that are encrypted or have a virtual TPM always move encrypted, and other values are refused for them.
         type: str
         choices: [required, opportunistic, disabled]
-      gpus: &gpus
+      gpus:
         description:
           - All GPUs of the worker; an empty list removes them. Each entry has one of C(profile), C(group),
             C(device), C(label), or C(address).
@@ -172,19 +165,19 @@ options:
           memory_gb:
             description: The memory of one GPU in GB, if neither the host nor the name of the GPU reports it.
             type: int
-      mmio_gb: &mmio_gb
+      mmio_gb:
         description:
           - The size of the 64-bit MMIO window. By default, if O(workers[].gpus) is set, it is the memory of all GPUs,
             rounded up to a power of two and doubled.
         type: int
-      vgpu_unified_memory: &vgpu_unified_memory
+      vgpu_unified_memory:
         description:
           - Whether the vGPUs of the worker have CUDA's unified memory (C(pciPassthruN.cfg.enable_uvm)), which NCCL from
             2.23.4 to 2.31.2 requires.
           - vSphere does not move a running worker whose vGPUs have unified memory. The plan contains a warning.
           - A running worker is shut down for the change, see O(power_cycle).
         type: bool
-      rdma_nics: &rdma_nics
+      rdma_nics:
         description:
           - All RDMA NICs of the worker, by default PVRDMA NICs; an empty list removes them. The module removes all
             other NICs that are for PVRDMA or devices of a class.
@@ -214,7 +207,7 @@ options:
                 then a virtual function with Enhanced DirectPath I/O instead of PVRDMA. It requires vSphere 8.0.
               - The worker can move if both hosts report checkpoints for the class.
             type: str
-      management_nic: &management_nic
+      management_nic:
         description: The first NIC that is not for RDMA; the module adds it if there is none.
         type: dict
         suboptions:
@@ -226,11 +219,11 @@ options:
           mac:
             description: Its MAC address.
             type: str
-      disks_gb: &disks_gb
+      disks_gb:
         description: The sizes of its disks, but for foreign ones. Disks grow and are added, never shrink, never go.
         type: list
         elements: int
-      guest: &guest
+      guest:
         description:
           - The data for cloud-init in the guest, passed in C(guestinfo). New NICs then get manual MAC addresses,
             because this data contains them before the NICs exist. The module derives them from the worker's name,
@@ -269,50 +262,31 @@ options:
             description: Public SSH keys of that user.
             type: list
             elements: str
-      annotation: &annotation
+      annotation:
         description: The note that the vSphere Client shows.
         type: str
-      tenant: &tenant
+      tenant:
         description: The tenant of the worker, for the mark.
         type: str
-      role: &role
+      role:
         description: The role of the worker, for the mark. By default V(worker).
         type: str
-      power: &power
+      power:
         description: Whether the worker runs. By default V(on).
         type: str
         choices: ["on", "off"]
-  defaults:
-    description: Options for all workers; the same as those of a worker, without a name.
-    type: dict
+  workers:
+    description:
+      - The workers. Options that are not set come from O(defaults), for the management NIC and guest key by key.
+    type: list
+    elements: dict
+    required: true
     suboptions:
-      template: *template
-      clone: *clone
-      snapshot: *snapshot
-      folder: *folder
-      resource_pool: *resource_pool
-      datastore: *datastore
-      storage_policy: *storage_policy
-      host: *host
-      cpus: *cpus
-      cores_per_socket: *cores_per_socket
-      memory_mb: *memory_mb
-      reserve_memory: *reserve_memory
-      numa: *numa
-      latency_sensitivity: *latency_sensitivity
-      firmware: *firmware
-      vmotion_encryption: *vmotion_encryption
-      gpus: *gpus
-      mmio_gb: *mmio_gb
-      vgpu_unified_memory: *vgpu_unified_memory
-      rdma_nics: *rdma_nics
-      management_nic: *management_nic
-      disks_gb: *disks_gb
-      guest: *guest
-      annotation: *annotation
-      tenant: *tenant
-      role: *role
-      power: *power
+      <<: *options
+      name:
+        description: The name of the virtual machine.
+        type: str
+        required: true
   hosts:
     description: The hosts on which the workers may run; by default all hosts of the cluster.
     type: list

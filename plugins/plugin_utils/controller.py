@@ -56,7 +56,6 @@ class OnController:
     must_be_attended: Callable[[], None]
 
     def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
-        """Return the function with these promises."""
 
         def called(*values: P.args, **options: P.kwargs) -> T:
             self.must_be_attended()

@@ -1,12 +1,13 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads dml.yml in the user's folder, and the file of variables that it names."""
+"""Reads dml.yml in the user's folder, the file of variables that it names, and pyproject.toml."""
 
 from __future__ import annotations
 
 import json
 import os
+import tomllib
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -17,10 +18,10 @@ from ..module_utils.core import regular_file
 from ..module_utils.errors import Refused
 from ..module_utils.training.launch.folder_settings import FILE, options_of, variables_of
 from .modules import ROOT
-from .project import variables
 
 MOST_BYTES = 1 << 20
 READ = "read the settings of the folder"
+PROJECT, SOURCE = "pyproject.toml", "src"
 
 
 class FolderOptions(NamedTuple):
@@ -67,3 +68,29 @@ def _text(path: str) -> str:
 @cache
 def _schema() -> dict[str, Any]:
     return dict(json.loads((ROOT / "docs" / "dml.schema.json").read_text(encoding="utf-8")))
+
+
+def dependencies(path: str, text: str, is_requested: bool) -> str:
+    """Return the dependencies in a pyproject.toml as requirements; without a list, refuse the file if it is requested.
+
+    A list that only the build of the package computes is unknown here.
+    """
+    try:
+        given = tomllib.loads(text).get("project", {}).get("dependencies")
+    except (tomllib.TOMLDecodeError, AttributeError, RecursionError) as error:
+        raise _refused(path, str(error)) from error
+    if isinstance(given, list) and all(isinstance(each, str) and "\n" not in each for each in given):
+        return "".join(f"{each}\n" for each in given)
+    if given is not None or is_requested:
+        raise _refused(path, "it has no list of texts as dependencies of the project")
+    return ""
+
+
+def variables(folder: str) -> dict[str, str]:
+    """Return the variables with which the ranks find the packages in the folder src of a project."""
+    is_project = os.path.isfile(os.path.join(folder, PROJECT)) and os.path.isdir(os.path.join(folder, SOURCE))
+    return {"PYTHONPATH": SOURCE} if is_project else {}
+
+
+def _refused(path: str, cause: str) -> Refused:
+    return Refused(path, "read the requirements", cause, 'write requirements.txt, or set training_requirements to ""')

@@ -28,7 +28,6 @@ def known() -> Known:
 
 @cache
 def specs() -> dict[str, variable_types.Spec]:
-    """Return the specification of each variable that has one."""
     entries = [entry for path in (COLLECTION / "roles").iterdir() for entry in _entries(path)]
     return {**_data(OPTIONS)["playbook_types"], **{name: spec for entry in entries for name, spec in entry.items()}}
 

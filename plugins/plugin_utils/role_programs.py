@@ -19,7 +19,7 @@ from ..module_utils.continuity.restart_facts import LOSS_TOLERANCE
 from ..module_utils.durable.calls import Result, required
 from ..module_utils.fabric import recorded_settings
 from ..module_utils.hosts.preflight import host_preflight
-from ..module_utils.hosts.rollback import evidence, image, teardown, ways
+from ..module_utils.hosts.rollback import evidence, restoring, teardown, ways
 from ..module_utils.maintenance import rolling_change
 from ..module_utils.pages.written_report import write_report
 from ..module_utils.site.conformance import conformance
@@ -84,7 +84,7 @@ def evidence_of(calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result
     desired = dict(profiles)
     if o["image"]:
         # Without options, check mode only reads.
-        state["image"] = image.kept(required(calls.planned("esxi_image", {"cluster": o["cluster"]}))["state"])
+        state["image"] = restoring.kept(required(calls.planned("esxi_image", {"cluster": o["cluster"]}))["state"])
         desired["image"] = o["image"]
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     return {"name": file_name(o["cluster"]), "document": evidence.document(hosts, state, desired, when)}
@@ -151,7 +151,6 @@ def report(_calls: ReadingModules, o: Options, gate: runner.Gate) -> Result:
 
 
 def vmotion_test(calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result:
-    """Return the unfinished vMotion test of a cluster."""
     return trial_folder.unfinished_test(o, trial_folder.named(o["cluster"], calls.here))
 
 

@@ -20,7 +20,7 @@ from ..module_utils.durable.program import MemoryJournal, Program
 from ..module_utils.errors import CollectionError, WholeError
 from ..module_utils.jobs import around
 from ..module_utils.jobs.running_job import job_from, required_to_run
-from ..module_utils.training.running import busy, interruption
+from ..module_utils.training.running import busy
 from ..module_utils.trials.folder import trial_folder
 from .modules import Modules
 from .node_modules import NodeModules, Variables
@@ -36,7 +36,7 @@ ARGUMENTS: dict[str, Any] = {
     "unread_is_idle": {"type": "bool", "default": False},
     "ignored": {"type": "str", "default": ""},
     "interrupt": {"type": "bool", "default": False},
-    "remedies": {"type": "list", "elements": "str", "choices": list(interruption.REMEDIES), "default": []},
+    "remedies": {"type": "list", "elements": "str", "choices": list(busy.REMEDIES), "default": []},
     "wait": {"type": "int", "default": 0},
     "under_training": {"type": "bool", "default": False},
     "around": {"type": "dict", "default": {}},
@@ -94,11 +94,11 @@ class JobSearch:
         """Return the jobs on each worker; refuse to stop one of them, unless it may be stopped or ends in time."""
         given, calls, requested = self._given, self._calls, self._known_answers()
         found = self.replies(requested)
-        if given["interrupt"] or not interruption.busy(found):
+        if given["interrupt"] or not busy.busy(found):
             self._wait_for_boots(found)
-        for line in interruption.unread(found):
+        for line in busy.unread(found):
             calls.show(line)
-        refused = interruption.refusal(found, given["remedies"])
+        refused = busy.refusal(found, given["remedies"])
         if refused and given["wait"]:
             refused = self._after_waiting(found)
         if refused and not given["interrupt"] and not self._is_around_found_job:
@@ -198,16 +198,16 @@ class JobSearch:
     def _after_waiting(self, found: dict[str, Result]) -> str:
         """Wait for the end of the jobs, and return why the change is still refused; empty if they have ended."""
         calls, seconds = self._calls, self._given["wait"]
-        for worker, titles in interruption.busy(found).items():
+        for worker, titles in busy.busy(found).items():
             calls.show(f"{worker}: the training job {titles} runs. The new run waits at most {seconds} s for its end.")
 
         def have_ended() -> bool:
-            found.update(self._ask(list(interruption.busy(found))))
-            return not interruption.busy(found)
+            found.update(self._ask(list(busy.busy(found))))
+            return not busy.busy(found)
 
         if not self._await(have_ended, seconds):
-            calls.show(f"{', '.join(interruption.busy(found))}: the training job still runs after {seconds} s.")
-        return interruption.refusal(found, self._given["remedies"])
+            calls.show(f"{', '.join(busy.busy(found))}: the training job still runs after {seconds} s.")
+        return busy.refusal(found, self._given["remedies"])
 
     def _await(self, condition: Callable[[], bool], seconds: float) -> bool:
         with observer_clock.running():
@@ -274,6 +274,6 @@ def require_free(action: ActionBase, task_vars: Variables, ignored: str, wait: i
 
 def _require_read(answers: Mapping[str, Result]) -> None:
     """Refuse workers that could not be read: nothing else asks whether they train."""
-    lines = interruption.unread(answers)
+    lines = busy.unread(answers)
     if lines:
         raise WholeError(". ".join(lines))

@@ -29,10 +29,10 @@ from ..module_utils.training.runs.training_options import Options
 from ..module_utils.training.runs.training_run import KUBERNETES, MPI, SLURM, TrainingRun
 from ..module_utils.training.runs.variations import Variation, variations
 from ..module_utils.training.transport import node_transport
-from . import folder_file, packed_folder, project, running_jobs
+from . import folder_file, packed_folder, running_jobs
+from .folder_file import PROJECT
 from .modules import ROOT, Modules
 from .node_modules import NodeModules, Variables, require_user
-from .project import PROJECT
 from .requested_options import ROLE, RequestedOptions
 from .role_options import role_options
 from .world import NodeWorld
@@ -69,7 +69,6 @@ class TrainingSetup:
 
     @property
     def site(self) -> TrainingSite:
-        """Return the world of a program."""
         job_of = partial(JOBS[self.options["backend"]], self.calls)
         return TrainingSite(self.calls, job_of, str(LIBRARY), str(self.options["results"]))
 
@@ -110,7 +109,6 @@ class TrainingSetup:
         return run_source.taken_up(self._made(o, known_job=known, requirements=""), known)
 
     def point(self, point: Mapping[str, Any]) -> TrainingRun:
-        """Return a run of a scaling measurement."""
         nodes, name = list(point["on"]), str(point["name"])
         o: Options = {**self.options, "nodes": nodes, "transport": point["transport"], "name": name}
         return self._made({**o, "launcher": nodes[0]})
@@ -122,7 +120,6 @@ class TrainingSetup:
         return variations(name, o["sweep"], command, o["nodes"], int(o["sweep_size"]))
 
     def varied(self, variation: Variation) -> TrainingRun:
-        """Return the run of a variation."""
         o: Options = {**self.options, "name": variation.name, "command": variation.command, "nodes": variation.nodes}
         return self._made({**o, "launcher": variation.nodes[0], "attempts": 1})
 
@@ -272,10 +269,9 @@ def requirements_of(o: Options) -> str:
     """Return the text of the requirements in the folder; empty if the folder has none."""
     name = requirements_file(o)
     text = packed_folder.requirements_of(o["folder"], name, o["include"]) if name else ""
-    is_project = os.path.basename(name) == PROJECT
-    return (
-        project.dependencies(os.path.join(o["folder"], name), text, o["requirements"] == name) if is_project else text
-    )
+    if os.path.basename(name) != PROJECT:
+        return text
+    return folder_file.dependencies(os.path.join(o["folder"], name), text, o["requirements"] == name)
 
 
 def requirements_file(o: Mapping[str, Any]) -> str:

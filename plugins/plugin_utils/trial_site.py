@@ -26,7 +26,7 @@ from ..module_utils.training.results.report_files import for_collector
 from ..module_utils.training.runs.any_job import Job
 from ..module_utils.training.runs.restartable import NotRestartable, Restartable
 from ..module_utils.trials.evidence.facts import Facts
-from ..module_utils.trials.folder import facts_file, trial_folder, trial_metrics
+from ..module_utils.trials.folder import facts_file, job_moves, trial_folder
 from ..module_utils.watch.watcher import is_watched
 from . import running_jobs
 from .controller import start_watch
@@ -145,7 +145,7 @@ class TrialSite(ActionWorld):
     def write_metrics(self, facts: Facts, is_running: bool) -> None:
         """Write the metrics of the facts for a collector; the test continues without them, as on a full disk."""
         if self._metrics:
-            text = trial_metrics.metrics(facts, self._folder.name, observer_clock.now(), is_running)
+            text = job_moves.metrics(facts, self._folder.name, observer_clock.now(), is_running)
             files = for_collector(self._metrics, self._folder.name, text)
             self.show(str(runner.converge_one(runner.OfProgram(), files).get("msg") or ""))
 

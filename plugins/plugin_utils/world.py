@@ -138,7 +138,6 @@ class NodeWorld(ActionWorld):
         return NodeWorld(self._modules, self._nodes.as_user(user), self._subject)
 
     def controller(self) -> int:
-        """Return the process of the playbook."""
         return self._parent
 
     def watch(self, options: Arguments) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from plugins.module_utils.training.ending.job_end import cause_of
-from plugins.module_utils.watch import rank_stacks, stack_program
+from plugins.module_utils.watch import hangs, stack_program
 from plugins.module_utils.watch.live_pace import NotFinite
 from plugins.module_utils.watch.received_record import received_record
 from tests.frameworks.test_frameworks import FILES, FRAMEWORKS, records
@@ -97,7 +97,7 @@ def test_names_a_rank_outside_a_collective_with_line(tmp_path: Path, started: li
 def _stacks(folder: Path) -> str:
     if not (folder / "run").is_dir():
         return ""
-    return rank_stacks.sentences({"n0": {"ranks": stack_program.stacks(str(folder / "run"))}})
+    return hangs.stack_sentences({"n0": {"ranks": stack_program.stacks(str(folder / "run"))}})
 
 
 def test_names_step_and_ranks_of_infinite_gradients(tmp_path: Path, started: list[Ranks]) -> None:

@@ -90,13 +90,6 @@ def test_image_managed_cluster_refuses_single_vibs(start: Start, ansible_for: An
     assert vcenter.writes() == []
 
 
-def test_refuses_an_object_named_twice(start: Start, ansible_for: AnsibleFor) -> None:
-    vcenter = start(text=HOSTS)
-    refused = ansible_for(vcenter).module("esxi_profile", hosts=["esx01.lab", "esx01.lab"], profile=PROFILE)
-    one_sentence(refused.msg, "esx01.lab", "it is named twice in this call", "name it once")
-    assert vcenter.writes() == []
-
-
 @pytest.mark.parametrize("connection", CONNECTIONS.values(), ids=CONNECTIONS)
 def test_playbook_ends_before_the_lock_without_connection(
     start: Start, ansible_for: AnsibleFor, connection: tuple[dict[str, str], tuple[str, ...]]

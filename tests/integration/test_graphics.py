@@ -6,10 +6,8 @@ from collections.abc import Callable
 
 from lab.simulator import Simulator
 from tests.integration.ansible import Ansible
-from tests.integration.booting import boot
 
 GPU = "0000:3b:00.0"
-DESIRED = {"cluster": "gpu", "type": "shared_direct", "policy": "consolidation"}
 DRIVEN = """
 hardware:
   mig:
@@ -24,16 +22,6 @@ clusters:
       - {name: esx02.lab, hardware: t4_cx5, passthrough: [all]}
       - {name: esx03.lab, hardware: no_gpu}
 """
-
-
-def test_settings_take_effect_with_driver_and_boot(vcenter: Simulator, ansible: Ansible) -> None:
-    applied = ansible.module("esxi_graphics", **DESIRED)
-    assert applied.rc == 0, applied.out
-    state = applied.host("esx01.lab")["state"]
-    assert (state["types"], state["active_types"]) == ({GPU: "shared_direct"}, {GPU: "basic"})
-    assert (state["policy"], state["active_policy"]) == ("consolidation", "performance")
-    boot(vcenter, "esx01.lab")
-    assert ansible.module("esxi_graphics", **DESIRED).host("esx01.lab")["state"]["active_policy"] == "consolidation"
 
 
 def test_xorg_restart_replaces_a_reboot_with_running_driver(
@@ -53,19 +41,3 @@ def test_xorg_restart_replaces_a_reboot_with_running_driver(
     assert state["active_types"] == {GPU: "shared_direct"}
     assert "grid_t4-16c" in state["profiles"]
     assert not ansible.module("esxi_graphics", **desired).changed
-
-
-def test_leaves_passthrough_gpus_alone_and_refuses_gpuless_hosts(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
-) -> None:
-    vcenter = start(text=DRIVEN)
-    ansible = ansible_for(vcenter)
-    held = ansible.module("esxi_graphics", hosts=["esx02.lab"], type="shared_direct")
-    assert held.rc == 0, held.out
-    assert "is in passthrough and was left alone" in str(held.host("esx02.lab")["warnings"])
-    assert held.host("esx02.lab")["state"]["types"] == {GPU: "shared"}
-    vcenter.clear()
-    none = ansible.module("esxi_graphics", hosts=["esx01.lab", "esx03.lab"], type="shared_direct")
-    assert "esx03.lab" in none.msg
-    assert "no NVIDIA GPU" in none.msg
-    assert vcenter.writes() == []

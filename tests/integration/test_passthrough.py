@@ -8,17 +8,7 @@ from lab.simulator import Simulator
 from tests.integration.ansible import Ansible
 from tests.integration.booting import boot
 
-GPU = "0000:3b:00.0"
 ON = {"cluster": "gpu", "enabled": True}
-
-
-def test_enabling_and_disabling_take_one_boot_each(vcenter: Simulator, ansible: Ansible) -> None:
-    assert ansible.module("esxi_passthrough", **ON).result["needs"] == ["reboot"]
-    boot(vcenter, "esx01.lab")
-    booted = ansible.module("esxi_passthrough", **ON).host("esx01.lab")
-    assert (booted["needs"], booted["state"]["active"]) == ([], {GPU: True})
-    off = ansible.module("esxi_passthrough", hosts=["esx01.lab"], enabled=False).host("esx01.lab")
-    assert (off["state"]["enabled"], off["state"]["active"], off["needs"]) == ({GPU: False}, {GPU: True}, ["reboot"])
 
 
 MODES = ["host", "directPath"]

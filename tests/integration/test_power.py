@@ -86,13 +86,6 @@ def test_does_not_return_another_users_host_to_service(vcenter: Simulator, ansib
     assert forced.changed and not forced.host("esx01.lab")["state"]["maintenance"]
 
 
-def test_does_not_boot_a_host_in_service(vcenter: Simulator, ansible: Ansible) -> None:
-    refused = ansible.module("esxi_power", state="rebooted", **ONE)
-    assert refused.rc == 1 and "not in maintenance mode" in refused.msg and vcenter.writes() == []
-    planned = ansible.module("esxi_power", check=True, state="rebooted", **ONE)
-    assert planned.host("esx01.lab")["unmet"]
-
-
 @pytest.mark.hosts_out(2)
 def test_moves_workers_one_by_one_and_lists_owners(start: START, ansible_for: Callable[..., Ansible]) -> None:
     vcenter = workers(start)

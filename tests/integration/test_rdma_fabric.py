@@ -8,12 +8,8 @@ from typing import Any
 import pytest
 
 from lab.simulator import Simulator
-from plugins.module_utils.errors import Refused
-from plugins.module_utils.fabric.fabric import Fabric
-from plugins.module_utils.fabric.fabric_spec import FabricSpec
-from plugins.module_utils.vsphere.session import Session
 from tests.integration.ansible import Ansible
-from tests.integration.fabrics import addresses, connect, datacentre, desired, forget, opened, with_switch
+from tests.integration.fabrics import addresses, connect, datacentre, desired, forget, with_switch
 
 WORKER = """
 foreign: [worker01]
@@ -176,25 +172,6 @@ def test_refuses_absent_while_others_use_the_switch(start: Make, ansible_for: Fo
     assert "VM worker01 is connected to rdma-vm" in refused.msg
     assert "vmk2 of esx02.lab is on rdma-vm and was not built by this collection" in refused.msg
     assert "host esx02.lab is on the switch and was not put there by this collection" in refused.msg
-
-
-def test_absent_keeps_adapters_that_another_account_noted(
-    start: Make, ansible_for: For, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    vcenter = start(text=datacentre())
-    ansible_for(vcenter).module("rdma_fabric", **desired())
-    vcenter.clear()
-    # The simulator has one account, which wrote the notes.
-    monkeypatch.setattr(Session, "account", "CORP\\bob")
-
-    with opened(vcenter) as one:
-        fabric = Fabric(one, FabricSpec("gpu", "rdma"), present=False)
-        with pytest.raises(Refused, match=r"the note of esx01\.lab was written by"):
-            fabric.plan(fabric.read())
-        in_use = Fabric(one, FabricSpec("gpu", "rdma")).info()["removal"]["in_use"]
-
-    assert [reason.split(" was written")[0] for reason in in_use] == [f"the note of {name}" for name in HOSTS]
-    assert vcenter.writes() == []
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import yaml
 from lab.simulator import ROOT, Simulator
 from plugins.module_utils.hosts.module_privileges import TABLE as NEEDS
 from plugins.module_utils.vsphere import session
-from plugins.module_utils.vsphere.sdk import vim
 from tests.integration.ansible import Ansible, Outcome
 
 ML = {"principal": "LAB\\ml", "path": "/dc1"}
@@ -62,16 +61,6 @@ def test_narrows_a_role_to_the_requested_modules(vcenter: Simulator, ansible: An
     }
 
 
-def test_accepts_both_account_notations_and_keeps_other_permissions(vcenter: Simulator, ansible: Ansible) -> None:
-    role(ansible, grants=[ML])
-    vcenter.clear()
-    assert not role(ansible, grants=[{**ML, "principal": "ml@lab"}]).changed
-    assert role(ansible, grants=[{**ML, "propagate": False}]).changed
-    assert methods(vcenter) == ["SetEntityPermissions"]
-    rules = person(vcenter, lambda content: content.authorizationManager.RetrieveAllPermissions())
-    assert {rule.principal for rule in rules} > {"LAB\\ml"}
-
-
 def test_absent_removes_the_role_and_keeps_others(vcenter: Simulator, ansible: Ansible) -> None:
     before = person(vcenter, lambda content: sorted(one.name for one in content.authorizationManager.roleList))
     role(ansible, grants=[ML])
@@ -82,36 +71,6 @@ def test_absent_removes_the_role_and_keeps_others(vcenter: Simulator, ansible: A
     assert not role(ansible, state="absent").changed
     after = person(vcenter, lambda content: sorted(one.name for one in content.authorizationManager.roleList))
     assert after == sorted([*before, "dml.vsphere guests"])
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"name": "Admin"}, "only roles whose name is 'dml.vsphere'"),
-        ({"name": "dml.vsphereX"}, "choose such a name"),
-        ({"modules": ["esxi_vibs"]}, "no privileges are known for esxi_vibs; the modules are cluster_info"),
-        ({"grants": [{**ML, "path": "/dc9"}]}, "could not find /dc9"),
-    ],
-)
-def test_refusals_write_nothing(vcenter: Simulator, ansible: Ansible, options: dict[str, Any], words: str) -> None:
-    outcome = ansible.module("vcenter_role", **options)
-    assert outcome.rc == 1 and words in outcome.msg
-    assert vcenter.writes() == []
-
-
-def test_account_with_another_role_keeps_it(vcenter: Simulator, ansible: Ansible) -> None:
-    def be_reader(content: Any) -> None:
-        (reader,) = [one for one in content.authorizationManager.roleList if one.name == "ReadOnly"]
-        rule = vim.AuthorizationManager.Permission(
-            principal="LAB\\ml", group=False, propagate=True, roleId=reader.roleId
-        )
-        content.authorizationManager.SetEntityPermissions(entity=content.rootFolder, permission=[rule])
-
-    person(vcenter, be_reader)
-    vcenter.clear()
-    outcome = ansible.module("vcenter_role", grants=[{**ML, "path": "/"}])
-    assert outcome.rc == 1 and "it has another role there, and vCenter keeps one for each object" in outcome.msg
-    assert vcenter.writes() == []
 
 
 def test_reports_a_server_that_ignores_changes(vcenter: Simulator, ansible: Ansible) -> None:

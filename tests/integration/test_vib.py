@@ -19,14 +19,6 @@ DESIRED: dict[str, Any] = {
     "version": VERSION,
     "source": "[shared] NVD-AIE-800_550.90.05-1OEM.800.1.0.20613240_24012345.zip",
 }
-PASSED_THROUGH = f"""
-depots:
-  - paths: [/vmfs/volumes/shared/X.zip]
-    vibs: [{{name: {DRIVER}, version: {VERSION}, vendor: NVIDIA, acceptance_level: VMwareAccepted}}]
-clusters:
-  - name: gpu
-    hosts: [{{name: esx01.lab, hardware: t4_cx5, passthrough: [all], maintenance: true}}]
-"""
 INSTALL = "esxcli software vib install"  # the first call of it is the dry run
 
 
@@ -36,14 +28,6 @@ def resting(vcenter: Simulator) -> Simulator:
     for name in DESIRED["hosts"]:
         vcenter.set_host(name, maintenance=True)
     return vcenter
-
-
-def test_vib_waits_for_the_boot_and_then_runs(resting: Simulator, ansible: Ansible) -> None:
-    assert ansible.module("esxi_vib", **DESIRED).result["needs"] == ["reboot"]
-    boot(resting, "esx01.lab")
-    after = ansible.module("esxi_vib", **DESIRED)
-    assert (after.host("esx01.lab")["needs"], after.host("esx02.lab")["needs"]) == ([], ["reboot"])
-    assert after.host("esx01.lab")["state"]["running"] == VERSION
 
 
 LIVE = f"""
@@ -91,30 +75,6 @@ def test_downgrades_removes_and_installs_without_boot(resting: Simulator, ansibl
     daemon = {"name": "nvdgpumgmtdaemon", "version": "550.90.05", "source": "[shared] nvdgpumgmtdaemon.vib"}
     live = ansible.module("esxi_vib", hosts=["esx02.lab"], **daemon).host("esx02.lab")
     assert (live["changed"], live["needs"]) == (True, [])
-
-
-def test_writes_nothing_outside_maintenance_mode(vcenter: Simulator, ansible: Ansible) -> None:
-    planned = ansible.module("esxi_vib", check=True, **DESIRED)
-    assert "only in maintenance mode" in planned.host("esx01.lab")["unmet"][0]
-    refused = ansible.module("esxi_vib", **DESIRED)
-    assert "only in maintenance mode" in refused.msg
-    assert vcenter.writes() == []
-
-
-def test_passthrough_host_reaches_vgpu_with_two_boots(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
-) -> None:
-    vcenter = start(text=PASSED_THROUGH)
-    ansible = ansible_for(vcenter)
-    one = {**DESIRED, "hosts": ["esx01.lab"], "source": "/vmfs/volumes/shared/X.zip"}
-    held = ansible.module("esxi_vib", **one)
-    assert "end that with esxi_passthrough, reboot the host, then install" in held.msg
-    ansible.module("esxi_passthrough", hosts=["esx01.lab"], enabled=False)
-    assert "is in passthrough" in ansible.module("esxi_vib", **one).msg
-    boot(vcenter, "esx01.lab")
-    assert ansible.module("esxi_vib", **one).result["needs"] == ["reboot"]
-    boot(vcenter, "esx01.lab")
-    assert ansible.module("esxi_vib", **one).result["needs"] == []
 
 
 def test_broken_connection_during_install_needs_no_repair(resting: Simulator, ansible: Ansible) -> None:

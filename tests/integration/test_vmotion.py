@@ -158,13 +158,6 @@ def refused(place: Simulator, ansible: Ansible, *expected: str, **more: Any) -> 
     assert moves(place) == []
 
 
-def test_refuses_a_target_without_the_pvrdma_tag(start: Start, ansible_for: AnsibleFor) -> None:
-    place = start(text=HOSTS)
-    ansible = ansible_for(place)
-    assert ansible.module("worker_vm", **desired(1)).rc == 0
-    refused(place, ansible, "(pvrdma)", FREE, "playbooks/hosts.yml")
-
-
 def test_reports_and_records_a_failed_move(place: Simulator, ansible: Ansible) -> None:
     place.fault("RelocateVM_Task", "task_fails", fault="HostConnectFault", message="The stun took too long.")
     failed = go(ansible)

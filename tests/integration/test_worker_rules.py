@@ -11,7 +11,7 @@ from pyVmomi import vim
 from lab.simulator import Simulator
 from plugins.module_utils.vsphere import properties, session, tasks
 from tests.integration.ansible import Ansible
-from tests.integration.workers import HOSTS, desired, do, machine, switch
+from tests.integration.workers import HOSTS, desired, machine
 
 ON = HOSTS.replace("{name: gpu, hosts", "{name: gpu, drs: {enabled: true}, ha: {enabled: true}, hosts")
 NAMES = ["worker01", "worker02", "worker03"]
@@ -70,11 +70,6 @@ def overrides(vms: dict[str, Any]) -> Any:
     )
 
 
-def pair(vms: dict[str, Any]) -> Any:
-    rule = vim.cluster.AffinityRuleSpec(name="pair", enabled=True, vm=[vms["worker01"], vms["worker03"]])
-    return vim.cluster.ConfigSpecEx(rulesSpec=[vim.cluster.RuleSpec(operation="add", info=rule)])
-
-
 def test_sets_and_removes_rules_with_one_reconfiguration(place: Simulator, ansible: Ansible) -> None:
     by_hand(place, overrides)
     assert config(place).dasConfig.enabled
@@ -117,33 +112,6 @@ def test_number_of_calls_does_not_grow_with_workers(place: Simulator, ansible: A
     assert sum(place.calls().values()) == one
 
 
-def test_deleted_worker_leaves_the_rules_and_returns(place: Simulator, ansible: Ansible) -> None:
-    assert ansible.module("worker_rules", **DESIRED).changed
-    switch(place, "worker03", on=False)
-    with machine(place, "worker03") as vm:
-        do(vm, vm.ref.Destroy_Task())
-    place.clear()
-    refused = ansible.module("worker_rules", **DESIRED)
-    assert "worker03 does not exist" in refused.msg and place.writes() == []
-    assert not ansible.module("worker_rules", **{**DESIRED, "workers": NAMES[:2]}).changed
-    assert ansible.module("worker_vm", **desired(3)).rc == 0
-    place.clear()
-    assert ansible.module("worker_rules", **DESIRED).changed
-    assert methods(place) == ["SetField", RECONFIGURE]
-
-
-def test_refuses_a_contradicting_rule_of_another_user(place: Simulator, ansible: Ansible) -> None:
-    by_hand(place, pair)
-    place.clear()
-    refused = ansible.module("worker_rules", **DESIRED)
-    assert refused.msg == (
-        "gpu: could not keep worker01, worker03 apart: another user's rule 'pair' keeps them on one host; "
-        "change or remove that rule, or change the options of this call"
-    )
-    assert place.writes() == []
-    assert ansible.module("worker_rules", **{**DESIRED, "one_per_host": False}).changed
-
-
 @pytest.mark.parametrize("kind", ["fault", "task_fails", "drop"])
 def test_next_call_finishes_a_failed_one(place: Simulator, ansible: Ansible, kind: str) -> None:
     by_hand(place, overrides)
@@ -155,20 +123,3 @@ def test_next_call_finishes_a_failed_one(place: Simulator, ansible: Ansible, kin
     assert ansible.module("worker_rules", **GONE).rc == 1
     assert ansible.module("worker_rules", **GONE).rc == 0
     assert [str(one.behavior) for one in config(place).drsVmConfig] == ["partiallyAutomated"]
-
-
-def test_next_call_repeats_a_removal_the_server_ignored(place: Simulator, ansible: Ansible) -> None:
-    by_hand(place, overrides)
-    assert ansible.module("worker_rules", **DESIRED).changed
-    place.fault(RECONFIGURE, "deaf", count=1)
-    assert "accepted the change, yet one_per_host is" in ansible.module("worker_rules", **GONE).msg
-    assert ansible.module("worker_rules", **GONE).changed
-    assert [str(one.behavior) for one in config(place).drsVmConfig] == ["partiallyAutomated"]
-
-
-def test_reports_disabled_drs_and_ha(place: Simulator, ansible: Ansible) -> None:
-    place.set_cluster("gpu", drs={"enabled": False}, ha={"enabled": False})
-    done = ansible.module("worker_rules", **DESIRED)
-    assert done.changed
-    assert "DRS is off: its rules and overrides are stored" in str(done.result["warnings"])
-    assert "HA is off: restart priorities are stored" in str(done.result["warnings"])

@@ -231,13 +231,3 @@ def test_reports_a_server_that_ignores_power_on_quickly(
     assert deaf.rc != 0 and time.monotonic() - began < 120
     assert "worker01: could not power it on: the server accepted it, yet the power is 'off'" in deaf.msg
     assert ansible.module("worker_vm", **desired(1)).rc == 0
-
-
-def test_names_a_guest_without_an_address(place: Simulator, ansible: Ansible) -> None:
-    silent = {key: value for key, value in DEFAULTS.items() if key != "guest"}
-    workers = [{"name": "worker01"}]
-    outcome = ansible.module("worker_vm", **desired(defaults=silent, workers=workers, address_timeout=1))
-    assert "worker01: could not wait for the address of its guest" in outcome.msg
-    again = ansible.module("worker_vm", **desired(defaults=silent, workers=workers, address_timeout=1))
-    assert (again.rc, again.changed) == (0, False)
-    assert again.result["workers"][0]["warnings"] == ["it is on, but its guest reports no address"]

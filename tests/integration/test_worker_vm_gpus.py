@@ -188,14 +188,6 @@ def test_passthrough_by_label_takes_only_labelled_devices(
     assert "not enough free PCI devices" in second.msg and GPU in second.msg, second.msg
 
 
-def test_places_mig_backed_profiles_like_any_other(big: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> None:
-    done = run(ansible_for, big, [{"profile": "grid_a100-2-10c"}], names=["a", "b", "c"], one_per_host=False)
-    assert done.rc == 0, done.out
-    assert {state["host"] for state in states(done).values()} == {"esx03.lab"}
-    fourth = run(ansible_for, big, [{"profile": "grid_a100-2-10c"}], names=["d"], one_per_host=False)
-    assert "no free place for grid_a100-2-10c (a has grid_a100-2-10c" in fourth.msg
-
-
 def test_adds_and_removes_linked_gpus_as_a_group(big: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> None:
     done = run(ansible_for, big, [{"group": GROUP}], host="esx02.lab")
     assert done.rc == 0, done.out

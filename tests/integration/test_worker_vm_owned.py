@@ -106,16 +106,6 @@ def test_rejects_a_mark_that_another_user_wrote(place: Simulator, ansible: Ansib
     assert states(adopted)["worker02"]["mark"]["built"] is False
 
 
-def test_ignores_a_worker_of_another_cluster(place: Simulator, ansible: Ansible) -> None:
-    assert ansible.module("worker_vm", **desired(1)).rc == 0
-    with machine(place, "worker01") as vm:
-        field = vm.session.content.customFieldsManager
-        key = next(one.key for one in field.field if one.name == "dml.vsphere.worker")
-        field.SetField(entity=vm.ref, key=key, value='{"name": "worker01", "cluster": "other", "built": true}')
-    left = ansible.module("worker_vm", **ABSENT, power_cycle=True, workers=[{"name": "worker01"}])
-    assert left.result["workers"][0]["warnings"] == ["it was left alone: its mark names cluster other"]
-
-
 def test_makes_some_changes_while_a_worker_runs(place: Simulator, ansible: Ansible) -> None:
     assert ansible.module("worker_vm", **desired(1)).rc == 0
     place.clear()
@@ -127,29 +117,6 @@ def test_makes_some_changes_while_a_worker_runs(place: Simulator, ansible: Ansib
     state = states(done)["worker01"]
     assert (state["disks_gb"], state["annotation"], state["mark"]["role"]) == ([20, 50], "trains resnet", "launcher")
     assert not ansible.module("worker_vm", **desired(1, defaults=more)).changed
-
-
-def test_merges_numa_settings_with_a_power_cycle(place: Simulator, ansible: Ansible) -> None:
-    assert ansible.module("worker_vm", **desired(1)).rc == 0
-    option = vim.option.OptionValue(key="numa.autosize", value="TRUE")
-    reconfigure(place, "worker01", extraConfig=[option])
-    requested = desired(1, defaults={**DEFAULTS, "numa": {"nodeAffinity": 0}}, power_cycle=True)
-    done = ansible.module("worker_vm", **requested)
-    assert done.rc == 0, done.out
-    assert states(done)["worker01"]["numa"] == {"autosize": "TRUE", "nodeAffinity": "0"}
-    assert not ansible.module("worker_vm", **requested).changed
-
-
-def test_changed_address_gives_the_guest_a_new_instance(place: Simulator, ansible: Ansible) -> None:
-    before = states(ansible.module("worker_vm", **desired(1)))["worker01"]
-    other = desired(1, workers=[{"name": "worker01", "guest": {"address": "10.0.1.99/24"}}], power_cycle=True)
-    done = ansible.module("worker_vm", **other)
-    assert done.rc == 0, done.out
-    after = states(done)["worker01"]
-    assert after["address"] == "10.0.1.99"
-    assert after["guest"]["metadata"]["instance-id"] != before["guest"]["metadata"]["instance-id"]
-    assert after["management_nic"]["mac"] == before["management_nic"]["mac"]
-    assert "new SSH host keys" in str(done.result["workers"][0]["warnings"])
 
 
 def test_reconnects_a_disconnected_nic(place: Simulator, ansible: Ansible) -> None:

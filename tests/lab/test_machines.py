@@ -18,7 +18,7 @@ from lab.nodes.network import AUTO
 from lab.running import Desired, Lab
 from lab.simulator import alive
 from plugins.module_utils.errors import CollectionError
-from plugins.module_utils.training.output.printed_figures import figures
+from plugins.module_utils.training.output.log import figures
 from plugins.module_utils.training.transport.job_settings import TransportError
 from plugins.module_utils.training.transport.proof import judge
 from plugins.module_utils.vsphere import tasks

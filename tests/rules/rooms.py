@@ -23,7 +23,7 @@ PURE = (
         "pages/*",
         "usage/*",
     ),
-    *("durable/calls", "durable/node_results", "durable/program"),
+    *("durable/calls", "durable/program"),
     *(
         "fabric/fabric_spec",
         "hosts/change_hosts",
@@ -57,7 +57,7 @@ PURE = (
     *(f"training/results/{one}" for one in ("attempts", "checkpoint", "manifest", "result")),
     *(f"training/results/{one}" for one in ("run_list", "scaling", "sweep_runs", "timeline")),
     *("training/guest/job_secrets", "moves/checks/*", "moves/plan/*", "trials/checks/*"),
-    *(f"watch/{one}" for one in ("curve", "hangs", "live_pace", "mpi_output", "rank_stacks")),
+    *(f"watch/{one}" for one in ("curve", "hangs", "live_pace", "mpi_output")),
     *("trials/evidence/*", "watch/received_record", "watch/recorders", "watch/shown_lines"),
     *("jobs/*", "trials/programs/observe", "trials/programs/around_job", "trials/programs/test", "trials/steps/*"),
     *("vsphere/escaped_names", "vsphere/forms", "workers/worker_spec", "workers/capacity/host_capacity"),

@@ -18,7 +18,6 @@ ELSEWHERE: dict[str, str] = {
     **{f"trials/folder/{one}.py": OURS for one in ("facts_file", "trial_folder")},
     **dict.fromkeys(("trials/steps/window_end.py", "kubernetes/mpijob.py"), USER),
     **dict.fromkeys(("lookup/run_request.py", "plugin_utils/folder_file.py", "plugin_utils/packed_folder.py"), USER),
-    "plugin_utils/project.py": USER,
     **{f"{one}.py": OURS for one in ("site/recording/recorder", "moves/move/move_watch", "hosts/module_privileges")},
     **{f"{one}.py": OURS for one in (*_LOCAL, "fabric/recorded_settings")},
     "site/acceptance/assumption_checks.py": f"{_UNIT}/site/acceptance/test_acceptance.py",
@@ -40,10 +39,7 @@ ELSEWHERE: dict[str, str] = {
     "kubernetes/api/connection.py": f"{_UNIT}/kubernetes/api/test_connection.py",
     **{f"kubernetes/{one}.py": _KUBERNETES for one in ("causes", "gpu_operator", "object_fields", "preflight", "seen")},
     # By their checks:
-    **{
-        f"guests/{one}.py": _HERE
-        for one in ("mpi_checks", "kubernetes_member", "software_packages", "slurm_timers", "slurm_cluster")
-    },
+    **{f"guests/{one}.py": _HERE for one in ("mpi_checks", "kubernetes_member", "slurm_timers", "slurm_cluster")},
     **{f"{one}.py": _HERE for one in ("core/json_values", "guests/node_settings", "guests/training_image")},
     "core/schema.py": f"{_UNIT}/core/test_schema.py",
     **{
@@ -57,7 +53,7 @@ ELSEWHERE: dict[str, str] = {
     "training/pairs/pair_result.py": f"{_UNIT}/training/pairs/test_pair_result.py",
     **{f"training/results/{one}.py": f"{_UNIT}/training/results/test_newest_checkpoint.py" for one in _CHECKPOINTS},
     "training/results/saved_attempts.py": f"{_UNIT}/continuity/test_restarts.py",
-    "training/output/printed_figures.py": f"{_UNIT}/training/transport/test_job_settings.py",
+    "training/output/log.py": f"{_UNIT}/training/transport/test_job_settings.py",
     "training/transport/proof.py": f"{_UNIT}/training/transport/test_rdma_counters.py",
     **{f"site/recording/{one}.py": _ANONYMOUS for one in ("anonymization", "pseudonyms")},
     **dict.fromkeys(("hosts/vib.py", "vsphere/rest.py", "vsphere/wire.py"), _HERE),
@@ -67,17 +63,14 @@ ELSEWHERE: dict[str, str] = {
     **{f"watch/{one}.py": OURS for one in ("beside_records", "watch_process")},
     "watch/gpu_program.py": f"{_UNIT}/watch/test_read_gpus.py",
     "workers/library_templates.py": f"{_UNIT}/workers/test_library_templates.py",
-    **dict.fromkeys(("training/runs/rank_words.py", "training/runs/variations.py", "training/guest/remedies.py"), USER),
+    **dict.fromkeys(("training/runs/rank_words.py", "training/runs/variations.py"), USER),
     **dict.fromkeys(("training/launch/data.py", "training/running/busy.py"), USER),
     "training/programs/ask.py": f"{_UNIT}/training/programs/test_ask.py",
     "training/launch/folder_settings.py": f"{_UNIT}/training/launch/test_folder_settings.py",
     "watch/runs_program.py": f"{_UNIT}/watch/test_read_runs.py",
     "training/guest/job_secrets.py": f"{_UNIT}/watch/test_node_view.py",
-    "watch/rank_stacks.py": f"{_UNIT}/watch/test_rank_stacks.py",
-    **{
-        f"training/results/{a}.py": f"{_UNIT}/training/results/test_{a}.py"
-        for a in ("code_differences", "last_metrics")
-    },
+    "training/results/last_metrics.py": f"{_UNIT}/training/results/test_last_metrics.py",
+    "training/results/known_runs.py": f"{_UNIT}/training/results/test_code_differences.py",
     "training/programs/restart_commands.py": f"{_UNIT}/training/programs/test_restart_commands.py",
     **{f"watch/{one}_program.py": f"{_UNIT}/watch/test_{one}_program.py" for one in ("signal", "stack")},
     "watch/hang_program.py": f"{_UNIT}/watch/test_hang_program.py",

@@ -20,10 +20,10 @@ from plugins.module_utils.fabric import fabric_marks
 from plugins.module_utils.guests import (
     gpu_health,
     gpu_report,
-    kernel_packages,
     node_checks,
     nvidia,
     repositories,
+    software_packages,
     stun_timers,
     supervisor,
     task_failure,
@@ -50,7 +50,7 @@ from plugins.module_utils.watch import hangs, jobs_program, mpi_output, shown_li
 from plugins.module_utils.workers import customise, foreign_disks, library_items, worker_mark
 from plugins.module_utils.workers.capacity import machines
 from plugins.module_utils.workers.placement import gpu_slots, host_room, mmio
-from plugins.module_utils.workers.placement.gpu_models import fits_profile
+from plugins.module_utils.workers.placement.gpu_slots import fits_profile
 from plugins.plugin_utils.follow import Follower
 from tests.fakes import foreign, hardware, worker_cluster
 from tests.fakes.foreign import json_text, lines, mangled, text
@@ -283,8 +283,8 @@ READERS = (
     of("watch/hangs.py", lambda one: hangs.sentences({}, [one]), text(RAS), list),
     of("guests/nvidia.py", nvidia.uuids, text("GPU 0: A100 (UUID: GPU-1)"), list),
     of(
-        "guests/kernel_packages.py",
-        lambda one: kernel_packages.packages(one, UBUNTU),
+        "guests/software_packages.py",
+        lambda one: software_packages.packages(one, UBUNTU),
         lines("linux-image 6.1 installed"),
         dict,
     ),
@@ -292,7 +292,7 @@ READERS = (
     of("guests/node_checks.py", node_checks.average_gbits, text(IB), (float, NONE)),
     of("guests/stun_timers.py", stun_timers.settings, text("serveraliveinterval 0\ntcpkeepalive no"), dict),
     of("guests/task_failure.py", task_failure.message_of, mangled(FAILED).filter(own), str),
-    of("workers/placement/gpu_models.py", lambda one: fits_profile(one, "a100"), text("NVIDIA A100 80GB"), bool),
+    of("workers/placement/gpu_slots.py", lambda one: fits_profile(one, "a100"), text("NVIDIA A100 80GB"), bool),
     of(
         "workers/placement/gpu_slots.py",
         gpu_slots.parse,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from plugins.module_utils.guests import kernel_packages
+from plugins.module_utils.guests import software_packages
 from tests.rendering import variables
 
 ROOT = Path(__file__).parents[2]
@@ -46,7 +46,7 @@ def used(system: str) -> set[str]:
         name for path in (ROOT / "stacks").glob("*.yml") for name in unpinned(yaml.safe_load(path.read_text()), system)
     }
     rdma = variables("rdma")["__rdma_debian" if family == "ubuntu" else "__rdma_redhat"]
-    parts = kernel_packages.packages(KERNELS[family], FACTS[system])
+    parts = software_packages.packages(KERNELS[family], FACTS[system])
     kernel = {one["name"] for part in ("headers", "modules") for one in parts[part]}
     short = {re.sub(r"-(\d.*|virtual|generic)$", "", name) for name in kernel}
     return names | {one["name"] for one in rdma} | short | ALWAYS | (OF_DNF if family == "rocky" else set())

@@ -16,7 +16,7 @@ from plugins.module_utils.hosts import vib
 from plugins.module_utils.maintenance import recent_tasks
 from plugins.module_utils.moves.move.move import move_watch
 from plugins.module_utils.site.recording.recording import RecordedObject, key_of_link
-from plugins.module_utils.training.output import printed_figures
+from plugins.module_utils.training.output import log
 from plugins.module_utils.training.output.log import parse as parse_log
 from plugins.module_utils.vsphere import counters, properties
 from plugins.module_utils.vsphere.esxcli import parse
@@ -222,14 +222,14 @@ def test_reads_steps_of_unnamed_ranks() -> None:
 
 @pytest.mark.parametrize("reported", data("training/nccl.yml"), ids=lambda reported: reported["line"][-40:])
 def test_reads_the_transport_of_nccl_between_nodes(reported: dict[str, str]) -> None:
-    assert printed_figures._ways(reported["line"]) == ({reported["way"]} if reported["way"] else set())
+    assert log._ways(reported["line"]) == ({reported["way"]} if reported["way"] else set())
 
 
 def test_reads_the_transport_from_nccl_2_4_rings() -> None:
     result = text("training/nccl_2_4.txt")
     found, rings = result.splitlines()[:4], result.splitlines()[4:]
-    assert printed_figures._ways("\n".join(found)) == {"NET/Socket", "NET/IB"}
-    assert printed_figures._ways(result) == printed_figures._ways("\n".join(rings)) == {"NET/IB"}
+    assert log._ways("\n".join(found)) == {"NET/Socket", "NET/IB"}
+    assert log._ways(result) == log._ways("\n".join(rings)) == {"NET/IB"}
 
 
 def test_hardware_limits_match_those_of_a_real_host() -> None:

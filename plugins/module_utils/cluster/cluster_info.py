@@ -63,7 +63,6 @@ class ClusterReader:
         self.names = {host.ref._moId: host.name for host in self.hosts} | {self.ref._moId: name}
 
     def must_have(self, names: Collection[str]) -> None:
-        """Refuse hosts that are not in this cluster."""
         strangers = sorted(set(names) - {host.name for host in self.hosts})
         if strangers:
             raise NotFound(
@@ -71,7 +70,6 @@ class ClusterReader:
             )
 
     def read(self, gather: Collection[str]) -> ClusterFacts:
-        """Return the facts as plain data."""
         config, now = self.values["configurationEx"], host_clocks.server_time(self.session)
         identity = self._identity(now)
         vms = self._vms(everywhere="vms" in gather)

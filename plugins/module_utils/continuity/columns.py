@@ -17,7 +17,6 @@ class Columns:
         self.t, self.seen, self.at, self.rate = array("d"), array("d"), array("d"), array("d")
 
     def add(self, step: int, t: float, seen: float | None, at: float, rate: float | None, kind: int) -> None:
-        """Append a line."""
         self.step.append(step)
         self.t.append(t)
         self.seen.append(math.nan if seen is None else seen)

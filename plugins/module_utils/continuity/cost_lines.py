@@ -29,7 +29,6 @@ def sentences(cost: Mapping[str, Any]) -> list[str]:
 
 
 def host_sentence(host: Mapping[str, Any]) -> str:
-    """Return the cost of one host that was out of service."""
     moves = host["moves"]
     numbers = f"move{'' if len(moves) == 1 else 's'} {', '.join(map(str, moves))}" if moves else "no move"
     stall = host["longest_stall_s"]

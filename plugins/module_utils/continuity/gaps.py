@@ -30,7 +30,6 @@ class Gap(NamedTuple):
     is_joined: bool = False
 
     def sentence(self) -> str:
-        """Return the sentence that reports the silence."""
         limit = f" (limit {self.limit:g} s)" if self.seconds > self.limit else ""
         if self.is_joined:
             where = f"one after another, until step {self.step} of rank {self.rank}, in phase {self.phase}"

@@ -79,7 +79,6 @@ class Lines(Sequence[Line]):
         return Lines(self.columns.picked(indexes), self.kinds)
 
     def ordered(self, *keys: Sequence[float]) -> Lines:
-        """Return the lines sorted by columns."""
         if all(starmap(le, neighbours(zip(*keys)) if len(keys) > 1 else neighbours(*keys))):
             return self
         return self.picked(sorted_indexes(*keys))

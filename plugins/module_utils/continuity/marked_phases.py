@@ -38,7 +38,6 @@ class MarkedPhases:
         return sum(seconds.values()), max(seconds, key=lambda phase: seconds[phase], default="")
 
     def of(self, phase: str) -> list[Marked]:
-        """Return the stretches in one phase."""
         return [one for one in self._phases if one.phase == phase]
 
 

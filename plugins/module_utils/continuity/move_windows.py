@@ -72,7 +72,6 @@ class Timeline:
 
 
 def move_name(moves: Sequence[Move], index: int) -> str:
-    """Return the name of a move in messages."""
     return f"move {index + 1} ({moves[index].get('worker', 'worker unknown')})"
 
 

@@ -40,7 +40,6 @@ class Junction:
         self.checkpoint_step = self._checkpoint_step()
 
     def losses(self, offset: int) -> LossComparison:
-        """Return the comparison of the losses of all ranks."""
         return together(self._compared(rank, offset) for rank in self.ranks)
 
     def _compared(self, rank: int, offset: int) -> LossComparison:

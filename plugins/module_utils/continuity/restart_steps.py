@@ -43,7 +43,6 @@ class RankSteps:
         self._began: float | None = None
 
     def add(self, step: int, t: float, seen: float, record: Mapping[str, Any]) -> None:
-        """Add a record."""
         mark, phase = record.get("mark"), record.get("phase")
         loss, stride = number(record.get("loss")), number(record.get("stride"))
         # Sums of larger numbers are inexact, or not even finite.
@@ -110,7 +109,6 @@ class RankSteps:
 
     @property
     def last(self) -> int:
-        """Return the last step."""
         return self.step[-1]
 
     def at(self, index: int) -> float:

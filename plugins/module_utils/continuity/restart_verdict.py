@@ -131,7 +131,6 @@ class _Judged:
         self._losses = self._junction.losses(self.place.offset)
 
     def breaches(self) -> Iterator[Breach]:
-        """Yield the breaches."""
         yield from self.place.breaches
         yield from self._checkpoint_breaches()
         yield from self._step_breaches()
@@ -183,7 +182,6 @@ class _Judged:
         return sentence if seconds > CLOCK_SECONDS else ""
 
     def missing(self) -> Iterator[str]:
-        """Yield the missing evidence."""
         yield from self.place.missing
         if self._after.checkpoint is None:
             yield f"checkpoint: the manifest of {self._after.name} does not have the one with which it started"
@@ -198,7 +196,6 @@ class _Judged:
             yield f"records: those of {self._before.name} {ends}: rank {', '.join(short[:MOST_NAMED])}"
 
     def notes(self) -> Iterator[str]:
-        """Yield facts that do not change the verdict."""
         yield from self.place.notes
         given = self._after.checkpoint
         if given is not None and given.torn:
@@ -215,7 +212,6 @@ class _Judged:
             yield f"slower: {self._after.name} needs {pace[1]:.3g} s for a step, {self._before.name} {pace[0]:.3g} s"
 
     def restart(self) -> Restart:
-        """Return the restart with its times."""
         before, after, place = self._before, self._after, self.place
         last = self._junction.last
         return Restart(

@@ -74,7 +74,6 @@ def read_case(
 
 
 def judged(case: Case, require: Collection[str]) -> dict[str, Any]:
-    """Return the verdict on a case with all reasons."""
     breaches = in_order(case.breaches())
     missing = [*case.missing(), *missing_facts(case.facts, case.moves, require)]
     return {
@@ -121,7 +120,6 @@ class Case:
         self.longest = self.gaps.by_phase.get(TRAIN)
 
     def breaches(self) -> Iterator[Breach]:
-        """Yield the breaches."""
         limits, timeline = self.limits, self.timeline
         yield from fact_breaches(self.facts, self.moves)
         yield from self.power.breaches
@@ -175,7 +173,6 @@ class Case:
             yield f"limits: {key} is not a limit and was ignored"
 
     def notes(self) -> Iterator[str]:
-        """Yield facts that do not change the verdict."""
         yield from (external_text(move) for move in self.moves if is_external(move))
         yield from self.power.notes
         silences = self.facts.get("silences")
@@ -187,7 +184,6 @@ class Case:
             yield f"the clock of rank {step.rank} was set by {step.seconds:.1f} s before step {step.step}"
 
     def details(self) -> dict[str, Any]:
-        """Return the measurements of a report."""
         sources = [self.judge.source(group) for group in self.timeline.groups if self.tracks]
         return {
             "longest_gap": _shown(self.longest),

@@ -43,7 +43,6 @@ def contains(value: object, secret: str) -> bool:
 
 
 def texts(value: object) -> Iterator[str]:
-    """Yield the texts in nested data."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

@@ -27,7 +27,6 @@ def is_machine(name: str) -> bool:
 
 
 def is_user(name: object) -> bool:
-    """Return whether a text is the name of a user."""
     return isinstance(name, str) and USER.fullmatch(name) is not None
 
 

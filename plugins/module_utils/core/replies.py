@@ -241,7 +241,6 @@ def admitted(node: str, module: str, options: Mapping[str, Any], answer: Callabl
 
 
 def _requested(module: str, options: Mapping[str, Any]) -> list[str]:
-    """Return the keys that these options ask for."""
     if module == INFO:
         more = {"port": "free_port", "manifest": "manifest"}
         return [*(options.get("gather") or ["jobs"]), *(key for option, key in more.items() if options.get(option))]

@@ -46,11 +46,9 @@ class Known:
         return [*self.site, playbook] if playbook == "site" else [playbook]
 
     def options(self, playbook: str) -> set[str]:
-        """Return the short options of a playbook."""
         return {name for part in self.parts(playbook) for name in self.playbooks.get(part, {}).get("options", ())}
 
     def tags(self, playbook: str) -> set[str]:
-        """Return the tags of a playbook."""
         return {name for part in self.parts(playbook) for name in self.playbooks.get(part, {}).get("tags", ())}
 
     @property
@@ -61,7 +59,6 @@ class Known:
 
     @property
     def all_options(self) -> set[str]:
-        """Return the short options of all playbooks."""
         return {name for playbook in self.playbooks for name in self.options(playbook)}
 
     @property
@@ -88,7 +85,6 @@ class RunRequest:
 
     @property
     def hosts(self) -> set[str]:
-        """Return all hosts of the inventory."""
         return {host for members in self.groups.values() for host in members}
 
 
@@ -251,7 +247,6 @@ def in_order(pattern: str, request: RunRequest) -> list[str]:
 
 
 def split(part: str) -> list[str]:
-    """Return the parts of a host pattern."""
     return [piece for piece in re.split(r"[,:](?![^\[]*\])", part) if piece]
 
 

@@ -57,7 +57,6 @@ def _faults(value: object, schema: Schema, root: Schema, where: str) -> Iterator
 
 
 def _resolved(reference: str, root: Schema) -> Schema:
-    """Return the definition that a reference names."""
     definition: Schema = root["$defs"][reference.removeprefix("#/$defs/")]
     return definition
 

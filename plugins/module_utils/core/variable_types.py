@@ -80,7 +80,6 @@ def _of_mapping(name: str, options: Mapping[str, Spec], value: Mapping[str, Any]
 
 
 def _type_name(spec: Spec) -> str:
-    """Return the type of a variable in words."""
     if "choices" in spec and spec.get("type", "str") != "list":
         return f"one of {', '.join(map(str, spec['choices']))}"
     return _WORDS.get(spec.get("type", "str"), "a text")

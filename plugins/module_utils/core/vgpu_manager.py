@@ -10,5 +10,4 @@ _NAMES = re.compile(r"(NVIDIA|NVD)-(AIE|VGPU|VMware)", re.IGNORECASE)
 
 
 def is_manager(name: str) -> bool:
-    """Return whether a VIB with that name is a vGPU manager."""
     return _NAMES.match(name) is not None

@@ -104,7 +104,6 @@ class MemoryJournal:
         self.values: dict[str, Any] = {}
 
     def write(self, key: str, value: object) -> Any:
-        """Keep a value, and return it."""
         self.values[key] = value
         return value
 

@@ -93,7 +93,6 @@ def _counted(answer: object) -> dict[str, Any]:
 
 
 def _text(ping: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
-    """Return a ping as one line of output."""
     way = f"{ping['device']} of {ping['host']} -> {ping['peer']} ({ping['address']}), {ping['size']} bytes"
     counts = f"{answer['received']} of {answer['sent']} answered"
     return f"{way}: {counts}" if answer["reached"] else f"{way}: {counts} ({answer['said'] or 'some were lost'})"

@@ -77,7 +77,6 @@ def _removed_groups(current: State) -> list[str]:
 
 
 def host_done(net: State, spec: FabricSpec, name: str) -> bool:
-    """Return whether a host has its desired state."""
     before, after = _host(net, spec, name)
     return bool(before == after)
 

@@ -91,7 +91,6 @@ def set_vlan(session: Session, group: PortGroup, vlan: int) -> None:
 
 
 def remove(session: Session, groups: Sequence[PortGroup]) -> None:
-    """Remove port groups."""
     started = []
     for group in groups:
         with translating_faults(group.name, "remove the port group"):

@@ -42,7 +42,6 @@ class Records:
 
     @property
     def path(self) -> Path:
-        """Return the file of the cluster."""
         return Path(self.folder) / f"{file_name(self.cluster)}{SUFFIX}"
 
     def own(self) -> Record:
@@ -61,7 +60,6 @@ class Records:
         return kept
 
     def write(self, record: Record) -> None:
-        """Write the record of the cluster."""
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         whole_file.write(str(self.path), f"{json.dumps(record, indent=4, sort_keys=True)}\n".encode())
 

@@ -53,7 +53,6 @@ class Switch:
 
 
 def location_of(session: Session, cluster: ApiObject) -> SwitchLocation:
-    """Return the data centre of a cluster."""
     ref = cluster
     while not isinstance(ref, vim.Datacenter):
         ref = properties.read_many(session, [ref], ("parent",))[ref._moId]["parent"]
@@ -62,7 +61,6 @@ def location_of(session: Session, cluster: ApiObject) -> SwitchLocation:
 
 
 def find(session: Session, refs: Sequence[ApiObject], name: str) -> Switch | None:
-    """Return the only switch with this name."""
     refs_by_type: dict[Any, dict[str, Any]] = {}
     for ref in refs:
         refs_by_type.setdefault(type(ref), {})[ref._moId] = ref
@@ -109,14 +107,12 @@ def change(session: Session, switch: Switch, mtu: int, hosts: Mapping[Host, str]
 
 
 def leave(session: Session, switch: Switch, hosts: Sequence[Host]) -> None:
-    """Remove hosts from the switch."""
     spec = vim.dvs.HostMember.ConfigSpec
     members = [spec(operation="remove", host=host.ref) for host in hosts]
     _reconfigure(session, switch, f"take {', '.join(host.name for host in hosts)} off it", host=members)
 
 
 def remove(session: Session, switch: Switch) -> None:
-    """Remove the switch and its port groups."""
     with translating_faults(switch.name, "remove the switch"):
         task = switch.ref.Destroy_Task()
     tasks.wait(session, tasks.Started(task, switch.name, "remove the switch"), SECONDS)

@@ -64,7 +64,6 @@ def next_devices(net: Mapping[str, Any]) -> Iterator[str]:
 
 
 def number(device: str) -> int:
-    """Return the number of a device: 3 for vmk3."""
     digits = device.removeprefix("vmk")
     return int(digits) if digits.isdigit() else 0
 

@@ -96,7 +96,6 @@ def report(text: str) -> GpuReport:
 
 
 def plain(found: GpuReport) -> dict[str, Any]:
-    """Return a report as plain data."""
     gpus = [{**gpu._asdict(), "processes": [process._asdict() for process in gpu.processes]} for gpu in found.gpus]
     return {"driver": found.driver, "cuda": found.cuda, "gpus": gpus}
 

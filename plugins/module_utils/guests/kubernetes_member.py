@@ -47,7 +47,6 @@ def labels(local: Values) -> dict[str, str]:
 
 
 def misfits(found: Values, desired: Values) -> list[str]:
-    """Return a sentence for each difference."""
     if not _part(found["node"], "metadata"):
         return [f"Kubernetes has no node {desired['name']}: let the worker join, or set kubernetes_node_name."]
     return [*_of_runtime(found, desired), *_of_devices(found), *_of_node(found, desired)]

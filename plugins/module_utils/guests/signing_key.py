@@ -50,7 +50,6 @@ class SigningKey:
         return Plan(before=dict(state), after=desired)
 
     def apply(self, _plan: Plan) -> None:
-        """Write the key atomically."""
         folder, name = os.path.split(self._path)
         try:
             handle, path = tempfile.mkstemp(prefix=f".{name}.", dir=folder)

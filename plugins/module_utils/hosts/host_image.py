@@ -79,7 +79,6 @@ class HostImage:
         }
 
     def plan(self, current: State) -> Plan:
-        """Return the plan that brings the host to the image."""
         return plan_host(current, self.extras)
 
     def apply(self, _plan: Plan) -> None:

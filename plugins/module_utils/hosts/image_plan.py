@@ -30,7 +30,6 @@ def reboots_of(calls: Calls, cluster: str, image: Options, hosts: Sequence[str])
 
 
 def apply_image(calls: Calls, cluster: str, image: Options, hosts: Sequence[str]) -> None:
-    """Have vLCM apply the image to emptied hosts."""
     required(calls.here("esxi_image", {"cluster": cluster, **image, "hosts": list(hosts)}))
 
 

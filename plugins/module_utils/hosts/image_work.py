@@ -36,7 +36,6 @@ class ImageWork:
         self.result: dict[str, Any] = {"changed": False, "diff": [], "warnings": [], "hosts": []}
 
     def run(self) -> dict[str, Any]:
-        """Return the result of the module."""
         params = self.params
         if params["depot"]:
             _refuse_account(params["depot"])
@@ -101,7 +100,6 @@ class ImageWork:
             subject.extras = remediation.extras_of(policy)
 
     def _keep(self, done: Mapping[str, Any]) -> None:
-        """Keep the result of one part."""
         self.result["changed"] = self.result["changed"] or done["changed"]
         self.result["diff"] += done.get("diff") or []
         self.result["warnings"] += done.get("warnings") or []
@@ -144,11 +142,9 @@ class OfflineBundle:
         return {"imported": any(info.get("location") == self.url for info in listed.values())}
 
     def plan(self, current: State) -> Plan:
-        """Return the plan that imports the bundle."""
         return Plan(before=current, after={"imported": True})
 
     def apply(self, _plan: Plan) -> None:
-        """Have vCenter fetch the bundle."""
         body = {"source_type": "PULL", "location": self.url, "description": "imported by dml.vsphere"}
         tried = f"import {self.url} into its depot"
         remedy = "check that vCenter can reach this URL, and that it is the offline bundle of a vendor"

@@ -35,11 +35,9 @@ class PrivilegeTable:
         return self.by_module[module]
 
     def is_known(self, call: str) -> bool:
-        """Return whether the table contains the privileges of a call."""
         return call in self.by_call
 
     def needs_of(self, call: str, module: str) -> tuple[Need, ...]:
-        """Return the privileges that one call of this module needs."""
         return tuple(need for need in self.by_call[call] if not need.only or module in need.only)
 
     def privileges_of(self, names: Iterable[str]) -> list[str]:

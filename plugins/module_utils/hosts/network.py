@@ -151,7 +151,6 @@ def services_of(host: Host) -> dict[str, list[str]]:
 
 
 def switch_with(net: HostNetwork, uplink: str) -> str | None:
-    """Return the name of the switch with this uplink."""
     return next((name for name, switch in net["switches"].items() if uplink in switch["uplinks"]), None)
 
 

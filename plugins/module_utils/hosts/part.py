@@ -46,31 +46,25 @@ class PlannedSubject:
 
     @property
     def host(self) -> Host:
-        """Return the host of the subject."""
         host: Host = self.subject.host
         return host
 
     @property
     def name(self) -> str:
-        """Return the name of the subject."""
         return str(self.subject.name)
 
     @property
     def target(self) -> str:
-        """Return the name of the host."""
         return str(self.subject.target)
 
     def read(self) -> State:
-        """Return the state of the subject."""
         state: dict[str, Any] = self.subject.read()
         return state
 
     def plan(self, current: State) -> Plan:
-        """Return the plan for this state."""
         return self.make_plan(current)
 
     def apply(self, plan: Plan) -> None:
-        """Apply the plan."""
         self.subject.apply(plan)
 
 

@@ -48,7 +48,6 @@ def devices(host: Host) -> dict[str, PciDevice]:
 
 
 def gpus(host: Host) -> dict[str, PciDevice]:
-    """Return the NVIDIA GPUs among the devices."""
     return {address: device for address, device in devices(host).items() if device["gpu"]}
 
 

@@ -57,7 +57,6 @@ class Profile:
         return {member.key: member.subject.read() for member in self.members}
 
     def plan(self, current: State) -> Plan:
-        """Return one plan with the plans of all members."""
         plans = [(member, member.make_plan(current[member.key])) for member in self.members]
         if any(REBOOT in plan.needs for _member, plan in plans):
             plans = [

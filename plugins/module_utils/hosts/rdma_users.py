@@ -28,7 +28,6 @@ def users(host: Host, net: HostNetwork) -> list[RdmaUser]:
 
 
 def descriptions(rdma_users: Collection[RdmaUser]) -> list[str]:
-    """Return a description of each user for a message."""
     return [f"{user['kind']} ({user['name']} over {user['uplink'] or 'an unknown card'})" for user in rdma_users]
 
 

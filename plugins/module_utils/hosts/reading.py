@@ -25,7 +25,6 @@ class Reading:
 
     @cached_property
     def net(self) -> network.HostNetwork:
-        """Return the network of the host."""
         return network.read(self.host)
 
     @cached_property

@@ -29,7 +29,6 @@ _REMEDY = "change it in the cluster's Configure > Updates > Image, or globally i
 
 
 def read_policy(rest: Rest, moid: str, cluster: str) -> dict[str, Any]:
-    """Return the remediation policy that is in effect for a cluster."""
     path, tried = f"{CLUSTERS}/{moid}/policies/apply/effective", f"read the remediation policy of cluster {cluster}"
     policy: dict[str, Any] = rest.get(path, tried=tried, form=_POLICY)
     return policy

@@ -14,7 +14,6 @@ from .part import Part, ProfileContext
 
 
 def arguments(part: Part) -> dict[str, Any]:
-    """Return the arguments of AnsibleModule for the module of a part."""
     return {
         "argument_spec": {**session.arguments(), **inventory.ARGUMENTS, **_options(part)},
         "supports_check_mode": True,

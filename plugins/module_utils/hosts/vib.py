@@ -285,7 +285,6 @@ def _is_vib(identity: str, desired: VibSpec) -> bool:
 
 
 def _has_name(identity: str, name: str) -> bool:
-    """Return whether a VIB with this identity has this name."""
     return identity.rpartition("_bootbank_")[2].startswith(f"{name}_")
 
 

@@ -49,7 +49,6 @@ class JobKind(NamedTuple):
         return f"{job}-{self.host}-{index}"
 
     def longest_pod(self, job: str, workers: int) -> str:
-        """Return the longest name of a pod of a job."""
         names = (f"{self.host_of(job, max(1, workers) - 1)}{self.longest_end}", f"{job}{self.launcher}")
         return max(names, key=len)
 

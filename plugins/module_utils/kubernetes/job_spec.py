@@ -100,12 +100,10 @@ class JobSpec:
 
     @property
     def ranks(self) -> int:
-        """Return the number of ranks."""
         return self.workers * self.slots
 
     @property
     def secret(self) -> str:
-        """Return the name of the job's Secret."""
         return f"{self.name}-{SECRET}"
 
     @property

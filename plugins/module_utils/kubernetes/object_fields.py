@@ -14,17 +14,14 @@ _WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
 def part(thing: object, key: str) -> Object:
-    """Return the object at a key of an object, or an empty object."""
     return mapping(mapping(thing).get(key))
 
 
 def several(thing: object, key: str) -> list[Object]:
-    """Return the list of objects at a key of an object, or an empty list."""
     return objects(mapping(thing).get(key))
 
 
 def labels(thing: Object | None) -> Object:
-    """Return the labels of an object."""
     return part(part(thing, "metadata"), "labels")
 
 
@@ -45,10 +42,8 @@ def seconds(text: object) -> float | None:
 
 
 def conditions(thing: Object | None) -> dict[str, Object]:
-    """Return the conditions of an object by type."""
     return {str(condition.get("type")): condition for condition in several(part(thing, "status"), "conditions")}
 
 
 def is_true(conditions_by_type: Mapping[str, Object], kind: str) -> bool:
-    """Return whether a condition is true."""
     return str(conditions_by_type.get(kind, {}).get("status")) == "True"

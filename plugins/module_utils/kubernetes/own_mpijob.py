@@ -14,7 +14,7 @@ from typing import Any
 
 from ..durable.calls import NodeCalls, Result, required
 from ..errors import Refused
-from ..training.output.printed_figures import figures
+from ..training.output.log import figures
 from ..training.runs import node_setup, rank_words, run_files
 from ..training.runs.launching import Launched, watched_nodes
 from ..training.runs.training_run import PLACE, Prepared, TrainingFailed, TrainingRun

@@ -112,7 +112,6 @@ class MovedJob:
 
 
 def findings(cluster: ClusterObjects, job: MovedJob) -> list[Finding]:
-    """Return all findings for a job."""
     nodes = set(job.moved)
     all_findings = [
         *_stuns(cluster, job),

@@ -130,7 +130,6 @@ class JobSnapshot:
 
     @property
     def command(self) -> list[str]:
-        """Return the command of the launcher."""
         own = trainer_of(self.job).get("command")
         if isinstance(own, list):
             return [str(word) for word in own]
@@ -239,7 +238,6 @@ def events_of(
 
 
 def _owners(thing: Object) -> set[str]:
-    """Return the UIDs of an object's owners."""
     return {str(each.get("uid") or "") for each in several(part(thing, "metadata"), "ownerReferences")}
 
 

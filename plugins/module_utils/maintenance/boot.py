@@ -53,5 +53,4 @@ def remember(host: Host, subject: str, was: object) -> None:
 
 
 def reboot_due(host: Host) -> bool:
-    """Return whether the host itself requires a reboot."""
     return bool(host["summary.rebootRequired"])

@@ -38,7 +38,6 @@ def alarms(session: Session, names: Mapping[str, str], states: Iterable[Any]) ->
 
 
 def tasks(session: Session, cluster: ApiObject, hosts: Sequence[Host], names: Mapping[str, str]) -> list[RunningTask]:
-    """Return the tasks that run on the cluster and its hosts."""
     noted = {
         host.ref._moId
         for host in hosts

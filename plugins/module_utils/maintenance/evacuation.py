@@ -169,7 +169,6 @@ class _Placing:
         return HostEvacuation(moves, off, blocks)
 
     def as_placed(self, verdict: HostEvacuation) -> HostEvacuation:
-        """Return the verdict with the final placements."""
         return replace(verdict, moves=tuple(EvacuationMove(move.vm, self.where[move.vm.key]) for move in verdict.moves))
 
     def _place_all(self, movers: Sequence[Vm]) -> dict[str, str]:
@@ -275,7 +274,6 @@ def _take(state: _Seats, kind: _Kind) -> _Seats | None:
 
 
 def as_dict(verdict: HostEvacuation) -> dict[str, list[Mapping[str, str]]]:
-    """Return a verdict as plain data."""
     return {
         "moves": [{"vm": entry.vm.name, **_owners(entry.vm), "to": entry.to} for entry in verdict.moves],
         "power_off": [{"vm": vm.name, **_owners(vm), "why": " and ".join(vm.fixed)} for vm in verdict.power_off],

@@ -44,7 +44,6 @@ class ServiceNote:
 
 
 def note_on(host: Host) -> ServiceNote | None:
-    """Return the note on a host, if any."""
     written = custom_fields.value_of(ATTRIBUTE, host["availableField"], host["customValue"])
     just_written = host[ATTRIBUTE]
     return parse(written if just_written is None else just_written)
@@ -146,7 +145,6 @@ def write(host: Host, note: ServiceNote) -> None:
 
 
 def clear(host: Host) -> None:
-    """Remove the note from the host."""
     if note_on(host) is not None:
         _store(host, "")
 

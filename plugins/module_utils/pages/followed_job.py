@@ -40,7 +40,6 @@ class _Shown:
         self._moves = JobMoves(Path(page.vmotion_tests), page.run_dir) if page.vmotion_tests else None
 
     def show(self) -> None:
-        """Show the pace."""
         troubles = watcher.troubles(self._records)
         self._show("training", self._pace.line())
         for node, why in troubles.items():

@@ -38,7 +38,6 @@ section > table + p, section > .wide + p { margin: 10px 0 0; }
 
 
 def page(state: LiveState) -> str:
-    """Return the page."""
     title = escape(state.name)
     refresh = f'<meta http-equiv="refresh" content="{REFRESH_SECONDS}">' if state.is_running else ""
     parts = [
@@ -77,7 +76,6 @@ def _links(state: LiveState) -> str:
 
 
 def _in_link(name: str) -> str:
-    """Return a name for the path of a link."""
     plain = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
     return "".join(chr(byte) if chr(byte) in plain else f"%{byte:02X}" for byte in name.encode("utf-8", "replace"))
 

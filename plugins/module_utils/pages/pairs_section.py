@@ -16,13 +16,11 @@ Check = Mapping[str, Any]
 
 
 def newest(checks: Iterable[Check]) -> list[Check]:
-    """Return the last check of each transport."""
     last = {str(check["transport"]): check for check in sorted(checks, key=lambda each: float(each["ended"] or 0))}
     return [last[transport] for transport in sorted(last)]
 
 
 def section(check: Check) -> str:
-    """Return a check as a section of HTML."""
     items = "".join(f"<li>{escape(text)}</li>" for text in summaries(check))
     head = f"<h2>{escape(_title(check))}</h2><p>{escape(_sentence(check))}</p>"
     tables = _html_table(CARD_HEADS, _cards(check)) + _html_table(PAIR_HEADS, _pairs(check))
@@ -30,7 +28,6 @@ def section(check: Check) -> str:
 
 
 def markdown(check: Check) -> str:
-    """Return a check as Markdown."""
     found = "\n".join(f"- {escaping.line(text)}" for text in summaries(check))
     tables = [_markdown_table(CARD_HEADS, _cards(check)), _markdown_table(PAIR_HEADS, _pairs(check))]
     return "\n\n".join([f"## {escaping.line(_title(check))}", escaping.markdown(_sentence(check)), found, *tables])

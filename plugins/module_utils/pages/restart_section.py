@@ -18,7 +18,6 @@ Judged = Mapping[str, Any]
 
 
 def title(run: Judged) -> str:
-    """Return the title of the section."""
     return f"Restarts of {run['attempts'][0] if run['attempts'] else run['name']}: {run['verdict']}"
 
 
@@ -38,7 +37,6 @@ def lines(run: Judged) -> Iterator[str]:
 
 
 def cost_sentences(run: Judged) -> Iterator[str]:
-    """Yield the cost as sentences."""
     cost = run["cost"]
     if not cost:
         return
@@ -52,7 +50,6 @@ def cost_sentences(run: Judged) -> Iterator[str]:
 
 
 def section(run: Judged) -> str:
-    """Return a run as a section of HTML."""
     items = "".join(f"<li>{escape(text)}</li>" for text in _sentences(run))
     top = "".join(f'<th scope="col">{escape(head)}</th>' for head in HEADS)
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in _rows(run))
@@ -65,7 +62,6 @@ def section(run: Judged) -> str:
 
 
 def markdown(run: Judged) -> str:
-    """Return a run as Markdown."""
     found = "\n".join(f"- {escaping.line(text)}" for text in _sentences(run))
     head, *body = ("| " + " | ".join(map(escaping.markdown, row)) + " |" for row in [HEADS, *_rows(run)])
     table = "\n".join([head, "|" + " --- |" * len(HEADS), *body])

@@ -138,7 +138,6 @@ class _Frame:
         return LEFT + (self.width - LEFT - RIGHT) * bounded(place) / self.most
 
     def up(self, value: float) -> float:
-        """Return the position of a value."""
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * bounded(value) / self.top
 
     def axes(self, ticks: Sequence[float], unit: str) -> Iterator[str]:
@@ -167,7 +166,6 @@ class _Frame:
                 free = middle + half
 
     def line(self, line: PlotLine, unit: str) -> Iterator[str]:
-        """Yield the line with its points."""
         kind = f"c{line.colour % COLOURS}" + (" published" if line.is_dashed else "")
         places = " ".join(f"{self.across(gpus):.1f},{self.up(value):.1f}" for gpus, value in line.points)
         yield f'<g class="series {kind}"><polyline points="{places}"/>'

@@ -71,11 +71,9 @@ class _Frame:
         self.colours = {name: index % COLOURS for index, name in enumerate(names)}
 
     def across(self, moment: float) -> float:
-        """Return the position of a time."""
         return LEFT + (WIDTH - LEFT - RIGHT) * min(max(moment, 0.0), self.seconds) / self.seconds
 
     def up(self, rate: float) -> float:
-        """Return the position of a rate."""
         return TOP + PLOT * (1 - min(bounded(rate) / self.top, 1.0))
 
     def axes(self) -> Iterator[str]:
@@ -91,7 +89,6 @@ class _Frame:
             yield f'<text class="tick" x="{place:.1f}" y="{TOP + PLOT + 16}">{moment:g} s</text>'
 
     def phase(self, phase: Mapping[str, Any]) -> Iterator[str]:
-        """Yield a phase without training."""
         yield _box(
             "phase",
             self.across(phase["from"]),
@@ -129,7 +126,6 @@ class _Frame:
         yield f'<text class="mark" x="{(begin + end) / 2:.1f}" y="{base - 6}">{gap["seconds"]:.1f} s</text>'
 
     def stays(self, place: int, worker: Mapping[str, Any]) -> Iterator[str]:
-        """Yield the hosts of one worker."""
         top = HOSTS_AT + ROW * place
         yield f'<text class="name" x="{LEFT - 8}" y="{top + BAR - 4}">{escape(str(worker["worker"]))}</text>'
         for stay in worker["stays"]:
@@ -158,7 +154,6 @@ def _highest(rates: Sequence[float]) -> float:
 
 
 def band_title(number: int, move: JsonObject) -> str:
-    """Return the tooltip of a move."""
     whose = f", by {move['by']}" if move["external"] and move["by"] else ""
     title = f"{number}: {move['worker']} from {move['source']} to {move['target']}{whose}"
     if not move["moved"]:

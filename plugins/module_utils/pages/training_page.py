@@ -217,12 +217,10 @@ def _heads(report_: JsonObject, heads: Sequence[str]) -> list[str]:
 
 
 def _tests(report_: JsonObject) -> Sequence[Mapping[str, Any]]:
-    """Return the timelines of the vMotion tests."""
     return list(report_.get("vmotion_tests") or [])
 
 
 def markdown(report_: JsonObject) -> str:
-    """Return the report as Markdown."""
     parts = [f"**{escaping.markdown(report_['site'])}**"] if report_["site"] else []
     parts += [f"# {escaping.line(report_['title'])}", *map(escaping.markdown, report_["trained"])]
     parts += [escaping.markdown(report_["caution"])] if report_["caution"] else []

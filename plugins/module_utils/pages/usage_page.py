@@ -34,7 +34,6 @@ TICKS = (0, 25, 50, 75, 100)
 
 
 def page(report: Report) -> str:
-    """Return the page."""
     title = f"GPUs of cluster {plain(report['cluster'])}"
     parts = [
         "<!DOCTYPE html>",
@@ -165,7 +164,6 @@ def _kind(column: str) -> str:
 
 
 def plot(gpus: Sequence[Mapping[str, Any]]) -> str:
-    """Return the drawing."""
     height = TOP + ROW * len(gpus) + BOTTOM
     parts = [
         f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="Utilisation and assigned share of each GPU">',
@@ -214,7 +212,6 @@ def _bar(gpu: JsonObject, top: int) -> Iterator[str]:
 
 
 def _share(share: float, top: int, base: int) -> Iterator[str]:
-    """Yield the assigned share of the GPU."""
     yield f'<rect class="track" x="{SHARE_AT}" y="{top}" width="{SHARE}" height="{BAR}" rx="3"/>'
     if share:
         yield f'<rect class="share" x="{SHARE_AT}" y="{top}" width="{SHARE * share:.1f}" height="{BAR}" rx="3"/>'
@@ -222,5 +219,4 @@ def _share(share: float, top: int, base: int) -> Iterator[str]:
 
 
 def _x(value: float) -> str:
-    """Return the position of a percentage."""
     return f"{LABEL + TRACK * value / 100:.1f}".rstrip("0").rstrip(".")

@@ -33,7 +33,6 @@ def write_report(gate: runner.Gate, options: Mapping[str, Any]) -> dict[str, Any
 
 
 def _report_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of the report."""
     runs = saved_results.runs(Path(options["results"]), options["runs"])
     head = {"title": options["title"], "site": options["site"]}
     images = options["images_per_epoch"] or None

@@ -27,7 +27,6 @@ class GpuVm:
 
     @property
     def wants(self) -> list[str]:
-        """Return the GPUs of the machine in words."""
         return [*self.profiles, *(f"{WHOLE} {address}" for address in self.addresses), *[WHOLE] * self.any_whole]
 
 
@@ -158,7 +157,6 @@ class HostGpus:
 
 
 def facts(host: HostGpus, card: GpuCard) -> dict[str, Any]:
-    """Return a card as plain data."""
     card_facts = {key: value for key, value in asdict(replace(card, listed=())).items() if key != "listed"}
     return {**card_facts, "slots": host.slots(card), "users": [_user(one) for one in host.users(card)]}
 

@@ -64,7 +64,6 @@ def groups(gpus: Iterable[Mapping[str, Any]], price: float | None, hours: float)
 
 
 def state_of(gpu: JsonObject, idle_below: float) -> str:
-    """Return the state of a GPU."""
     if not gpu["reachable"]:
         return UNREACHABLE
     if not gpu["users"]:

@@ -30,7 +30,6 @@ def lines(report: Report) -> list[str]:
 
 
 def headline(report: Report) -> str:
-    """Return the sums in one sentence."""
     totals = report["totals"]
     states = ", ".join(f"{totals['states'][state]} {state}" for state in STATES if totals["states"][state])
     parts = [
@@ -57,7 +56,6 @@ def period(report: Report) -> str:
 
 
 def gpu_cells(gpu: JsonObject) -> list[str]:
-    """Return the cells of one GPU, by column."""
     mode = " ".join(filter(None, [gpu["mode"], gpu["vgpu_mode"].replace("_", " ")]))
     places = ", ".join(f"{plain(one['profile'])} {one['used']}/{one['free']}" for one in gpu["slots"])
     users = ", ".join(user(one) for one in gpu["users"])
@@ -134,7 +132,6 @@ def tenant(name: str | None) -> str:
 
 
 def busy(utilisation: Mapping[str, Any] | None) -> str:
-    """Return mean and peak of the utilisation."""
     return NOT_KNOWN if utilisation is None else f"{percent(utilisation['mean'])} / {percent(utilisation['peak'])}"
 
 
@@ -144,12 +141,10 @@ def money(value: float, report: Report) -> str:
 
 
 def amount(value: float) -> str:
-    """Return an amount of money without its currency."""
     return f"{value:,.2f}"
 
 
 def percent(value: float) -> str:
-    """Return a short percentage."""
     return f"{value:.0f}%" if value >= 10 or value == int(value) else f"{value:.1f}%"
 
 

@@ -34,7 +34,6 @@ class NoAnswer(http.client.HTTPException):
 
     @classmethod
     def for_answer(cls, error: Exception | str) -> NoAnswer:
-        """Return the error for a malformed answer."""
         what = error if isinstance(error, str) else _named(error)
         return cls(f"its answer is not one of vSphere ({what})", _WHICH)
 

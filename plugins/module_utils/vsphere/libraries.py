@@ -32,7 +32,6 @@ class LibraryItem(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Return the name of the item with that of its library."""
         return f"{self.library}/{self.name}"
 
 

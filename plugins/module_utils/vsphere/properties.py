@@ -180,7 +180,6 @@ class _Feed:
         return self._ask(seconds)
 
     def close(self) -> None:
-        """End the subscription."""
         _tidy(self._session, self._collector.DestroyPropertyCollector)
 
     def _ask(self, seconds: float) -> Any:

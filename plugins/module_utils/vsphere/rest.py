@@ -52,7 +52,6 @@ class Rest:
         self._token = token
 
     def log_out(self) -> None:
-        """Delete the token."""
         self._ask("DELETE", _SESSION, tried="log out of its REST API")
 
     def patient(self, seconds: int) -> Rest:
@@ -62,7 +61,6 @@ class Rest:
         return other
 
     def get(self, path: str, *, tried: str, remedy: str = "", form: object = ANY) -> Any:
-        """Return the answer to a GET request."""
         return self._ask("GET", path, tried=tried, remedy=remedy, form=form)
 
     def find(self, path: str, *, tried: str, form: object = ANY) -> Any:
@@ -152,7 +150,6 @@ class Rest:
 
 
 def task_path(task: str) -> str:
-    """Return the path of a task."""
     return f"{TASKS}/{quote(task, safe=':')}"
 
 

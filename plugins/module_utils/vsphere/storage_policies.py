@@ -27,7 +27,6 @@ class Holder(NamedTuple):
 
 
 def by_name(api: Rest) -> dict[str, str]:
-    """Return the identifiers of all policies by name."""
     listed = api.get(_POLICIES, tried="list its storage policies", form=[{"policy": str, "name": str}])
     return {one["name"]: one["policy"] for one in listed}
 

@@ -46,5 +46,4 @@ def _get(api: Rest, path: str, *, tried: str, form: object) -> Any:
 
 
 def _act(api: Rest, path: str, action: str, body: object, *, tried: str, form: object) -> Any:
-    """Return the answer to an action that reads."""
     return api.send("POST", f"{_TAGGING}/{path}?action={action}", body, tried=tried, form=form)

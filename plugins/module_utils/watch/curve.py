@@ -23,7 +23,6 @@ class _Sum:
     seen: float = 0.0
 
     def take(self, record: ReceivedRecord) -> None:
-        """Add a record."""
         if record.images_per_sec is not None:
             self.rates += 1
             self.slowness += 1 / record.images_per_sec
@@ -33,7 +32,6 @@ class _Sum:
         self.seen = max(self.seen, record.seen)
 
     def add(self, other: _Sum) -> None:
-        """Add all records of another sum."""
         self.rates, self.slowness = self.rates + other.rates, self.slowness + other.slowness
         self.losses, self.loss = self.losses + other.losses, self.loss + other.loss
         self.seen = max(self.seen, other.seen)

@@ -128,7 +128,6 @@ def modules() -> list[str] | None:
 
 
 def main() -> None:
-    """Print the report."""
     python, is_idle = sys.argv[1], sys.argv[2:] == ["idle"]
     found = smi()
     has_gpus = found["smi"] is not None

@@ -138,7 +138,6 @@ def parents(pid: int) -> list[int]:
 
 
 def rdma_devices(folder: str = "/sys/class/infiniband") -> list[str]:
-    """Return the names of the RDMA devices."""
     try:
         return sorted(os.listdir(folder))
     except OSError:
@@ -175,7 +174,6 @@ def checkpoint(folder: str) -> dict[str, object] | None:
 
 # The benchmark that writes checkpoints has the same function: neither program can import from the collection.
 def checksum(path: str) -> str:
-    """Return the SHA-256 checksum of a file."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         for block in iter(lambda: file.read(BLOCK), b""):
@@ -184,7 +182,6 @@ def checksum(path: str) -> str:
 
 
 def main() -> None:
-    """Print the report."""
     folder, checkpoints = sys.argv[1:3]
     mpirun = launcher(folder)
     sshd = output_of("sshd", "-T") or output_of("sudo", "-n", "sshd", "-T") or output_of("/usr/sbin/sshd", "-T")

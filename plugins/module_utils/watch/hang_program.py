@@ -59,7 +59,6 @@ def request_dumps(folder: str) -> int:
 
 
 def files(folder: str) -> dict[int, str]:
-    """Return the dump of each rank."""
     found = {}
     for path in glob.glob(os.path.join(folder, "rank_*")):
         match = re.fullmatch(r"rank_(\d{1,6})", os.path.basename(path))
@@ -137,7 +136,6 @@ def ras(where: str) -> str | None:
 
 
 def main() -> None:
-    """Print the report."""
     records, recorders = sys.argv[1:3]
     report = {"ras": ras(address(records)), "dumps": dumps(recorders)}
     sys.stdout.write(json.dumps(report, default=str) + "\n")

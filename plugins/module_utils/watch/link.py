@@ -70,7 +70,6 @@ class Link:
     _breaks_at_resumption: int = 0
 
     def open(self) -> None:
-        """Connect if that is due."""
         if self._process is None and time.monotonic() >= self._not_before:
             self._connect()
         self._read_errors()

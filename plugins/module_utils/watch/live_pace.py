@@ -34,7 +34,6 @@ class _Rank:
     longest: float | None = None
 
     def step_seconds(self) -> float | None:
-        """Return the mean seconds of its latest steps."""
         (first, from_step), (last, to_step) = self.seen[0], self.seen[-1]
         return (last - first) / (to_step - from_step) if to_step > from_step else None
 
@@ -205,7 +204,6 @@ class LivePace:
         return f"{self._by}, the first of {self._others + 1}" if self._by and self._others else self._by
 
     def line(self) -> str:
-        """Return the pace as one line of text."""
         if not self._ranks:
             return "no step yet"
         pace = self.summary()

@@ -19,16 +19,7 @@ from ..core import replies
 from ..core.child_environment import without_account
 from ..core.findings import as_dicts
 from ..guests import gpu_health
-from . import (
-    gpu_program,
-    guest_program,
-    hang_program,
-    hangs,
-    rank_stacks,
-    signal_program,
-    stack_program,
-    transport_program,
-)
+from . import gpu_program, guest_program, hang_program, hangs, signal_program, stack_program, transport_program
 
 MOST_BYTES, CHUNK = 16 << 20, 1 << 16
 
@@ -90,7 +81,7 @@ def read_hang(nodes: Nodes, folder: str, recorders: str, timeout: float = 60.0) 
 
 def read_stacks(nodes: Nodes, folder: str, timeout: float = 20.0) -> str:
     """Have the ranks of a silent job write their stacks, and return where they are, and which nodes did not answer."""
-    return rank_stacks.sentences(run_on_nodes(nodes, stack_program, [folder], timeout))
+    return hangs.stack_sentences(run_on_nodes(nodes, stack_program, [folder], timeout))
 
 
 def signal_ranks(nodes: Nodes, folder: str, number: str, timeout: float = 30.0) -> dict[str, Any]:

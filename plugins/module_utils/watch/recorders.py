@@ -89,7 +89,6 @@ class Waits:
     mixed: dict[Any, dict[int, str]] = field(default_factory=dict)
 
     def head(self, number: int) -> Call | None:
-        """Return the operation in which a rank waits."""
         return self.ranks[number].head if number in self.ranks else None
 
 

@@ -98,7 +98,6 @@ def files(folder: str) -> list[list[object]]:
 
 
 def main() -> None:
-    """Print the report."""
     folder, since = sys.argv[1], float(sys.argv[2])
     report = {"runs": others(folder, since), "files": files(os.path.join(folder, "work"))}
     sys.stdout.write(json.dumps(report) + "\n")

@@ -14,7 +14,6 @@ _ENDED = re.compile(r"\bSIGTERM\b|\bsignal:? 15\b|killed by signal: Terminated")
 
 
 def last_lines(output: str) -> list[str]:
-    """Return the last lines, each with its rank."""
     return without_signals(lines_of(output))[-SHOWN:]
 
 

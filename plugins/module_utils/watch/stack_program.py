@@ -50,7 +50,6 @@ def is_alive(pid: int, start: str, boot_id: str) -> bool:
 
 
 def catches(pid: int) -> bool:
-    """Return whether the process catches the signal."""
     with open(f"/proc/{pid}/status") as status:
         caught = next((line.split()[1] for line in status if line.startswith("SigCgt:")), "0")
     return bool(int(caught, 16) >> (WHERE - 1) & 1)

@@ -142,7 +142,6 @@ def checksums(folder: str) -> dict[str, object]:
 
 
 def main() -> None:
-    """Print the report."""
     ranks = [rank_on(path) for path in sorted(glob.glob(os.path.join(sys.argv[1], "rank*.jsonl")))]
     sys.stdout.write(json.dumps({"ranks": ranks, "devices": devices(), "checksums": checksums(sys.argv[1])}) + "\n")
 

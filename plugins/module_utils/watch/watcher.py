@@ -45,7 +45,6 @@ class Attended:
 
 
 def is_locked(file: Path) -> bool:
-    """Return whether another process has locked a file."""
     try:
         handle = os.open(file, os.O_RDONLY)
     except OSError:  # no process can hold a file that does not exist
@@ -189,7 +188,6 @@ class _Arrivals:
         self._selector = selectors.DefaultSelector()
 
     def wait(self) -> list[Link]:
-        """Return the links on which data arrived."""
         for link in self._links:
             link.open()
         # A reopened link often has the descriptor that it, or another link, had before for another file.
@@ -206,7 +204,6 @@ class _Arrivals:
         return [key.data for key, _events in self._selector.select(WAIT_SECONDS)]
 
     def close(self) -> None:
-        """Release the selector."""
         self._selector.close()
 
 

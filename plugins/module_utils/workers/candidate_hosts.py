@@ -23,7 +23,6 @@ PATHS = (
     "summary.hardware.cpuMhz",
     VERSION,
 )
-RDMA_SINCE = (7, 0)
 MOST_UNCOUNTED = 16
 # The key, next to the properties of a host, of the profiles that the host offers after its GPUs are prepared.
 TO_COME = "to come"

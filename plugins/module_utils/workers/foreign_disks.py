@@ -38,7 +38,6 @@ def own(machine: Machine) -> list[ApiObject]:
 
 
 def attached(machine: Machine) -> list[ApiObject]:
-    """Return the foreign disks of a virtual machine."""
     return _foreign_among(machine, _disks(machine))
 
 
@@ -113,7 +112,7 @@ def _disks(machine: Machine) -> list[ApiObject]:
 def _own_among(machine: Machine, disks: Sequence[ApiObject]) -> list[ApiObject]:
     """Return which disks, sorted by key, are the worker's."""
     known = _recorded(machine, disks)
-    private = [disk for disk in disks if not disk.vDiskId and _sharing(disk) != MULTI_WRITER]
+    private = [disk for disk in disks if not disk.vDiskId and getattr(disk.backing, "sharing", None) != MULTI_WRITER]
     if known is None:
         return _unrecorded(machine, private)
     # A copy of a disk's file has the UUID of the disk.
@@ -167,10 +166,6 @@ def _identity(disk: ApiObject) -> str:
 
 def _place(disk: ApiObject) -> str:
     return f"{_PLACE}{disk.controllerKey}:{disk.unitNumber} {disk.capacityInKB} KB"
-
-
-def _sharing(disk: ApiObject) -> str | None:
-    return getattr(disk.backing, "sharing", None)
 
 
 def _gigabytes(disk: ApiObject) -> int:

@@ -79,7 +79,6 @@ class LibraryTemplates:
         return any(one.library and one.library.path == path and one.name not in machines for one in specs)
 
     def to_deploy(self) -> list[DeployedTemplate]:
-        """Return a subject for each missing template."""
         return [DeployedTemplate(self, path) for path in self.missing()]
 
 
@@ -117,7 +116,6 @@ class DeployedTemplate:
 
     @property
     def item(self) -> LibraryItem:
-        """The item of the latest read."""
         return self.templates.items[self.target]
 
     def read(self) -> State:
@@ -133,7 +131,6 @@ class DeployedTemplate:
         return Plan(current, after, why=(f"version {self.item.version} of {self.target} is deployed",))
 
     def _deployment(self) -> dict[str, Any]:
-        """Return the specification of the deployment."""
         library = self.desired.library or LibraryTemplate("", "")
         with rest.opened(self.cluster.session) as api:
             required = libraries.requirements_of(api, self.item, self._pool)
@@ -210,15 +207,12 @@ class UnusedTemplate:
         self.context, self.machine, self.target, self._exists = context, one, one.shown, True
 
     def read(self) -> State:
-        """Return whether the template exists."""
         return {"exists": self._exists}
 
     def plan(self, current: State) -> Plan:
-        """Plan to delete it."""
         return Plan(current, {"exists": False}, why=("no worker of the cluster is left",) if self._exists else ())
 
     def apply(self, _plan: Plan) -> None:
-        """Delete it."""
         with translating_faults(self.target, "delete it"):
             task = self.machine.ref.Destroy_Task()
         started = tasks.Started(task, self.target, "delete it")

@@ -91,12 +91,10 @@ class Machine:
 
     @property
     def host(self) -> str:
-        """The object id of its host."""
         return properties.id_of(self["runtime.host"])
 
     @property
     def extra(self) -> dict[str, str]:
-        """Its advanced settings."""
         return extra_config(self["config.extraConfig"])
 
     def devices(self, kind: object) -> list[ApiObject]:
@@ -116,7 +114,6 @@ class Machine:
         tasks.wait(self.session, tasks.Started(task, self.name, tried, remedy), RECONFIGURE_SECONDS)
 
     def refresh(self) -> None:
-        """Read it again."""
         self.values = read(self.session, [self.ref])[self.ref._moId].values
 
 

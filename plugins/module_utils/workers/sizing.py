@@ -24,7 +24,6 @@ KILOBYTES = 1024 * 1024
 
 
 def facts(machine: Machine) -> dict[str, Any]:
-    """Return the size of a machine."""
     memory, extra = machine["config.hardware.memoryMB"], machine.extra
     latency = machine["config.latencySensitivity"]
     reserved = machine["config.memoryAllocation.reservation"] == memory

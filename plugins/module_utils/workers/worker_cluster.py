@@ -42,9 +42,8 @@ class WorkerCluster:
         """Read the hosts, the virtual machines with these names, the known ones, and others that run on the hosts."""
         desired = set(names)
         version = self.session.api_version
-        rdma = (capacity.RDMA,) if version >= candidate_hosts.RDMA_SINCE else ()
         more = (*capacity.binding_paths(version), *capacity.class_paths(version))
-        paths = (*candidate_hosts.PATHS, *rdma, *more)
+        paths = (*candidate_hosts.PATHS, capacity.RDMA, *more)
         self.hosts = properties.read_many(self.session, self.values.get("host") or [], paths)
         profile_info.describe(self.session, self.hosts)
         light = list(dict.fromkeys((*machine.LIGHT, *worker_identity.PATHS)))
@@ -68,7 +67,6 @@ class WorkerCluster:
         return replace(vm, worker=name, built=bool((self.mark_of(vm) or {"built": is_unfinished}).get("built")))
 
     def mark_of(self, vm: Machine) -> dict[str, Any] | None:
-        """Return the mark of a machine."""
         return self.identities.mark_of(vm.ref)
 
     def is_confirmed(self, vm: Machine) -> bool:
@@ -97,11 +95,9 @@ class WorkerCluster:
         return server_capacity.read(self.session, self.host_named(values["name"]), offered, classes)
 
     def is_taken(self, name: str) -> bool:
-        """Return whether any virtual machine has the name."""
         return any(values["name"] == name for _ref, values in self._light)
 
     def host_named(self, name: str) -> ApiObject:
-        """Return the reference of a host."""
         return next(ref for ref in self.values["host"] if self.hosts[ref._moId]["name"] == name)
 
     def host_name(self, key: str) -> str | None:
@@ -109,7 +105,6 @@ class WorkerCluster:
         return self.hosts[key]["name"] if key in self.hosts else None
 
     def properties_of(self, host: str) -> properties.Values:
-        """Return the properties of a host by its name."""
         return next(values for values in self.hosts.values() if values["name"] == host)
 
     @property
@@ -154,7 +149,6 @@ class WorkerCluster:
         return self._limits.get(key, HardwareLimits(version))
 
     def groups(self, host: str) -> list[str]:
-        """Return the device groups that a host offers."""
         offered = getattr(self.target(host), "vendorDeviceGroupInfo", None) or []
         return sorted(str(group.deviceGroupName) for group in offered)
 

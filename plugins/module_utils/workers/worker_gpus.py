@@ -33,7 +33,6 @@ class AssignedGpu:
 
 
 def assigned_gpus(machine: Machine) -> list[AssignedGpu]:
-    """Return the GPUs that a virtual machine has."""
     groups = getattr(machine["config.deviceGroups"], "deviceGroup", None) or []
     named = {group.groupInstanceKey: group for group in groups}
     single, grouped = list[AssignedGpu](), dict[int, list[Any]]()
@@ -56,7 +55,6 @@ def group_names(machine: Machine) -> list[str]:
 
 
 def names_of(gpus: Sequence[Gpu]) -> list[str]:
-    """Return the names of the GPUs, sorted."""
     return sorted(str(gpu) for gpu in gpus)
 
 
@@ -76,7 +74,6 @@ def compare(
 
 
 def names_after(desired: WorkerSpec, there: Sequence[AssignedGpu]) -> list[str]:
-    """Return the names of the GPUs after the change."""
     kept, missing, _left = compare(desired.gpus or (), there)
     return names_of([*(assigned.gpu for assigned in kept), *missing])
 

@@ -40,12 +40,10 @@ def start(machine: Machine, seconds: int) -> None:
 
 
 def move(machine: Machine, spec: object, to: str, seconds: int) -> None:
-    """Relocate the machine."""
     _run(machine, f"move it to {to}", lambda: machine.ref.RelocateVM_Task(spec), seconds)
 
 
 def destroy(machine: Machine, seconds: int) -> None:
-    """Delete the machine with its disks."""
     _run(machine, "delete it", machine.ref.Destroy_Task, seconds)
 
 

@@ -106,7 +106,6 @@ class WorkerSet:
             taken |= set(macs.values())
 
     def _hosts(self, names: Sequence[str]) -> list[place.HostResources]:
-        """Return the hosts for the placement planner."""
         cluster = self.context.cluster
         gpus = [one for desired in self.worker_specs for one in worker_demand.gpus_of(cluster, desired)]
         grouped, profiles = any(one.group for one in gpus), sorted(set(worker_gpus.demand_of(gpus, 0, 0).vgpus))

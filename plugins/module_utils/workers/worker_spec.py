@@ -194,7 +194,6 @@ class WorkerSetOptions:
 
 
 def set_options_of(params: Mapping[str, Any]) -> WorkerSetOptions:
-    """Return the options for all workers."""
     keys = WorkerSetOptions.__dataclass_fields__
     hosts, coming = params.get("hosts"), params.get("to_come") or {}
     made = {

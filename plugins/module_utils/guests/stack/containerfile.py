@@ -62,7 +62,6 @@ def mpi_bin(side: Part) -> str:
 
 
 def _platform(side: Part) -> str:
-    """Return the system of the image."""
     platforms = side["platforms"]
     if len(platforms) != 1:
         raise ImageError(f"An image has exactly one system, but this one has {', '.join(platforms)}.")

@@ -12,7 +12,6 @@ TRAINING = ("python", "openmpi", "framework")
 
 
 def guest_program(stack: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the stack without its image."""
     return {key: value for key, value in stack.items() if key != "image"}
 
 

@@ -22,7 +22,6 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def at_least(version: str, lowest: str) -> bool:
-    """Return whether a version is the lowest one or newer."""
     return numbers(version) >= numbers(lowest)
 
 

@@ -79,7 +79,6 @@ def _training_image(stack: Mapping[str, Any], platform: str, parts: Sequence[str
 
 
 def _engine(stack: Mapping[str, Any]) -> str:
-    """Return the container engine of the guests."""
     return str((stack.get("container") or {}).get("engine") or DOCKER)
 
 
@@ -137,7 +136,6 @@ def _horovod(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> 
 
 
 def _pytorch(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> dict[str, Any]:
-    """Return the variables of PyTorch if the stack has no Horovod."""
     framework = stack.get("framework")
     if not framework or stack.get("horovod"):
         return {}
@@ -163,7 +161,6 @@ def _python(stack: Mapping[str, Any], platform: str) -> dict[str, Any]:
 
 
 def _of(part: Mapping[str, Any], name: str, platform: str) -> list[Any]:
-    """Return the packages of a part on a platform."""
     return list((part.get(name) or {}).get(platform, []))
 
 

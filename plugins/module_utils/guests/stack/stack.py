@@ -76,7 +76,6 @@ def without_urls(value: object) -> Any:
 
 
 def _requested_parts(document: JsonObject, parts: Sequence[str]) -> list[str]:
-    """Return the inputs of a stack and of parts of it."""
     sections = [document, *(document.get(part) or {} for part in parts)]
     return [path for section in sections for path in section.get("inputs", [])]
 

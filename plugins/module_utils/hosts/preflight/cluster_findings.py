@@ -37,7 +37,6 @@ class CheckedCluster:
         return self.facts["name"]
 
     def finding(self, severity: str, rule: str, text: str) -> Finding:
-        """Return a finding about the cluster itself."""
         return Finding(severity, rule, self.name, text)
 
 
@@ -104,14 +103,9 @@ def _versions(cluster: CheckedCluster) -> Iterator[Finding]:
 
 
 def _vmotion(cluster: CheckedCluster) -> Iterator[Finding]:
-    hot = cluster.facts["options"].get(HOT_MIGRATE)
-    if "vgpu" not in cluster.words or hot:
-        return
-    if hot is None:
-        text = f"vCenter has no option {HOT_MIGRATE}, which came with 6.7 U1; without it, no running vGPU can move"
-    else:
+    if "vgpu" in cluster.words and not cluster.facts["options"].get(HOT_MIGRATE):
         text = f"the vCenter option {HOT_MIGRATE} is false; without it, no running vGPU can move: see shared_settings"
-    yield cluster.finding(WARN, "vmotion", text)
+        yield cluster.finding(WARN, "vmotion", text)
 
 
 def _slots(cluster: CheckedCluster) -> Iterator[Finding]:

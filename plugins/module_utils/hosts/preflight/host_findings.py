@@ -8,21 +8,15 @@ from typing import Any
 
 from ...core.findings import NOTE, STOP, WARN, Finding, listed, without_object
 from ...core.versions import numbers
-from ...workers.placement.gpu_models import is_of_model
+from ...workers.placement.gpu_slots import is_of_model
 
 Data = Mapping[str, Any]
 
-# The first version of ESXi that supports a part of a profile.
-SINCE = {
-    "vgpu": ("vGPUs", (6, 0)),
-    "pvrdma": ("PVRDMA", (6, 5)),
-    "mixed_size": ("vGPUs of mixed sizes", (8, 0, 3)),
-}
+MIXED_SIZES_SINCE = (8, 0, 3)
 # The end of the reason why a change waits for a vmkernel adapter that the role fabric creates.
 COMES_WITH_FABRIC = "it comes with the RDMA fabric"
 # The states of RDMA devices that work, or would work with a peer; "activedefer" comes from the answer of esxcli.
 READY = ("active", "armed", "activeDefer", "activedefer")
-SHOWS_ROCE_VERSION = (7,)
 
 
 @dataclass(frozen=True)
@@ -70,11 +64,9 @@ def _pending_reboot(host: Data, _desired: ExpectedHost) -> Iterator[Finding]:
 
 
 def _version(host: Data, desired: ExpectedHost) -> Iterator[Finding]:
-    for word, (feature, since) in SINCE.items():
-        if word in desired.words and numbers(host["version"]) < since:
-            least = ".".join(map(str, since))
-            text = f"ESXi {host['version']} does not support {feature}, which came with {least}; update the host first"
-            yield Finding(STOP, "version", host["host"], text)
+    if "mixed_size" in desired.words and numbers(host["version"]) < MIXED_SIZES_SINCE:
+        text = f"ESXi {host['version']} does not support vGPUs of mixed sizes, which came with 8.0.3; update the host"
+        yield Finding(STOP, "version", host["host"], text)
 
 
 def _gpus(host: Data, desired: ExpectedHost) -> Iterator[Finding]:
@@ -126,9 +118,6 @@ def _rdma(host: Data, desired: ExpectedHost) -> Iterator[Finding]:
         link = f" and the link of {device['uplink']} is down" if links.get(device["uplink"]) is False else ""
         text = f"{device['device']} is {device['state']}{link}; check cable, transceiver and switch port"
         yield Finding(STOP if len(idle) == len(devices) else WARN, "rdma", name, text)
-    if SINCE["pvrdma"][1] <= numbers(host["version"]) < SHOWS_ROCE_VERSION:
-        text = "before ESXi 7.0, the API does not report the RoCE version of RDMA devices; verify that it is version 2"
-        yield Finding(NOTE, "version", name, text)
 
 
 def _shared_cards(host: Data, desired: ExpectedHost) -> Iterator[Finding]:

@@ -63,7 +63,6 @@ def take_lock(calls: RolloutCalls, how: RolloutOptions) -> None:
 
 
 def release_lock(calls: RolloutCalls, how: RolloutOptions) -> None:
-    """Release the lock of the cluster."""
     required(calls.here("cluster_lock", {"cluster": how.change.cluster, "state": "free"}))
 
 

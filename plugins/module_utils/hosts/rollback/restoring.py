@@ -1,4 +1,4 @@
-"""The restoration of each part of a host's profile from the evidence of the host, as options of esxi_profile."""
+"""The restoration of a host's profile and a cluster's image from evidence, as options of their modules."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from .rollback import Before, Data
 VGPU_MANAGER_MODULE = "nvidia"
 # esxi_info does not record other packages.
 _RECORDED = re.compile(r"^(nvidia|nvd)|nmlx|mlnx", re.IGNORECASE)
+KEPT = ("base_image", "add_on", "components")
 
 
 def passthrough(before: Before) -> Data:
@@ -162,3 +163,38 @@ def pvrdma(before: Before) -> Data:
         )
         return {}
     return {"pvrdma": {"state": "absent", "close_firewall": not entry.get("firewall_open")}}
+
+
+def kept(state: Data) -> dict[str, Any]:
+    """Return what evidence keeps of an image, from the state that esxi_image returns."""
+    return {key: state[key] for key in KEPT}
+
+
+def restoring_image(document: Data) -> tuple[dict[str, Any], list[str]]:
+    """Return the options that restore the image, empty if the change did not touch it, and why it cannot be restored.
+
+    The versions of the evidence replace those of the change; a component that the image did not contain is removed.
+    """
+    desired, before = document["wanted"].get("image") or {}, document.get("image")
+    if not desired:
+        return {}, []
+    if not before:
+        return {}, ["the evidence lacks the image of the cluster, which the change touched: restore it with esxi_image"]
+    named = [*(desired.get("components") or {}), *(desired.get("absent") or [])]
+    options: dict[str, Any] = {
+        "components": {name: before["components"][name] for name in named if name in before["components"]},
+        "absent": [name for name in named if name not in before["components"]],
+    }
+    reasons = list[str]()
+    if desired.get("base_image") and desired["base_image"] != before["base_image"]:
+        reasons.append(
+            f"the change set the base image of the cluster to {desired['base_image']}, and vLCM does not downgrade "
+            f"ESXi: to return to {before['base_image']}, reinstall it on the hosts"
+        )
+    if desired.get("add_on"):
+        if before["add_on"]:
+            options["add_on"] = dict(before["add_on"])
+        else:
+            name = desired["add_on"].get("name")
+            reasons.append(f"the image had no add-on: remove {name} in the cluster's Updates > Image")
+    return {key: value for key, value in options.items() if value}, reasons

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...errors import Refused
 from ..profile_parts import PARTS
-from . import evidence, image, rollback
+from . import evidence, restoring, rollback
 
 WAYS = {part.key: rollback.Way(part.kept, part.restore) for part in PARTS}
 WRITTEN = "name a file that dml.vsphere.evidence wrote, as it wrote it"
@@ -43,7 +43,7 @@ def plan(
     try:
         rollback.must_be_of(read, identity, hosts)
         profiles = rollback.restoring_profiles(read, WAYS, depots, hosts)
-        options, reasons = image.restoring_image(read)
+        options, reasons = restoring.restoring_image(read)
         if reasons:
             raise rollback.Irreversible(reasons)
     except rollback.Irreversible as error:

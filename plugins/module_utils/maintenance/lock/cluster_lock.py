@@ -133,7 +133,6 @@ def record_at(record: lock_rules.LockRecord | None, now: datetime) -> dict[str, 
 
 
 def state_of(record: lock_rules.LockRecord | None) -> dict[str, Any]:
-    """Return a record as plain data."""
     if record is None or record.free:
         return {"held": False, "owner": None, "run": None, "since": None, "until": None}
     times = {"since": lock_rules.stamp(record.since), "until": lock_rules.stamp(record.until)}

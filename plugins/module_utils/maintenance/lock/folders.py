@@ -56,7 +56,6 @@ class LockState:
 
     @property
     def unreadable(self) -> bool:
-        """Return whether the lock was changed by hand."""
         return self.current is not None and self.record is None
 
 
@@ -69,7 +68,6 @@ class LockFolders:
         self.name = PREFIX + key
 
     def read(self) -> LockState:
-        """Read the lock in one go."""
         all_folders = find_all(self.session, vim.Folder, ("name", "parent"))
         parent = self.parent._moId
         siblings = [(ref, values["name"]) for ref, values in all_folders if id_of(values.get("parent")) == parent]

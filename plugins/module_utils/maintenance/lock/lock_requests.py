@@ -39,7 +39,6 @@ class WindowRequest:
         return {"request": record.request}
 
     def plan(self, current: State) -> Plan:
-        """Return the request that replaces the current one."""
         return Plan(before=current, after={"request": "" if self._action == RESUME else self._action})
 
     def apply(self, plan: Plan) -> None:

@@ -93,11 +93,9 @@ class Guarded:
         self.name, self.target = subject.name, subject.target
 
     def read(self) -> State:
-        """Return the state of the subject."""
         return self._subject.read()
 
     def plan(self, current: State) -> Plan:
-        """Return the plan of the subject."""
         return self._subject.plan(current)
 
     def apply(self, plan: Plan) -> None:

@@ -100,7 +100,6 @@ Rule = Callable[[MoveFacts], Iterator[tuple[str, str, str]]]
 
 
 def findings(facts: MoveFacts) -> list[Finding]:
-    """Return the findings of every rule."""
     return [Finding(severity, rule, facts["worker"], text) for check in RULES for severity, rule, text in check(facts)]
 
 

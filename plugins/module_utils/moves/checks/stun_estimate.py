@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-# The tables apply to one machine at a time over 10 Gb/s: seconds by gigabytes of framebuffer.
-# https://docs.vmware.com/en/VMware-vSphere/6.7/com.vmware.vsphere.vcenterhost.doc/GUID-8FE6A0DA-49E9-472B-815B-D630CF2014AD.html
+# The worst case of one machine at a time over 10 Gb/s: seconds by gigabytes of framebuffer and of the machine's memory.
 # https://docs.vmware.com/en/VMware-vSphere/7.0/com.vmware.vsphere.vcenterhost.doc/GUID-8FE6A0DA-49E9-472B-815B-D630CF2014AD.html
 TABLE_MEGABITS = 10_000
-P40 = {1: 9.0, 2: 16.5, 4: 31.4, 8: 61.3, 10: 76.3, 12: 91.2}
-V100 = {1: 2.17, 2: 4.03, 4: 7.02, 8: 14.48, 16: 27.79, 32: 50.81}
-# From vSphere 7 on, the tables also contain the worst case, by gigabytes of the machine's memory.
 MEMORY_GB = (4, 8, 16, 32)
 WORST: dict[int, Sequence[float]] = {
     1: (5, 6, 8, 12),
@@ -21,9 +17,6 @@ WORST: dict[int, Sequence[float]] = {
     16: (47, 48, 50, 54),
     32: (91, 92, 95, 99),
 }
-# vSphere 6.7 up to its second update gives up after this time.
-GAVE_UP_SECONDS = 100.0
-U3, SEVEN = (6, 7, 3), (7, 0)
 
 
 @dataclass(frozen=True)
@@ -43,9 +36,7 @@ class Estimate:
     at_least: bool = False
 
 
-def estimate(
-    vgpus: Sequence[Vgpu], memory_gb: float, *, megabits: int | None = None, version: tuple[int, ...] = SEVEN
-) -> Estimate:
+def estimate(vgpus: Sequence[Vgpu], memory_gb: float, *, megabits: int | None = None) -> Estimate:
     """Return the stun of a machine: one virtual GPU after the other, with the memory that changes in the meantime."""
     bandwidth = megabits or TABLE_MEGABITS
     usable = [_usable(vgpu.estimates, bandwidth) for vgpu in vgpus]
@@ -54,25 +45,12 @@ def estimate(
         return Estimate(float(sum(entry["seconds"] for entry in usable)), f"the server's estimate at {slowest} Mb/s")
     framebuffer = sum(vgpu.gigabytes for vgpu in vgpus) if all(vgpu.gigabytes for vgpu in vgpus) else 0
     slower, at = max(1.0, TABLE_MEGABITS / bandwidth), f"at {bandwidth} Mb/s"
-    if version < SEVEN:
-        return _by_framebuffer(framebuffer, slower, at, version)
     size, column = _next(WORST, framebuffer), _next(MEMORY_GB, memory_gb) or MEMORY_GB[-1]
     if not size:
-        return _unknown()
+        return Estimate(None, "neither the server nor VMware's table has an estimate")
     source = f"VMware's worst case of vSphere 7 for {size} GB of framebuffer and {column} GB of memory {at}"
     seconds = WORST[size][MEMORY_GB.index(column)] * slower
     return Estimate(seconds, source, at_least=memory_gb > column)
-
-
-def _by_framebuffer(framebuffer: int, slower: float, at: str, version: tuple[int, ...]) -> Estimate:
-    """Return the estimate for vSphere 6.7, whose tables leave the memory out."""
-    table, name = (V100, "6.7 U3") if version >= U3 else (P40, "6.7")
-    size = _next(table, framebuffer)
-    if size:
-        return Estimate(table[size] * slower, f"VMware's table of vSphere {name} for {size} GB of framebuffer {at}")
-    if framebuffer and version < U3:
-        return Estimate(GAVE_UP_SECONDS * slower, f"VMware's table of vSphere {name}, where such moves give up", True)
-    return _unknown()
 
 
 def _usable(estimates: Sequence[Mapping[str, int]], bandwidth: int) -> Mapping[str, int]:
@@ -84,7 +62,3 @@ def _usable(estimates: Sequence[Mapping[str, int]], bandwidth: int) -> Mapping[s
 def _next(sizes: Mapping[int, object] | Sequence[int], needed: float) -> int:
     """Return the smallest sufficient size, or 0 if no size suffices or is needed."""
     return min((size for size in sizes if 0 < needed <= size), default=0)
-
-
-def _unknown() -> Estimate:
-    return Estimate(None, "neither the server nor VMware's tables have an estimate")

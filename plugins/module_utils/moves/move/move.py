@@ -73,7 +73,6 @@ class WorkerMove:
         self.is_started = False
 
     def read(self) -> State:
-        """Return the host of the worker."""
         self.cluster.refresh([self.request.worker])
         self.tasks = move_facts.tasks_on(self.cluster, self.machine)
         self.running = move_facts.running_move(self.cluster, self.machine, self.tasks, self.request.target)

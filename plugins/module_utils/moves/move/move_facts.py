@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.versions import ROCE_V1, numbers
+from ...core.versions import ROCE_V1
 from ...hosts import pvrdma
 from ...maintenance import cluster_problems, recent_tasks
 from ...maintenance.recent_tasks import RecentTask
@@ -29,7 +29,6 @@ TARGET = (
     "datastore",
     "network",
     "triggeredAlarmState",
-    "config.product.apiVersion",
     "summary.hardware.numCpuCores",
     pvrdma.TAG,
 )
@@ -76,7 +75,7 @@ def facts(
         "snapshot": machine["snapshot"] is not None,
         "tasks": [_text(task) for task in running if task.what not in HARMLESS],
         **_vcenter_check(cluster, machine, ref),
-        **_stun(_vgpus(cluster, ref, profiles), machine, numbers(more.get("config.product.apiVersion")), budget),
+        **_stun(_vgpus(cluster, ref, profiles), machine, budget),
     }
 
 
@@ -141,7 +140,6 @@ def free_mhz(values: properties.Values, cores: int, running: Sequence[Machine]) 
 
 
 def reserved_mhz(machine: Machine) -> int:
-    """Return the reserved CPU of a machine."""
     return int(machine["config.cpuAllocation.reservation"] or 0)
 
 
@@ -211,14 +209,12 @@ def _vcenter_check(cluster: WorkerCluster, machine: Machine, target: object) -> 
     }
 
 
-def _stun(
-    vgpus: Sequence[stun_estimate.Vgpu], machine: Machine, version: tuple[int, ...], budget: Budget
-) -> move_checks.StunFacts:
+def _stun(vgpus: Sequence[stun_estimate.Vgpu], machine: Machine, budget: Budget) -> move_checks.StunFacts:
     """Return the estimated stun, the stun that the job tolerates, and the limit of the switchover."""
     limit = machine.extra.get(move_checks.SWITCHOVER, "")
     memory_gb = int(machine["config.hardware.memoryMB"] or 0) / 1024
     return {
-        "stun": stun_estimate.estimate(vgpus, memory_gb, megabits=budget.megabits, version=version),
+        "stun": stun_estimate.estimate(vgpus, memory_gb, megabits=budget.megabits),
         "stun_budget_s": budget.stun_seconds,
         "switchover_s": float(limit) if limit.isdigit() else float(move_checks.SWITCHOVER_DEFAULT),
     }

@@ -36,7 +36,6 @@ class WorkerRuntime:
 
     @property
     def plain(self) -> WorkerPlace:
-        """Return the runtime as plain data."""
         return {
             "host": self.host,
             "gpus": list(self.gpus),
@@ -97,7 +96,6 @@ def events_since(session: Session, ref: object, name: str, since: datetime) -> l
 
 
 def of_chain(events: Sequence[MoveEvent], chain: int) -> list[MoveEvent]:
-    """Return the events of one task."""
     return [event for event in events if event["chain"] == chain]
 
 

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...core.versions import numbers
 from ...hosts import network
 from ...maintenance import placements
 from ...vsphere import properties
@@ -22,7 +21,6 @@ from ..plan.fleet import Fleet, GpuRoom, HostRoom, MovingWorker, most_moves
 from . import move_facts
 from .rolling_moves import ClusterWorkers
 
-HOST = (*network.PATHS, "config.product.apiVersion")
 CORES = "summary.hardware.numCpuCores"
 RULES = "configurationEx"
 VMOTION = "vmotion"
@@ -43,7 +41,6 @@ class _Target:
     """The properties of a target host that determine the stun of a worker."""
 
     megabits: int
-    version: tuple[int, ...]
     estimates: Mapping[str, list[dict[str, int]]]
     described: Sequence[VgpuProfile]
 
@@ -106,7 +103,7 @@ def vmotion_megabits(host: Host) -> int | None:
 
 def _hosts(cluster: WorkerCluster) -> dict[str, Host]:
     refs = [ref for ref in cluster.values.get("host") or [] if ref._moId in cluster.hosts]
-    values = properties.read_many(cluster.session, refs, HOST)
+    values = properties.read_many(cluster.session, refs, network.PATHS)
     hosts = {}
     for ref in refs:
         host = Host(cluster.session, ref, str(cluster.hosts[ref._moId]["name"]))
@@ -124,7 +121,7 @@ def _targets(
         estimates = move_facts.stun_estimates(cluster.session, host.ref, name) if is_requested else {}
         megabits = min(links[name] or stun_estimate.TABLE_MEGABITS, stun_estimate.TABLE_MEGABITS)
         described = cluster.hosts[host.ref._moId].get(host_capacity.DESCRIBED, ())
-        yield name, _Target(megabits, numbers(host["config.product.apiVersion"]), estimates, described)
+        yield name, _Target(megabits, estimates, described)
 
 
 def _rooms(
@@ -178,4 +175,4 @@ def _stun(profiles: tuple[str, ...], memory_mb: int, target: _Target) -> float |
         stun_estimate.Vgpu(move_facts.gigabytes(one, target.described), target.estimates.get(one, ()))
         for one in profiles
     ]
-    return stun_estimate.estimate(vgpus, memory_mb / 1024, megabits=target.megabits, version=target.version).seconds
+    return stun_estimate.estimate(vgpus, memory_mb / 1024, megabits=target.megabits).seconds

@@ -105,7 +105,6 @@ def select_workers(cluster: str, known: Sequence[str], names: Sequence[str] | No
 
 
 def as_dict(workers: ClusterWorkers) -> dict[str, Any]:
-    """Return the workers as plain data."""
     return {
         "at": workers.at,
         "slots": workers.slots,

@@ -119,7 +119,6 @@ class Together:
             self._arrives(worker, host)
 
     def add(self, move: Move) -> None:
-        """Add a move."""
         worker = self.fleet.workers[move.worker]
         self.moves.append(move)
         self._arrives(move.worker, move.target)

@@ -47,7 +47,6 @@ class RollingPlacement:
     one_per_host: bool
 
     def guests(self) -> dict[str, list[str]]:
-        """Return the workers of each host."""
         guests: dict[str, list[str]] = {host: [] for host in self.slots}
         for worker, host in self.at.items():
             guests[host].append(worker)

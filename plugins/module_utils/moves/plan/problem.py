@@ -44,7 +44,6 @@ class Problem:
 
     @property
     def workers(self) -> range:
-        """Return the numbers of the workers."""
         return range(len(self.start))
 
     @property
@@ -86,14 +85,12 @@ class Groups:
         self._leader = list(range(size))
 
     def leader_of(self, host: int) -> int:
-        """Return the host that represents the group of a host."""
         while self._leader[host] != host:
             self._leader[host] = self._leader[self._leader[host]]
             host = self._leader[host]
         return host
 
     def join(self, host: int, other: int) -> None:
-        """Merge the groups of two hosts."""
         self._leader[self.leader_of(host)] = self.leader_of(other)
 
 

@@ -53,7 +53,6 @@ def collect(session: Session, params: Params) -> CollectedRecording:
 
 
 def _with_hosts_of_machines(session: Session, request: ReadRequest) -> ReadRequest:
-    """Return the request with the hosts of its virtual machines."""
     values = properties.read_many(session, list(request.vms.values()), ("runtime.host",))
     hosts = [each["runtime.host"] for each in values.values() if each.get("runtime.host")]
     refs = {id_of(host): host for host in hosts}

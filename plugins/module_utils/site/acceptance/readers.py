@@ -22,8 +22,7 @@ from ...workers import existing_workers, machine
 from ...workers.placement.rule_set import RuleSetSpec
 from ...workers.rules.worker_rules import WorkerRules
 from ...workers.worker_cluster import WorkerCluster
-from .host_readers import COUNTERS, GROUPS, is_without, read_group
-from .reader import CLUSTER, HOST, VCENTER, VM, Reader, ReadRequest
+from .reader import CLUSTER, COUNTERS, GROUPS, HOST, VCENTER, VM, Reader, ReadRequest, is_without, read_group
 
 
 def _host_tasks(session: Session, request: ReadRequest, name: str) -> Any:

@@ -196,7 +196,6 @@ def _words(answers: Mapping[str, Any]) -> str:
 
 
 def filled(value: object, names: Mapping[str, str]) -> Any:
-    """Return options with the names of the site."""
     if isinstance(value, str):
         return names.get(value[1:-1], value) if value.startswith("{") else value
     if isinstance(value, list):

@@ -7,8 +7,7 @@ from typing import Any
 
 from ...core.findings import listed
 from ...workers.placement.gpu_slots import parse
-from . import network_items
-from .discovered import DiscoveredCluster, DiscoveredTemplate, Entry
+from .discovered import DiscoveredCluster, DiscoveredNetwork, DiscoveredTemplate, Entry
 from .inventory_text import Expression, Item
 
 SHARED_DIRECT = "shared_direct"
@@ -18,6 +17,8 @@ _EXAMPLE = "192.0.2"  # a range for examples
 _MOST_WORKERS = 64
 # The playbooks reach the workers over SSH.
 _SSH_KEY = Expression("{{ lookup('ansible.builtin.file', '~/.ssh/id_ed25519.pub') }}")
+SWITCH, VMKERNEL, MACHINES = "rdma", "rdma-vmk", "rdma-vm"
+_DEVICE = "vmk1"
 
 
 def items_of(cluster: DiscoveredCluster, templates: Sequence[DiscoveredTemplate]) -> list[Item]:
@@ -28,7 +29,7 @@ def items_of(cluster: DiscoveredCluster, templates: Sequence[DiscoveredTemplate]
         *(Item(decide=f"preflight stops. {text}") for text in _stops(cluster)),
         *_expected_gpus(cluster),
         Item("esxi_host_profile", children=tuple(_profile(cluster, mode))),
-        *network_items.fabric_items(cluster),
+        *fabric_items(cluster),
         *_hot_migration(cluster, mode),
         *items_of_workers(cluster, templates, shared=mode != "passthrough"),
     ]
@@ -61,7 +62,7 @@ def _facts(cluster: DiscoveredCluster) -> Iterator[str]:
     most = facts["max_out_of_service"]
     yield f"Hosts that may be out of service at once: {most['allowed']} ({most['why']})"
     yield f"High availability is {'on' if facts['ha']['enabled'] else 'off'}, DRS is {_drs(facts['drs'])}"
-    yield f"Networks: {listed(map(network_items.described, cluster.networks), _MOST) or 'none'}"
+    yield f"Networks: {listed(map(described, cluster.networks), _MOST) or 'none'}"
     stores = [
         f"{one.name} ({one.kind}, {one.free_gb} of {one.capacity_gb} GiB free, {one.hosts} hosts)"
         for one in cluster.datastores
@@ -74,7 +75,7 @@ def _host(host: Entry) -> str:
         return f"{host['host']}: {host['connection']}"
     state = "in maintenance mode" if host["in_maintenance"] else "in service"
     gpus = [f"{gpu['name']} ({_size(gpu)}{_use(gpu)})" for gpu in host["gpus"]]
-    parts = [state, f"ESXi {host['version']}", f"{host['vendor']} {host['model']}", *gpus, *network_items.cards(host)]
+    parts = [state, f"ESXi {host['version']}", f"{host['vendor']} {host['model']}", *gpus, *cards(host)]
     return f"{host['host']}: {', '.join(parts)}"
 
 
@@ -115,7 +116,7 @@ def _profile(cluster: DiscoveredCluster, mode: str) -> Iterator[Item]:
         yield Item("graphics", _graphics(cluster), notes=("All GPUs provide vGPUs.",))
     elif cluster.gpu_hosts:
         yield from _gpu_proposal(cluster)
-    yield from network_items.profile_items(cluster)
+    yield from profile_items(cluster)
 
 
 def _graphics(cluster: DiscoveredCluster) -> dict[str, str]:
@@ -170,7 +171,7 @@ def items_of_workers(
 def _defaults(cluster: DiscoveredCluster, templates: Sequence[DiscoveredTemplate], *, shared: bool) -> dict[str, Any]:
     template = templates[0] if templates else None
     firmware = {"firmware": template.firmware} if template and template.firmware else {}
-    rdma = {"portgroup": network_items.machine_network(cluster), "protocol": "rocev2"}
+    rdma = {"portgroup": machine_network(cluster), "protocol": "rocev2"}
     store = next((one.name for one in cluster.datastores if one.hosts == len(cluster.hosts)), "")
     return {
         "template": _named(template),
@@ -179,21 +180,20 @@ def _defaults(cluster: DiscoveredCluster, templates: Sequence[DiscoveredTemplate
         "cpus": 8,
         "memory_mb": 32768,
         "gpus": [{"profile": _gpu_profile(cluster)} if shared else {"device": _device(cluster)}],
-        **({"rdma_nics": [rdma]} if network_items.has_rdma(cluster) else {}),
+        **({"rdma_nics": [rdma]} if has_rdma(cluster) else {}),
         "management_nic": {"portgroup": _management(cluster)},
         "guest": {"gateway": f"{_EXAMPLE}.1", "user": "ubuntu", "ssh_keys": [_SSH_KEY]},
     }
 
 
 def _named(template: DiscoveredTemplate | None) -> str | dict[str, str]:
-    """Return the option for a template."""
     if template is None:
         return "TEMPLATE"
     return {"library": template.library, "item": template.name} if template.library else template.name
 
 
 def _worker(cluster: DiscoveredCluster, number: int) -> dict[str, Any]:
-    rdma = {"rdma_addresses": [f"198.51.100.{number + 128}/24"]} if network_items.has_rdma(cluster) else {}
+    rdma = {"rdma_addresses": [f"198.51.100.{number + 128}/24"]} if has_rdma(cluster) else {}
     return {"name": f"worker{number:02}", "guest": {"address": f"{_EXAMPLE}.{number + 10}/24", **rdma}}
 
 
@@ -220,3 +220,101 @@ def _management(cluster: DiscoveredCluster) -> str:
     names = [network.name for network in cluster.networks]
     usual = [name for name in names if "rdma" not in name.lower()]
     return "VM Network" if "VM Network" in names or not usual else usual[0]
+
+
+def described(network: DiscoveredNetwork) -> str:
+    """Return a port group for a list."""
+    if not network.distributed:
+        return network.name
+    return f"{network.name} (distributed, {'trunk' if network.vlan is None else f'VLAN {network.vlan or None}'})"
+
+
+def cards(host: Entry) -> Iterator[str]:
+    """Yield the RDMA cards of a host, each with its switch."""
+    for card in _rdma_cards(host):
+        place = f"on switch {card['switch']}" if card["switch"] else "free"
+        yield f"{card['device']} ({card['rdma']}, {card['speed_mbps'] // 1000} Gb/s, {place})"
+
+
+def profile_items(cluster: DiscoveredCluster) -> Iterator[Item]:
+    """Yield the parts of the hosts' profile that concern RDMA."""
+    if not _rdma_hosts(cluster):
+        return
+    tags = {(host.get("pvrdma") or {}).get("vmk") or "" for host in cluster.readable}
+    if len(tags) == 1 and (tag := tags.pop()):
+        yield Item("pvrdma", {"vmk": tag}, notes=("All hosts have this tag for PVRDMA.",))
+    else:
+        text = "whether workers get PVRDMA adapters, and the VMkernel adapter of their control channel"
+        yield Item("pvrdma", {"vmk": _adapter(cluster) or _DEVICE}, decide=text)
+    text = (
+        "whether RoCE is lossless, and on which priority. This applies to all ports of the driver; configure the "
+        "physical switch in the same way first"
+    )
+    yield Item("roce", {"priority": 3, "trust": "dscp"}, decide=text)
+
+
+def fabric_items(cluster: DiscoveredCluster) -> Iterator[Item]:
+    """Yield the variables of the RDMA network: nothing if it exists, else a proposal."""
+    hosts = _rdma_hosts(cluster)
+    if not hosts:
+        yield Item(notes=("No host has an RDMA card: training uses TCP.",))
+        return
+    if used := sorted({card["switch"] for host in hosts for card in _rdma_cards(host) if card["switch"]}):
+        note = "dml.vsphere.fabric changes a switch that it did not create only with fabric_adopt."
+        yield Item(notes=(f"RDMA cards are on {', '.join(used)}. {note}",))
+    if any(card["switch"] is None for host in hosts for card in _rdma_cards(host)):
+        yield from _proposal(hosts)
+
+
+def _proposal(hosts: list[Entry]) -> Iterator[Item]:
+    text = "the VLAN of the RDMA network. The physical switch must have it; omit vlan if the network has none"
+    groups = [{"name": VMKERNEL, "vlan": 100}, {"name": MACHINES, "vlan": 100}]
+    yield Item("fabric_port_groups", groups, decide=text)
+    addresses = {host["host"]: f"198.51.100.{number}" for number, host in enumerate(hosts[:254], 1)}
+    adapter = {
+        "port_group": VMKERNEL,
+        "device": _DEVICE,
+        "network": "198.51.100.0/24",
+        "addresses": addresses,
+        "services": [],
+    }
+    text = "the network and the address of each host in it. The addresses below are from a range for examples"
+    yield Item("fabric_adapters", [adapter], decide=text)
+    if several := [_free(host) for host in hosts if len(_free(host)) > 1]:
+        text = "which RDMA card is the uplink of the switch: a host has several that no switch uses"
+        yield Item("fabric_uplink", several[0][0], decide=text)
+
+
+def machine_network(cluster: DiscoveredCluster) -> str:
+    """Return the existing or proposed port group for the PVRDMA adapters of workers."""
+    switches = {card["switch"] for host in cluster.readable for card in _rdma_cards(host) if card["switch"]}
+    there = [network.name for network in cluster.networks if network.distributed]
+    named = [name for name in there if name == MACHINES or any(switch in name for switch in switches)]
+    return MACHINES if MACHINES in named or not named else named[0]
+
+
+def has_rdma(cluster: DiscoveredCluster) -> bool:
+    return bool(_rdma_hosts(cluster))
+
+
+def _rdma_hosts(cluster: DiscoveredCluster) -> list[Entry]:
+    return [host for host in cluster.readable if _rdma_cards(host)]
+
+
+def _rdma_cards(host: Entry) -> list[Entry]:
+    return [card for card in host["uplinks"] if card["rdma"]]
+
+
+def _free(host: Entry) -> list[str]:
+    return [card["device"] for card in _rdma_cards(host) if card["switch"] is None]
+
+
+def _adapter(cluster: DiscoveredCluster) -> str:
+    """Return the VMkernel adapter that all hosts have on the switch of an RDMA card; empty if none exists."""
+    found = [set(_adapters(host)) for host in _rdma_hosts(cluster)]
+    return min(set.intersection(*found), default="") if found else ""
+
+
+def _adapters(host: Entry) -> Iterator[str]:
+    switches = {card["switch"] for card in _rdma_cards(host)} - {None}
+    return (adapter["device"] for adapter in host["vmkernel"] if adapter["switch"] in switches)

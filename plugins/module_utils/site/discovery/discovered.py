@@ -62,7 +62,6 @@ class DiscoveredCluster:
 
     @property
     def gpu_hosts(self) -> list[Entry]:
-        """Return the readable hosts with an NVIDIA GPU."""
         return [host for host in self.readable if host["gpus"]]
 
     @property

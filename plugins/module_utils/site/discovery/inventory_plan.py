@@ -25,7 +25,6 @@ _HOW = (
 
 
 def text_of(site: DiscoveredSite) -> str:
-    """Return the inventory as YAML."""
     clusters = _chosen(site)
     lines = ["---", *comments(_head(site), 0), "clusters:", *lines_of(_common(site), 1), "  hosts:"]
     for cluster in clusters:
@@ -45,7 +44,6 @@ def decisions_of(site: DiscoveredSite) -> list[str]:
 
 
 def is_host_name(name: str) -> bool:
-    """Return whether an inventory can have a host of this name."""
     return (
         not _NO_HOST_NAME.search(name) and name.isprintable() and name.lower() not in {"all", "ungrouped", "localhost"}
     )

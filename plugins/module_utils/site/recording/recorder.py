@@ -31,7 +31,6 @@ class Scope:
     never_read: frozenset[str] = frozenset(NEVER_READ)
 
     def holds(self, ref: Any) -> bool:
-        """Return whether an object may be recorded."""
         return self.ids is None or ref._wsdlName not in _LIMITED or ref._moId in self.ids
 
     def limited(self, value: object) -> Any:

@@ -69,7 +69,6 @@ class Recording:
     requests: list[RestRequest] = field(default_factory=list)
 
     def add(self, other: Recording) -> None:
-        """Add the content of another recording."""
         self.server.update(other.server)
         for kind, paths in other.requested.items():
             self.requested.setdefault(kind, set()).update(paths)

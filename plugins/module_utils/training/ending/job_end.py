@@ -191,7 +191,6 @@ def _missing(report: RankError, output: Output) -> list[int]:
 
 
 def _own_error(rank: int, output: Output) -> Explanation | None:
-    """Return the error with which a rank ended."""
     return next((_reported(error, output) for error in output.of_rank(rank)), None)
 
 

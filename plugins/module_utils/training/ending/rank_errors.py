@@ -124,7 +124,6 @@ class _Reader:
     awaits_detail: bool = False
 
     def take(self, line: OutputLine) -> None:
-        """Read the next line."""
         text = _TORCH.sub("", line.text)
         if line.stream == "err":
             is_of_error = self._add_detail(text) or self._add_line(text)

@@ -126,11 +126,9 @@ class MadeFolders:
         self.target = ", ".join(self._paths)
 
     def read(self) -> dict[str, Any]:
-        """Return the folders that exist."""
         return {"folders": [path for path in self._paths if os.path.isdir(path)]}
 
     def plan(self, state: State) -> Plan:
-        """Plan to create the missing folders."""
         return Plan(before=dict(state), after={"folders": self._paths})
 
     def apply(self, plan: Plan) -> None:

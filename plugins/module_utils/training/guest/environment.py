@@ -68,7 +68,6 @@ class Environment:
         return {"python": self.python if is_complete else None}
 
     def plan(self, state: State) -> Plan:
-        """Plan to create the environment."""
         return Plan(before=dict(state), after={"python": self.python})
 
     def apply(self, _plan: Plan) -> None:

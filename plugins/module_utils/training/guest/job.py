@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import select
 import signal
 import socket
@@ -27,7 +28,7 @@ from ...runner import Params
 from ..ending.job_end import cause_of
 from ..ending.job_state import SIGNAL_REQUEST, STOP_REQUEST, JobState
 from ..launch import mpirun
-from . import daemon_ports, job_output, remedies
+from . import daemon_ports, job_output
 from .git_commit import commit_of
 
 SECRET = "secret_environment"  # noqa: S105 - the name of an option # nosec B105
@@ -43,6 +44,8 @@ NOTED = ("transport", "stack", "script")
 DERIVED = ("mpirun_command", "nodes_of_ranks", "script_sha256", "script_git")
 STARTED = ("running", "finished", "waiting")
 ENDED = ("absent", "finished", "died", "stopped")
+_NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)")
+WORK, DEEPEST = "work", 2
 
 
 def job_state(run_dir: str) -> JobState:
@@ -122,8 +125,8 @@ def _end_facts(run_dir: str, desired: State, end: Mapping[str, Any], state: str)
         sentence = cause.sentence
         space = os.statvfs(run_dir)
         if end.get("full") or space.f_bavail * space.f_frsize < supervisor.FULL_BYTES:
-            sentence += remedies.no_space(run_dir)
-        sentence += remedies.of(sentence, run_dir)
+            sentence += no_space(run_dir)
+        sentence += of(sentence, run_dir)
         facts.update(why=sentence, rank=cause.rank, node=cause.node, last_lines=list(cause.last_lines))
         facts["machine"] = cause.is_of_machine
     return facts
@@ -166,7 +169,6 @@ class TrainingJob:
         return Plan(before={"state": before}, after={"state": before})
 
     def apply(self, plan: Plan) -> None:
-        """Start or stop the job."""
         if plan.after["state"] == "stopped":
             self._stop()
         else:
@@ -337,3 +339,39 @@ def _program_text() -> str:
     if not text:
         raise CollectionError(PROGRAM, "read the supervisor's source", "the loader of this module does not provide it")
     return str(text)
+
+
+def of(sentence: str, run_dir: str) -> str:
+    """Return the remedy for the cause of a job's end, as the rest of a sentence; empty if unknown."""
+    work, missing = os.path.join(run_dir, WORK), _NO_MODULE.search(sentence)
+    if not missing or not os.path.isdir(work):
+        return ""
+    name = missing[1]
+    folder = _folder_with(work, name)
+    if folder:
+        path = os.path.relpath(folder, work)
+        return (
+            f"; your folder has {path}/{name}: set PYTHONPATH={path} in training_environment, or install it with the "
+            "line . in requirements.txt"
+        )
+    return f"; add the package that has the module {name} to requirements.txt in your folder"
+
+
+def no_space(run_dir: str) -> str:
+    """Return the full file system that contains a run directory, and its size."""
+    space, path = os.statvfs(run_dir), os.path.realpath(run_dir)
+    while not os.path.ismount(path):
+        path = os.path.dirname(path)
+    size = space.f_blocks * space.f_frsize / 1e6
+    return f"; no space left on {socket.gethostname()}:{run_dir}, whose file system {path} has {size:.1f} MB"
+
+
+def _folder_with(work: str, name: str) -> str:
+    """Return the nearest folder below the copied one that contains a module; empty if none is near."""
+    for above, folders, files in os.walk(work):
+        if above != work and (name in folders or f"{name}.py" in files):
+            return above
+        if above.count(os.sep) - work.count(os.sep) >= DEEPEST:
+            folders.clear()
+        folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
+    return ""

@@ -21,7 +21,6 @@ def values(environment: Mapping[str, Any]) -> list[str]:
 
 
 def without(text: str, secrets: Sequence[str]) -> str:
-    """Return the text with each secret value replaced."""
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
     return text

@@ -57,7 +57,6 @@ class SharedData:
         return {"sha256": self._sha256 if os.path.isdir(self._folder) else None}
 
     def plan(self, state: State) -> Plan:
-        """Plan to copy the data if it is not there."""
         unmet = (f"the data {self._sha256[:12]} is not on the node",) if self.is_missing else ()
         return Plan(before=dict(state), after={"sha256": self._sha256}, unmet=unmet)
 

@@ -14,7 +14,6 @@ URL, ACCOUNT = re.compile(r"https?://", re.IGNORECASE), re.compile(r"https?://[^
 
 
 def is_url(given: str) -> bool:
-    """Return whether the data is at a URL."""
     return URL.match(given) is not None
 
 

@@ -60,7 +60,6 @@ class Record(Dict[str, Any]):
 
     @property
     def step(self) -> int:
-        """Return the number of the step."""
         return int(self["step"])
 
     @property

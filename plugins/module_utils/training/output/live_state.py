@@ -28,7 +28,6 @@ class JobMove(NamedTuple):
 
     @property
     def is_running(self) -> bool:
-        """Return whether the move has no end yet."""
         return self.kind == "running"
 
 
@@ -74,7 +73,6 @@ class LiveState(NamedTuple):
 
     @property
     def is_running(self) -> bool:
-        """Return whether the job continues."""
         return self.state in (RUNNING, "waiting")
 
     @property

@@ -7,8 +7,10 @@ tagged by mpirun with rank and stream. A line without a tag and a rank counts as
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import TypedDict
 
 from ...watch.mpi_output import Form, tags_of
 from .formats import HIGHEST, LineContent, Record, decode_json, recognise
@@ -18,6 +20,10 @@ __all__ = ["Log", "LogReader", "Record", "UnparsedPart", "parse"]
 LONGEST_LINE = 65536
 LONGEST_RECORD = 8192
 MOST_PROBLEMS = 1000
+# Other networks of NCCL are plugins: NET/UCX, NET/OFI, NET/AWS Libfabric, and NET/IBext, which uses InfiniBand too.
+_NETWORK = r"IB|Socket|[A-Za-z][\w-]*(?: [A-Z]\w*)?"
+_VIA = re.compile(rf"NCCL INFO.*\bvia (?:direct )?(NET/(?:{_NETWORK})|P2P|SHM|direct shared memory)")
+_USING = re.compile(rf"NCCL INFO (?:NET/(?P<plugin>IB|Socket) : Using|Using network (?P<network>{_NETWORK}))")
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,6 @@ _UNTAGGED = _Stream(None, None, None)
 
 
 def parse(text: str) -> Log:
-    """Parse a complete log."""
     reader = LogReader()
     records = reader.feed(text) + reader.close()
     steps = [record for record in records if "mark" not in record]
@@ -245,3 +250,27 @@ class LogReader:
 def _excerpt(text: str) -> str:
     shown = text.strip()
     return repr(shown if len(shown) <= 80 else f"{shown[:77]}...")
+
+
+class Figures(TypedDict):
+    """The images/s of all ranks, the connections of the ranks, and whether the output contains messages of NCCL."""
+
+    total: float | None
+    ways: list[str]
+    has_nccl: bool
+
+
+def figures(output: str) -> Figures:
+    """Return the figures in the complete output of a job."""
+    # Every rank prints the same total.
+    total = max(parse(output).totals.values(), default=None)
+    return {"total": total, "ways": sorted(_ways(output)), "has_nccl": "NCCL INFO" in output}
+
+
+def _ways(output: str) -> set[str]:
+    """Return the connections of the ranks between nodes; those within nodes only if there are no others."""
+    between = {match[1] for match in _VIA.finditer(output)}
+    across = {way for way in between if way.startswith("NET/")}
+    if across or between:
+        return across or between
+    return {f"NET/{match['plugin'] or match['network']}" for match in _USING.finditer(output)}

@@ -6,17 +6,25 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from statistics import median, median_high
 from typing import Any, TypedDict
-
-from . import pair_cards
 
 NAME = re.compile(r"[A-Za-z0-9_.:@-]{1,64}", re.ASCII)
 STALLED = re.compile(r"StalledPairError: the pair (\S+) and (\S+) moved no data for ([\d.]+) s")
 MPI, NCCL = "MPI messages", "NCCL all_reduce"
 SHOWN = 10
 Record = Mapping[str, Any]
+# Link rates: https://docs.nvidia.com/networking/display/mlnxenv24100700/introduction, for ConnectX-7
+# https://docs.nvidia.com/networking/display/MLNXOFEDv561033/Release+Notes. Identifiers: the drivers mlx5_core, vmxnet3,
+# vmw_pvrdma and virtio_net of Linux. The payload follows from standards: Ethernet adds 38 bytes to a packet (802.3:
+# preamble, header, checksum, gap), IPv4 20 (RFC 791), TCP 32 with timestamps (RFC 9293, RFC 7323), UDP 8 (RFC 768), and
+# RoCE v2 16 (InfiniBand architecture, volume 1: BTH and ICRC).
+FRAME, IPV4, TCP, UDP, TRANSPORT = 38, 20, 32, 8, 16
+RDMA_MTUS, RDMA_HEADER = (4096, 2048, 1024, 512, 256), 88
+# One MPI connection uses one processor: no source establishes its rate on faster links.
+MOST_OF_TCP = 25.0
 
 
 def parsed(text: str, nodes: Iterable[str]) -> tuple[list[dict[str, Any]], int]:
@@ -93,13 +101,13 @@ def _card(node: str, records: Sequence[Record]) -> dict[str, Any]:
     """Return the devices of a node that carried its traffic, with the expectation, and its bandwidth."""
     own = [record for record in records if record["node"] == node]
     devices = {name: about for record in own for name, about in record["devices"].items() if name in record["carried"]}
-    limits = [pair_cards.expected(about) for about in devices.values()]
+    limits = [expected(about) for about in devices.values()]
     known = [limit for limit in limits if limit.gbits]
     rates = [pair["gbits"] for pair in pairs(records) if node in pair["nodes"]]
     return {
         "node": node,
         "device": ", ".join(devices) or None,
-        "card": ", ".join(dict.fromkeys(map(pair_cards.name, devices.values()))) or None,
+        "card": ", ".join(dict.fromkeys(map(name, devices.values()))) or None,
         "link_gbits": min((about["gbits"] for about in devices.values() if about["gbits"]), default=None),
         "expected_gbits": min((limit.gbits or 0.0 for limit in known), default=None),
         "source": (known or limits)[0].source if limits else "not established: no counter of a device grew",
@@ -133,7 +141,6 @@ def _stalled(first: str, second: str, seconds: str) -> PairFinding:
 
 
 def lines(check: Mapping[str, Any]) -> list[str]:
-    """Return the result as lines for a terminal."""
     head = (
         f"{len(check['pairs'])} pairs of {len(check['nodes'])} nodes by {check['transport']}, {check['tool']}, Gbit/s"
     )
@@ -298,9 +305,78 @@ def _limit(records: Sequence[Record], node: str, pair: Pair) -> float:
     """Return what the device that carried the traffic of a pair can carry; 0 if that is not established."""
     own = [each for each in records if each["node"] == node and each["peer"] in pair["nodes"]]
     limits = [
-        pair_cards.expected(device).gbits or 0.0
+        expected(device).gbits or 0.0
         for each in own
         for name, device in each["devices"].items()
         if name in each["carried"]
     ]
     return min((limit for limit in limits if limit), default=0.0)
+
+
+@dataclass(frozen=True)
+class Card:
+    """A kind of card; the nominal rate of a virtual card limits nothing."""
+
+    name: str
+    rates: tuple[int, ...]
+    is_virtual: bool = False
+
+
+CARDS: Mapping[str, Card] = {
+    "15b3:1013": Card("ConnectX-4", (10, 25, 40, 50, 56, 100)),
+    "15b3:1014": Card("ConnectX-4 VF", (10, 25, 40, 50, 56, 100)),
+    "15b3:1015": Card("ConnectX-4 Lx", (10, 25, 40, 50)),
+    "15b3:1016": Card("ConnectX-4 Lx VF", (10, 25, 40, 50)),
+    "15b3:1017": Card("ConnectX-5", (10, 25, 40, 50, 100)),
+    "15b3:1018": Card("ConnectX-5 VF", (10, 25, 40, 50, 100)),
+    "15b3:1019": Card("ConnectX-5 Ex", (10, 25, 40, 50, 100)),
+    "15b3:101a": Card("ConnectX-5 Ex VF", (10, 25, 40, 50, 100)),
+    "15b3:101b": Card("ConnectX-6", (10, 25, 40, 50, 100, 200)),
+    "15b3:101c": Card("ConnectX-6 VF", (10, 25, 40, 50, 100, 200)),
+    "15b3:101d": Card("ConnectX-6 Dx", (10, 25, 40, 50, 100, 200)),
+    "15b3:101e": Card("mlx5 VF", (10, 25, 40, 50, 100, 200)),
+    "15b3:101f": Card("ConnectX-6 Lx", (10, 25, 40, 50)),
+    "15b3:1021": Card("ConnectX-7", (10, 25, 40, 50, 100, 200, 400)),
+    "15ad:07b0": Card("VMXNET3", (), True),
+    "15ad:0820": Card("PVRDMA", (), True),
+    "1af4:1000": Card("virtio", (), True),
+    "1af4:1041": Card("virtio", (), True),
+}
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The payload in Gbit/s that a link can carry; None if it is not established, with the reason."""
+
+    gbits: float | None
+    source: str
+
+
+def name(device: Mapping[str, Any]) -> str:
+    """Return the name of a card, or its identifier."""
+    card = CARDS.get(str(device.get("id") or ""))
+    return card.name if card else str(device.get("id") or "unknown card")
+
+
+def expected(device: Mapping[str, Any]) -> Expected:
+    """Return the expectation for a device with ``id``, ``gbits``, ``mtu`` and ``rdma``."""
+    is_rdma = bool(device.get("rdma"))
+    card, rate = CARDS.get(str(device.get("id") or "")), float(device.get("gbits") or 0)
+    if card is None or card.is_virtual:
+        return Expected(None, f"not established for {name(device)}")
+    if round(rate) not in card.rates:
+        return Expected(None, f"not established for {name(device)} at {rate:g} Gbit/s")
+    if not is_rdma and rate > MOST_OF_TCP:
+        return Expected(None, f"not established for one TCP connection at {rate:g} Gbit/s")
+    share = payload_share(int(device.get("mtu") or 0) or 1500, is_rdma)
+    return Expected(
+        rate * share, f"{rate:g} Gbit/s less the headers of IEEE 802.3 and {'RoCE v2' if is_rdma else 'TCP'}"
+    )
+
+
+def payload_share(mtu: int, is_rdma: bool) -> float:
+    """Return the share of the link rate that carries data, in frames as large as the MTU allows."""
+    if not is_rdma:
+        return (mtu - IPV4 - TCP) / (mtu + FRAME)
+    data = next((size for size in RDMA_MTUS if size + RDMA_HEADER <= mtu), RDMA_MTUS[-1])
+    return data / (data + FRAME + IPV4 + UDP + TRANSPORT)

@@ -85,7 +85,6 @@ def pairs_of(run: TrainingRun, prepared: Prepared) -> pair_rounds.PairPlan:
 
 
 def planned(run: TrainingRun, pairs: pair_rounds.PairPlan) -> str:
-    """Return the measurement in words."""
     nodes, library = len(run.nodes), "NCCL" if run.o["nccl"] else "MPI"
     return (
         f"{run.name}: {nodes * (nodes - 1) // 2} pairs of {nodes} nodes in {pairs['count']} rounds by "
@@ -94,7 +93,6 @@ def planned(run: TrainingRun, pairs: pair_rounds.PairPlan) -> str:
 
 
 def job_options(run: TrainingRun, prepared: Prepared, pairs: pair_rounds.PairPlan) -> dict[str, Any]:
-    """Return the options of the job that measures."""
     o, nodes = run.o, run.ranks_of_nodes(prepared)
     settings, script = rank_words.transport_settings(o, nodes), f"{o['dir']}/{PROGRAM}"
     measure = {

@@ -13,8 +13,7 @@ from ...errors import CollectionError
 from ...watch.live_pace import longest_silence
 from ..runs.controller_site import TrainingCalls
 from ..runs.launching import OwnJob
-from ..runs.run_watch import RunWatch
-from ..runs.silent_ranks import where_ranks_are, who_waits
+from ..runs.run_watch import RunWatch, where_ranks_are, who_waits
 from ..runs.training_run import GROUP, SLURM, TrainingFailed, TrainingRun
 
 ALIVE = ("running", "waiting")
@@ -45,7 +44,6 @@ class Ended:
 
     @property
     def job(self) -> dict[str, Any]:
-        """Return the job."""
         return dict(self.looked["job"])
 
     @property
@@ -134,7 +132,6 @@ def _look_after_return(
 
 
 def is_reachable(calls: TrainingCalls, node: str) -> bool:
-    """Return whether modules run on a node."""
     return not calls.on(node, "ansible.builtin.ping", {}).get("failed")
 
 
@@ -207,12 +204,10 @@ def _made_no_step(run: TrainingRun, followed: Mapping[str, Any], who: str, left:
 
 
 def stop_command(run: TrainingRun) -> str:
-    """Return the command that stops a run."""
     return f"ansible-playbook -i INVENTORY dml.vsphere.stop -e training_name={run.name}{_backend(run)}"
 
 
 def follow_command(run: TrainingRun) -> str:
-    """Return the command that follows a run again."""
     return f"ansible-playbook -i INVENTORY dml.vsphere.train -e training_name={run.name}{_backend(run)}"
 
 

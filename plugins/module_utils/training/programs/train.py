@@ -16,8 +16,7 @@ from ...errors import CollectionError
 from ..results.manifest import Manifest
 from ..runs import gpu_gate, node_setup, run_files
 from ..runs.launching import Launched, forwarding_command
-from ..runs.run_watch import RunWatch
-from ..runs.silent_ranks import who_waits
+from ..runs.run_watch import RunWatch, who_waits
 from ..runs.training_run import Prepared, TrainingFailed, TrainingRun, hashed_environment
 from .follow import Ended, TrainingSite, await_start, follow, follow_command, is_reachable, stop_command
 
@@ -34,7 +33,6 @@ class StartedJob:
     esxi_before: list[dict[str, Any]]
 
     def rank_0(self, run: TrainingRun) -> str:
-        """Return the node of rank 0."""
         return str(self.manifest.get("rank_0_on") or self.launched["launcher"] or next(iter(run.nodes)))
 
 
@@ -214,7 +212,6 @@ def _restart_warnings(p: Program, site: TrainingSite, run: TrainingRun, resumed:
 
 
 def planned(run: TrainingRun) -> str:
-    """Return the run in words."""
     ranks = len(run.nodes) * int(run.o["ranks_per_node"])
     return f"{run.name}: {ranks} ranks on {', '.join(run.nodes)} by {run.o['transport']}"
 

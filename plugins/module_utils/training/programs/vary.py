@@ -1,8 +1,8 @@
-"""Program: run one training program with each combination of values, side by side on groups of nodes."""
+"""Programs: run a program with each combination of values side by side; measure each number of nodes and transport."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,10 +14,11 @@ from ...errors import CollectionError
 from ..results.manifest import Manifest
 from ..runs import run_source
 from ..runs.run_watch import WEEK_SECONDS, RunWatch
-from ..runs.training_run import TrainingFailed, TrainingRun
+from ..runs.training_options import Options
+from ..runs.training_run import TrainingFailed, TrainingRun, request_of
 from ..runs.variations import Variation, row, table
 from .follow import ALIVE, Ended, TrainingSite
-from .train import StartedJob, bring_back, judge, require_finished, start
+from .train import StartedJob, bring_back, judge, require_finished, start, train
 
 # A launcher that reports no end is asked for the state of its job this often.
 LOOK_SECONDS = 30.0
@@ -26,6 +27,8 @@ FAILED = ("died", "stopped")
 
 
 KnownOf = Callable[[str], Manifest]
+USABLE = ("running", "finished")
+Point = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -185,3 +188,41 @@ def _rows(site: TrainingSite, groups: Sequence[Sequence[Variation]], known_of: K
     made = sorted((each for group in groups for each in group), key=lambda each: int(each.name.rpartition(".")[2]))
     metrics = site.calls.runs.last_metrics(site.results, [each.name for each in made])
     return [row(each, known_of(each.name), metrics.get(each.name) or {}) for each in made]
+
+
+def sweep(p: Program, site: TrainingSite, o: Options, run_of: Callable[[Point], TrainingRun]) -> None:
+    """Perform the runs of a measurement that have no good result yet; results on the controller are its journal."""
+    p.ensure(lambda: require_good_network(site, o))
+    plan = p.ensure(lambda: remaining(site, o))
+    p.say(plan["summary"])
+    for point in plan["left"]:
+        run = run_of(point)
+        state = p.ensure(site.job_of(run).look)
+        if point["again"] or (state.get("job") or {}).get("state") not in USABLE:
+            p.once(("forget", run.name), site.job_of(run).forget)
+        train(p, site, run)
+
+
+def remaining(site: TrainingSite, o: Options) -> dict[str, Any]:
+    """Return the runs that are left as ``left``, and a sentence about them as ``summary``."""
+    measured = {
+        "name": o["sweep_name"],
+        "nodes": o["nodes"],
+        "sizes": [int(size) for size in o["sweep_nodes"]],
+        "transports": o["sweep_transports"],
+        "repeats": int(o["sweep_repeats"]),
+    }
+    results = {"path": o["results"], "state": "directory", "mode": "0700"}
+    required(site.calls.here("ansible.builtin.file", results))
+    return site.calls.runs.remaining(measured=measured, results=o["results"], requested=request_of(o), prove=o["prove"])
+
+
+def require_good_network(site: TrainingSite, o: Options) -> None:
+    """Refuse to measure a network with findings: the scaling would measure them."""
+    found = site.calls.runs.network_findings(o["fabric_results"], o["nodes"], o["fabric_recent"])
+    if found and not o["fabric_accepted"]:
+        raise TrainingFailed(
+            f"The network between the nodes has findings, so the scaling would measure them: {' '.join(found)} Correct "
+            "them and run the playbook dml.vsphere.fabric_check again, or accept them with "
+            "-e training_fabric_accepted=true."
+        )

@@ -71,7 +71,6 @@ def facts_of(folder: Path, file: OutputFile, files: Sequence[OutputFile]) -> dic
 
 
 def names_of(file: OutputFile, files: Sequence[OutputFile]) -> list[str]:
-    """Return the paths of the files of a checkpoint."""
     inside = "" if file.path == "." else f"{file.path}/"
     return [each.path for each in files if each.path.startswith(inside)] if file.format else [file.path]
 
@@ -128,7 +127,6 @@ def _size(path: Path) -> int:
 
 
 def files_in(folder: Path) -> list[OutputFile]:
-    """Return the regular files below a folder."""
     paths = [Path(above, name) for above, _folders, names in os.walk(folder) for name in names]
     found = [(path.relative_to(folder).as_posix(), _modified(path)) for path in paths]
     return [OutputFile(name, modified) for name, modified in found if modified is not None]

@@ -123,7 +123,6 @@ class Manifest(_Request, total=False):
 
 
 def name_of_attempt(first: str, number: int) -> str:
-    """Return the name of an attempt after the first one."""
     return f"{first}-{number}"
 
 
@@ -239,7 +238,6 @@ def _folded(row: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def differing(one: Mapping[str, object], other: Mapping[str, object], keys: Iterable[str]) -> list[str]:
-    """Return the keys with different values."""
     return [key for key in keys if one.get(key) != other.get(key)]
 
 

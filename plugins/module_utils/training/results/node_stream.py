@@ -84,7 +84,6 @@ class NodeStream:
         raise StreamError(f"the node sent {self._arrived} bytes in {SILENCE_SECONDS:g} s")
 
     def exactly(self, count: int) -> bytes:
-        """Return a small number of bytes."""
         parts: list[bytes] = []
         while count:
             data = self.some(count)

@@ -105,7 +105,6 @@ class Outputs:
 
     @property
     def names(self) -> list[str]:
-        """Return the files on the node."""
         return sorted(self._there)
 
     @property
@@ -282,7 +281,6 @@ def tar_members(stream: NodeStream) -> Iterator[Member]:
 
 
 def tar_content(stream: NodeStream, size: int) -> Iterator[bytes]:
-    """Yield the content of a file."""
     left = size
     while left:
         data = stream.some(min(left, BLOCK))

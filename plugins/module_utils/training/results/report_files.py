@@ -124,7 +124,6 @@ class ReportFiles:
         return Plan(before=state, after={FOLDER: oct(self._modes.folder), **after})
 
     def apply(self, plan: Plan) -> None:
-        """Write the files that differ."""
         due = {change.key for change in plan.due}
         try:
             self._folder.mkdir(self._modes.folder, parents=True, exist_ok=True)

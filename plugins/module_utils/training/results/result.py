@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..output.printed_figures import Figures
+from ..output.log import Figures
 from ..transport import proof
 from ..transport.node_transport import slowest
 from ..transport.rdma_counters import counters, least_sent
@@ -70,7 +70,6 @@ def faults(
 
 
 def summary(run_result: Fields) -> str:
-    """Return the result in one sentence."""
     rate, checked = run_result["images_per_sec"], run_result["proof"]
     pace = _steps_made(run_result) if rate is None else f"{float(rate):.1f} images/s"
     ranks = f"{run_result['gpus']} ranks of {run_result['nodes']} nodes"

@@ -66,7 +66,6 @@ def _ended(each: Manifest, unreachable: set[str]) -> dict[str, Any]:
 
 
 def lines(entries: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the list as a table."""
     rows = [_row(entry) for entry in entries]
     return manifest.table([COLUMNS, *rows]) if rows else [NOTHING]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...continuity.restart_facts import Attempt, RestartLimits, RestartVerdict
-from ...continuity.restart_steps import RankSteps, Saved, read_steps
+from ...continuity.restart_steps import read_steps
 from ...continuity.restart_verdict import judge
 from ...core.json_values import mapping
 from ...watch.growing_file import GrowingFile
@@ -61,21 +61,16 @@ def run_by_name(results: Path, name: str) -> JudgedRun:
 
 
 def judged_run(results: Path, name: str, limits: RestartLimits, manifests: Mapping[str, Manifest]) -> JudgedRun:
-    """Return a run with its verdict."""
     made: list[Attempt] = []
     before: Manifest | None = None
     for each in attempts.chain_of(name, manifests):
         manifest = manifests[each]
-        saved = _saved(made[-1].ranks) if made else []
+        saved = [each for steps in made[-1].ranks.values() for each in steps.saved] if made else []
         ranks, parameters = read_steps(_records(results / each)), _parameters(results / f"{each}.json")
         made.append(attempts.attempt(manifest, before, ranks, saved=saved, parameters=parameters))
         made[-2:-1] = [attempts.with_window(one, made[-1], manifest) for one in made[-2:-1]]
         before = manifest
     return JudgedRun(name, tuple(made), judge(made, limits))
-
-
-def _saved(ranks: Mapping[int, RankSteps]) -> list[Saved]:
-    return [each for steps in ranks.values() for each in steps.saved]
 
 
 def _parameters(path: Path) -> list[str]:

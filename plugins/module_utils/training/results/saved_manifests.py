@@ -19,7 +19,6 @@ BLOCK = 1 << 20
 
 
 def read(folder: Path) -> manifests.Manifest:
-    """Return the manifest in the folder of a run."""
     path = folder / manifests.FILE
     try:
         text = regular_file.content(str(path), manifests.MOST_BYTES).decode("utf-8")

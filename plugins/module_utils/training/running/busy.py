@@ -1,4 +1,7 @@
-"""The training jobs that run on nodes, found by their processes, and the runs to which they belong."""
+"""The training jobs that run on nodes, found by their processes, and the sentences on those that a change would stop.
+
+An answer is the result of training_info on a worker. It has no ``jobs`` if the worker could not be read.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,12 @@ from ...errors import Refused
 
 MOST_OF_A_NAME = 200
 Part = Tuple[str, Mapping[str, Any]]
+Answers = Mapping[str, Mapping[str, Any]]
+REMEDIES = {
+    "wait": ", with -e training_wait=SECONDS or the playbook dml.vsphere.stop",
+    "under_training": ", or change the hosts around it with under_training=true",
+    "interrupt": ", or run again with interrupt_training=true",
+}
 
 
 def name_of(run_dir: str) -> str:
@@ -38,7 +47,6 @@ def title(job: Mapping[str, Any]) -> str:
 
 
 def moment(seconds: float) -> str:
-    """Return a time as text."""
     try:
         return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
     except (OverflowError, ValueError, OSError):
@@ -46,7 +54,6 @@ def moment(seconds: float) -> str:
 
 
 def second(seconds: float) -> str:
-    """Return a time with its second as text."""
     try:
         return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (OverflowError, ValueError, OSError):
@@ -160,3 +167,31 @@ def _identity(parts: Sequence[Part], launchers: Sequence[str]) -> dict[str, Any]
     words = {key: {str(job[key]) for job in firsts.values()} for key in ("run_id", "user", "asked_by")}
     agreed = {key: next(iter(each)) if len(each) == 1 else "" for key, each in words.items()}
     return {**agreed, "started": min(float(job["started"]) for job in firsts.values())}
+
+
+def busy(answers: Answers) -> dict[str, str]:
+    """Return the titles of the jobs on each busy worker."""
+    return {worker: titles({worker: answer}) for worker, answer in answers.items() if answer.get("jobs")}
+
+
+def titles(answers: Answers) -> str:
+    """Return the jobs in words; a job on several workers is named once."""
+    jobs = [job for answer in answers.values() for job in answer.get("jobs") or []]
+    return ", ".join({str(job["run_dir"]): title(job) for job in reversed(jobs)}.values())
+
+
+def refusal(answers: Answers, remedies: Sequence[str]) -> str:
+    """Return the sentence that names the busy workers, their jobs and the remedies; empty if no worker is busy."""
+    workers = busy(answers)
+    if not workers:
+        return ""
+    return (
+        f"{', '.join(workers)}: the training job {titles(answers)} runs on this worker. Wait until it ends or stop it"
+        f"{''.join(REMEDIES[remedy] for remedy in remedies)}."
+    )
+
+
+def unread(answers: Answers) -> list[str]:
+    """Return a sentence about each worker that could not be read."""
+    silent = [(worker, answer) for worker, answer in answers.items() if "jobs" not in answer]
+    return [f"The training jobs of {worker} cannot be read: {short_error(answer)}" for worker, answer in silent]

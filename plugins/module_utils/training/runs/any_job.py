@@ -75,7 +75,6 @@ class JobOnNodes:
         touch_finish(self._on_launcher, self._records or self._run_dir)
 
     def stop(self) -> Result:
-        """Stop all processes of the run."""
         return required(self._on_launcher(JOB, {"run_dir": self._run_dir, "state": "stopped"}))
 
     def _place(self) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.findings import WARN, FindingRecord, stops
-from ...durable.node_results import on_all
+from ...durable.calls import on_all
 from ...errors import Refused
 from .any_job import INFO
 from .controller_site import TrainingCalls
@@ -44,7 +44,6 @@ def require_healthy(calls: TrainingCalls, run: TrainingRun) -> None:
 
 
 def read(calls: TrainingCalls, run: TrainingRun, nodes: Mapping[str, Node]) -> list[FindingRecord]:
-    """Return the findings on the GPUs of nodes."""
     return list(read_nodes(calls, run, nodes)["findings"])
 
 

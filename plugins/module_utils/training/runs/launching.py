@@ -158,7 +158,6 @@ class OwnMpirun(JobOnNodes):
         self._calls.on_each("ansible.builtin.file", dict.fromkeys(self._run.nodes, options))
 
     def kept_nodes(self) -> Place:
-        """Return nodes without a scheduler."""
         return Unscheduled()
 
 

@@ -8,8 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from ...durable.calls import required
-from ...durable.node_results import on_all
+from ...durable.calls import on_all, required
 from ...errors import Refused
 from ..launch import requirements
 from . import rank_words, run_data

@@ -102,7 +102,6 @@ def _benchmark(o: Options) -> list[str]:
 
 
 def tf_cnn_folder(o: Options) -> str:
-    """Return the folder of tf_cnn_benchmarks on the nodes."""
     return f"{o['dir']}/benchmarks-{o['tf_cnn_sha256'][:12]}"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...durable.node_results import on_all
+from ...durable.calls import on_all
 from ..launch import data
 from .controller_site import TrainingCalls
 from .training_run import TrainingRun

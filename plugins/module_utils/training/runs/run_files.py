@@ -9,8 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
-from ...durable.calls import NodeCalls, Result, required
-from ...durable.node_results import on_all
+from ...durable.calls import NodeCalls, Result, on_all, required
 from ...errors import CollectionError, Refused
 from ..ending.job_state import STOP_REQUEST
 from ..results import manifest, result
@@ -48,7 +47,6 @@ def stop_request(calls: NodeCalls, run: TrainingRun) -> str:
 
 
 def new_manifest(run: TrainingRun, prepared: Prepared, started: Launched, now: float) -> Manifest:
-    """Return the manifest of a run that starts now."""
     o = run.o
     made = {
         "name": run.name,

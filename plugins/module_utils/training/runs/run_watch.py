@@ -10,7 +10,7 @@ from ...durable.calls import Result
 from ...errors import CollectionError
 from ...watch.live_pace import longest_silence
 from .controller_site import FollowOptions, TrainingCalls
-from .launching import Launched
+from .launching import Launched, watched_nodes
 from .training_run import GROUP, KUBERNETES, TrainingFailed, TrainingRun
 
 # A script may report no steps at all: the watch ends with its job or its controller.
@@ -70,7 +70,6 @@ class RunWatch:
         return True
 
     def stop(self) -> None:
-        """Have the watch end itself."""
         self._calls.files.write_private(self._folder, {"stop": ""})
 
     def show_pace(self) -> Result:
@@ -136,3 +135,17 @@ class RunWatch:
         """Return the options with which the live page of the run is written too."""
         run = self._run
         return replace(self._options(), folder=run.results, run=run.name, metrics=run.o["metrics"] or "")
+
+
+def who_waits(calls: TrainingCalls, run: TrainingRun) -> str:
+    """Return the sentences about ranks that wait for others; empty if no rank recorded its collectives."""
+    if run.o["backend"] == KUBERNETES or not run.o["nccl"]:
+        return ""
+    return " ".join(calls.nodes.read_hang(watched_nodes(run), run.dir, run.recorders))
+
+
+def where_ranks_are(calls: TrainingCalls, run: TrainingRun) -> str:
+    """Return the lines of the program in which the ranks are; empty if unknown, as in pods."""
+    if run.o["backend"] == KUBERNETES:
+        return ""
+    return calls.nodes.read_stacks(watched_nodes(run), run.dir)

@@ -68,7 +68,6 @@ class TrainingRun:
 
     @property
     def dir(self) -> str:
-        """Return the run directory on the nodes."""
         return f"{self.o['runs']}/{self.name}"
 
     @property
@@ -103,7 +102,6 @@ class TrainingRun:
 
     @property
     def job(self) -> str:
-        """Return the words for the job of the run."""
         return f"The training job {self.dir} on {self.launcher}"
 
     @property

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
-from ..output.printed_figures import Figures
+from ..output.log import Figures
 
 # The counters must show at least this share of the bytes that the allreduces must have sent.
 LEAST_SHARE = 0.5

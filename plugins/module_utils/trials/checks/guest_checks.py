@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-from ...core.findings import NOTE, STOP, WARN, Finding
+from ...core.findings import NOTE, STOP, WARN, Finding, FindingRecord, as_dicts
 from ...core.json_values import mapping
-from ...guests import slurm_timers, stun_timers
+from ...core.vgpu_manager import is_manager
+from ...guests import nvidia, slurm_timers, stun_timers
+from ...guests.stack import fit_gpu
 from ...training.transport.job_settings import LONGEST_TIMEOUT, RETRIES, TICK_SECONDS
 
 # The default time-out of Horovod and Gloo, in seconds.
@@ -29,6 +31,7 @@ _FOREVER, _UNKNOWN = ("permanent", "perpetual"), ("", "n/a", "unknown", "unknown
 
 # The severity, rule and text of each finding.
 Rows = Iterator[tuple[str, str, str]]
+PASSED_THROUGH = "Pass-Through"
 
 
 def findings(
@@ -247,3 +250,57 @@ def _number(value: object) -> float | None:
     except (ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None
+
+
+def node_findings(
+    nodes: Mapping[str, Any],
+    budget: float,
+    now: float,
+    fitting: tuple[Iterable[Mapping[str, Any]], Mapping[str, Any]],
+    *,
+    lasts: float = 0.0,
+    minutes: float = 0.0,
+) -> list[FindingRecord]:
+    """Return the findings as plain data.
+
+    ``budget`` is the longest stun in seconds, ``lasts`` the shortest duration of the test in seconds, ``minutes`` the
+    greatest age of a checkpoint (0: no check). ``fitting`` has the hosts of esxi_info with their VIBs, and the table
+    stacks/facts/compatibility.yml.
+    """
+    inside = findings(nodes, budget, now, lasts=lasts, minutes=minutes or None)
+    return as_dicts([*inside, *driver_findings(nodes, *fitting)])
+
+
+def driver_findings(
+    nodes: Mapping[str, Mapping[str, Any]], hosts: Iterable[Mapping[str, Any]], table: Mapping[str, Any]
+) -> list[Finding]:
+    """Return the drivers of nodes that do not fit the vGPU managers of the hosts, and the unknown pairs.
+
+    ``nodes`` are those of read_guests.
+    """
+    managers = {str(host["host"]): version for host in hosts if (version := _manager(host))}
+    misfits = []
+    for node, driver in _drivers(nodes).items():
+        stack = {"gpu_driver": {"version": driver}, "gpu": {"attachment": "vgpu"}}
+        for host, version in sorted(managers.items()):
+            misfits += [
+                Finding(STOP if one.misfit else NOTE, "versions", node, f"on {host}: {one.sentence}")
+                for one in fit_gpu.host_and_guest(stack, table, version)
+            ]
+    return misfits
+
+
+def _drivers(nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return the driver of each node that has a virtual GPU."""
+    reports = {node: nvidia.report(facts["nvidia"]) for node, facts in sorted(nodes.items()) if facts.get("nvidia")}
+    return {
+        node: report["driver"]
+        for node, report in reports.items()
+        if report["driver"] and any(gpu["mode"] != PASSED_THROUGH for gpu in report["gpus"])
+    }
+
+
+def _manager(host: Mapping[str, Any]) -> str:
+    """Return the version of the vGPU manager that runs on a host; empty if none does."""
+    running = (host.get("vibs") or {}).get("running") or []
+    return next((str(vib["version"]) for vib in running if is_manager(vib["name"])), "")

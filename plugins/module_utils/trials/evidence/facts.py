@@ -156,7 +156,6 @@ class Facts:
 
     @property
     def cluster(self) -> str:
-        """Return the name of the cluster in vCenter."""
         return str(self.settings["cluster"])
 
     @property
@@ -182,7 +181,6 @@ class Facts:
 
     @property
     def last_wave(self) -> list[Move]:
-        """Return the moves of the last wave."""
         return [move for move in self.moves if is_same_wave(move, self.moves[-1])]
 
     @property
@@ -229,7 +227,6 @@ class Facts:
 
     @property
     def ranks(self) -> dict[str, list[int]]:
-        """Return the ranks of the job by worker."""
         return ranks_by_worker((self.warm or {}).get("hosts") or {}, self.at)
 
     def keep_job(self, job: Value) -> None:
@@ -248,7 +245,6 @@ class Facts:
         self.keep_offset(plan)
 
     def keep_round(self, plan: Value, moves: Sequence[Move]) -> None:
-        """Keep the planned moves of the next round."""
         self.round += 1
         self.rdma, self.left = dict(plan["rdma"]), [move.copy() for move in moves]
         self.keep_offset(plan)

@@ -10,7 +10,6 @@ from ...continuity.judged_facts import Move, PlannedMove
 
 
 def line(move: PlannedMove) -> str:
-    """Return one move as text."""
     return f"{move['worker']}: {move['source']} -> {move['target']}"
 
 

@@ -25,7 +25,6 @@ def outcome(facts: Facts, folder: str, left: Mapping[str, str]) -> str:
 
 
 def passed(facts: Facts, folder: str) -> str:
-    """Return the sentence of a test that passed."""
     moved = ", and all moved" if facts.moves else ""
     return f"Continuous{moved}; the evidence is in {folder}."
 

@@ -28,7 +28,6 @@ def taken(facts: Facts) -> str:
 
 
 def checkpoint_in_words(checkpoint: Mapping[str, Any] | None, whose: str = "the") -> str:
-    """Return a checkpoint in words."""
     if not checkpoint:
         return "no checkpoint"
     step = "" if checkpoint.get("step") is None else f" (step {checkpoint['step']})"

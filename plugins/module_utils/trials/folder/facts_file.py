@@ -33,7 +33,6 @@ def read(folder: Path) -> Facts:
 
 
 def damaged(folder: Path, error: Exception) -> Failed:
-    """Return the error of damaged facts."""
     reason = f"it is not valid ({error!r}): the file was changed or damaged"
     return Failed(str(folder / NAME), "read the facts of the test", reason, ADVICE)
 

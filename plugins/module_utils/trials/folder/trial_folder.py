@@ -75,7 +75,6 @@ def _identity_at_start(path: Path) -> Identity:
 
 
 def unfinished(where: Path, cluster: Cluster) -> list[Path]:
-    """Return the folders of the unfinished tests of a cluster."""
     return [path.parent for path in sorted(where.glob(f"*/{NAME}")) if _is_unfinished(path, cluster)]
 
 
@@ -194,7 +193,6 @@ def cluster_of(settings: object) -> str:
 
 
 def is_window(folder: Path) -> bool:
-    """Return whether a folder has a maintenance window."""
     start = start_of(folder / NAME)
     return isinstance(start, dict) and kind(start) == WINDOW
 

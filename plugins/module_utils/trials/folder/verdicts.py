@@ -27,7 +27,6 @@ class NewVerdict:
 
     @property
     def paths(self) -> list[Path]:
-        """Return the paths of the files."""
         return self._named(self._number)
 
     def read(self) -> dict[str, Any]:
@@ -35,7 +34,6 @@ class NewVerdict:
         return {"file": self._first if self._is_written else None}
 
     def plan(self, current: State) -> Plan:
-        """Return the plan that writes the verdict."""
         return Plan(before=current, after={"file": self._first})
 
     def apply(self, _plan: Plan) -> None:

@@ -180,7 +180,6 @@ def _counters(p: Program, trial: Trial) -> list[dict[str, Any]]:
 
 
 def vibs(trial: Trial) -> list[dict[str, Any]]:
-    """Return the VIBs of the hosts."""
     hosts: list[dict[str, Any]] = trial.of_cluster("esxi_info", gather=["vib"], fail_unreachable=False)["hosts"]
     return hosts
 
@@ -198,5 +197,4 @@ def in_rank_order(warm_job: Mapping[str, Any]) -> list[tuple[str, Mapping[str, A
 
 
 def rank_list(ranks: Sequence[int]) -> str:
-    """Return ranks in words."""
     return f"rank{'' if len(ranks) == 1 else 's'} {', '.join(map(str, ranks))}"

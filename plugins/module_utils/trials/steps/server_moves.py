@@ -114,5 +114,4 @@ def _is_same(event: PowerEvent, other: PowerEvent) -> bool:
 
 
 def move_names(requests: Sequence[MoveRequest]) -> str:
-    """Return requested moves as text."""
     return " and ".join(move_lines.line(request["move"]) for request in requests)

@@ -110,12 +110,10 @@ class Trial:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return the options of the test."""
         return self.facts.settings
 
     @property
     def records(self) -> str:
-        """Return the file of the step records."""
         return f"{self.site.folder}/records.jsonl"
 
     @property

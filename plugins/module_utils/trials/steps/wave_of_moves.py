@@ -18,7 +18,7 @@ from ...errors import Failed
 from ...moves.plan.results import ServerMoves
 from ...training.runs.training_run import RECORDERS
 from ...training.transport.connections import uses_rdma
-from ..checks import node_findings
+from ..checks import guest_checks
 from ..evidence import move_lines
 from ..evidence.facts import CheckedRequest, MoveRequest, next_wave
 from .holding import renew_lock
@@ -237,7 +237,7 @@ def _of_nodes(p: Program, trial: Trial) -> list[FindingRecord]:
     # From the second wave on, the health of the GPUs was checked after the wave before.
     sick = [] if trial.facts.moves else _sick_gpus(p, trial)
     p.say("checks the timers, licences, checkpoints and drivers of the nodes")
-    inside = node_findings.findings(
+    inside = guest_checks.node_findings(
         trial.site.nodes.read_guests(**trial.nodes, checkpoints=settings["checkpoints"])["nodes"],
         settings["stun_budget"],
         p.now(),

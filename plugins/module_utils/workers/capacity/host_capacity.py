@@ -52,7 +52,6 @@ def memory_mb(host: Mapping[str, Any]) -> int:
 
 
 def offered(host: Mapping[str, Any]) -> set[str]:
-    """Return the vGPU profiles that a host offers."""
     return set(host.get("config.sharedPassthruGpuTypes") or [])
 
 

@@ -20,7 +20,6 @@ def kind_of(device: Any) -> str:
 
 
 def is_nvidia(device: Any) -> bool:
-    """Return whether the vendor of the device is NVIDIA."""
     return unsigned(device.vendorId) == NVIDIA
 
 

@@ -12,14 +12,11 @@ from ...vsphere.session import Session
 from ..placement.gpu_slots import VgpuProfile, parse
 from .host_capacity import DESCRIBED
 
-SINCE = (7, 0, 3)
 _OFFERED, _MANAGER, _TIME_SLICED = "config.sharedPassthruGpuTypes", "configManager.graphicsManager", "timeSliced"
 
 
 def describe(session: Session, hosts: Mapping[str, Any]) -> None:
     """Add the described profiles to the properties of each host that offers names without a size."""
-    if session.api_version < SINCE:
-        return
     unknown = [key for key, host in hosts.items() if any(parse(name) is None for name in host.get(_OFFERED) or [])]
     refs = [vim.HostSystem(key, session.stub) for key in unknown]
     for key, values in properties.read_many(session, refs, (_MANAGER,)).items() if refs else ():

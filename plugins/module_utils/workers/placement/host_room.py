@@ -35,7 +35,6 @@ class DeviceRequest:
     device_class: str = ""
 
     def matches(self, device: Device) -> bool:
-        """Return whether a device matches."""
         requested = ((self.kind, device.kind), (self.label, device.label), (self.address, device.address))
         if self.device_class != device.device_class:
             return False
@@ -53,7 +52,6 @@ class Promise:
     nodes: tuple[int, ...] = ()  # the NUMA nodes that the device may be on; empty for all
 
     def matches(self, device: Device) -> bool:
-        """Return whether a device keeps the promise."""
         return self.request.matches(device) and (not self.nodes or device.node in (None, *self.nodes))
 
 
@@ -73,7 +71,6 @@ class Demand:
 
     @property
     def vgpus(self) -> tuple[str, ...]:
-        """The profiles of all its vGPUs."""
         return (*self.profiles, *(profile for group in self.groups for profile in group_profiles(group) or ()))
 
     @property
@@ -199,7 +196,6 @@ def group_profiles(group: str) -> tuple[str, ...] | None:
 
 
 def offered(hosts: Iterable[HostResources]) -> dict[tuple[str, ...], list[str]]:
-    """Return the hosts by their offered profiles."""
     by_offer: dict[tuple[str, ...], list[str]] = {}
     for host in hosts:
         by_offer.setdefault(host.slots.offered, []).append(host.name)

@@ -106,7 +106,6 @@ class _Table:
         self._set(host, self._after(host, worker.demand) or before, 1)
 
     def undo(self) -> None:
-        """Undo the latest placement."""
         if self.history:
             host, before = self.history.pop()
             self._set(host, before, -1)

@@ -45,7 +45,6 @@ class WorkerToPlace:
     settled: bool = False
 
     def may(self, host: str) -> bool:
-        """Return whether the worker may run on the host."""
         return self.hosts is None or host in self.hosts
 
 
@@ -136,7 +135,6 @@ def _moves(ordered: Sequence[WorkerToPlace], where: Mapping[str, str]) -> dict[s
 
 
 def _homes(hosts: Sequence[HostResources], ordered: Sequence[WorkerToPlace], rules: Rules) -> dict[str, str]:
-    """Return the workers that stay, with their hosts."""
     left = {host.name: host for host in hosts}
     homes: dict[str, str] = {}
     for worker in ordered:
@@ -170,7 +168,6 @@ def _fill(
 
 
 def _workers_on(where: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the workers on each host."""
     here: dict[str, list[str]] = {}
     for name, host in where.items():
         here.setdefault(host, []).append(name)

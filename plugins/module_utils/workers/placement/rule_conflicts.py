@@ -93,7 +93,6 @@ def _free(worker: str, hosts: Sequence[str], foreign: Sequence[ForeignRule]) -> 
 
 
 def _left(worker: str, hosts: Sequence[str], foreign: Sequence[ForeignRule], desired: RuleSetSpec) -> frozenset[str]:
-    """Return the hosts on which a worker can run."""
     free = _free(worker, hosts, foreign)
     return free & set(desired.hosts) if desired.hosts and desired.required else free
 

@@ -14,7 +14,6 @@ _OPTIONS = {DRS: "drs_override", RESTART: "restart_priority"}
 
 
 def rule_set_spec(params: Mapping[str, Any]) -> RuleSetSpec:
-    """Return the desired rules."""
     workers, drop = tuple(params.get("workers") or ()), tuple(params.get("drop") or ())
     if params["state"] == "absent":
         # Without names, the user removes the whole set.

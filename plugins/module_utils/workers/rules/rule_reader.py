@@ -132,7 +132,6 @@ def drs_text(override: ApiObject) -> str | None:
 
 
 def restart_text(override: ApiObject) -> str | None:
-    """Return the restart priority of an HA override."""
     if override is None:
         return None
     settings = override.dasSettings

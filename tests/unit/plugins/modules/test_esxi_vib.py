@@ -32,12 +32,6 @@ def host(name: str = "esx01.lab", *, maintenance: bool = True) -> FakeHost:
     return made
 
 
-def test_the_component_is_installed_once(clusters: dict[str, str]) -> None:
-    one = host()
-    assert [call("esxi_vib", [one], **DESIRED)["changed"] for _run in range(2)] == [True, False]
-    assert len(one.writes) == 1
-
-
 def test_one_host_outside_maintenance_mode_prevents_all_writes(clusters: dict[str, str]) -> None:
     one, two = host("esx01.lab"), host("esx02.lab", maintenance=False)
     planned = call("esxi_vib", [one, two], check=True, **DESIRED)
@@ -53,8 +47,3 @@ def test_refuses_an_image_managed_cluster(clusters: dict[str, str]) -> None:
     one = host()
     assert "change the component in the cluster's image with esxi_image" in call("esxi_vib", [one], **DESIRED)["msg"]
     assert one.writes == []
-
-
-def test_options_are_checked_before_any_session() -> None:
-    assert "version, source" in call("esxi_vib", [FakeHost()], name=DRIVER)["msg"]
-    assert "is a relative path" in call("esxi_vib", [FakeHost()], **{**DESIRED, "source": "X.zip"})["msg"]

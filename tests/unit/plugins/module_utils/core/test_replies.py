@@ -21,12 +21,12 @@ from plugins.module_utils.guests import gpu_health
 from plugins.module_utils.jobs.running_job import required_to_run
 from plugins.module_utils.training.results import other_runs
 from plugins.module_utils.training.results.known_runs import list_runs
-from plugins.module_utils.training.running import busy, interruption
+from plugins.module_utils.training.running import busy
 from plugins.module_utils.training.runs import job_search
 from plugins.module_utils.training.runs.any_job import JobOnNodes
 from plugins.module_utils.training.transport import connections
 from plugins.module_utils.trials.checks import guest_checks
-from plugins.module_utils.watch import hangs, rank_stacks
+from plugins.module_utils.watch import hangs
 from tests.unit.foreign_readers import DCGM, RAS, SEEN, SMI_XML, XID
 
 INFO, ALL = replies.INFO, {"gather": ["job", "jobs", "printed"], "port": 1, "manifest": "/runs/a"}
@@ -80,8 +80,8 @@ def readers(reply: dict[str, Any]) -> list[Callable[[], Any]]:
         lambda: busy.others("/runs/other", "w1", answers, nodes),
         lambda: list_runs(answers, "/none"),
         lambda: job_search.only_job(OPTIONS, answers, nodes),
-        lambda: interruption.refusal(answers, ["wait"]),
-        lambda: interruption.unread(answers),
+        lambda: busy.refusal(answers, ["wait"]),
+        lambda: busy.unread(answers),
         lambda: required_to_run(JobOnNodes(lambda _module, _options: reply, "w1: the job", "/runs/a")),
     ]
 
@@ -121,7 +121,7 @@ PRINTED: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
         lambda report: gpus(replies.printed(report["w1"], replies.OF_GPUS)),
     ),
     "hang": ({"ras": RAS, "dumps": [{"rank": 0, "entries": [{"pg_name": "0", "state": "a"}]}]}, hangs.of_nodes),
-    "stack": ({"ranks": {"0": {"host": "w1", "stack": 'File "a.py", line 1 in b'}}}, rank_stacks.sentences),
+    "stack": ({"ranks": {"0": {"host": "w1", "stack": 'File "a.py", line 1 in b'}}}, hangs.stack_sentences),
     "runs": (
         {"runs": [{"run_dir": "/a", "user": "a", "since": 1.0, "until": None}], "files": [["a.pt", 1.0]]},
         lambda report: [other_runs.sentences(report), other_runs.saved(report)],

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.guests import kernel_packages
+from plugins.module_utils.guests import software_packages
 
 JAMMY = {"os_family": "Debian", "distribution": "Ubuntu", "kernel": "5.15.0-91-generic"}
 BOOKWORM = {"os_family": "Debian", "distribution": "Debian", "kernel": "6.1.0-18-cloud-amd64"}
@@ -18,7 +18,7 @@ def names(packages: list[dict[str, str]]) -> list[str]:
 
 
 def found(installed: list[str], facts: dict[str, Any]) -> dict[str, list[dict[str, str]]]:
-    return kernel_packages.packages([f"{one} installed" for one in installed], facts)
+    return software_packages.packages([f"{one} installed" for one in installed], facts)
 
 
 def test_an_ubuntu_cloud_image_gets_headers_and_modules() -> None:
@@ -56,7 +56,7 @@ def test_debian_has_one_package_of_modules() -> None:
 
 
 def test_removed_kernels_do_not_count() -> None:
-    assert kernel_packages.packages(["linux-image-virtual 5.15.0.91.88 config-files"], JAMMY)["held"] == []
+    assert software_packages.packages(["linux-image-virtual 5.15.0.91.88 config-files"], JAMMY)["held"] == []
 
 
 def test_rocky_headers_have_no_version_in_the_name() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.watch.rank_stacks import sentences
+from plugins.module_utils.watch.hangs import stack_sentences
 
 # As faulthandler of Python 3.11 writes it, for PyTorch with DistributedDataParallel.
 WAITS = """  File "/venv/lib/python3.11/site-packages/torch/autograd/graph.py", line 841 in _engine_run_backward
@@ -62,4 +62,4 @@ def node(**stacks: str) -> dict[str, Any]:
     ],
 )
 def test_names_the_ranks_outside_the_collective(answers: list[dict[str, Any]], expected: str) -> None:
-    assert sentences({f"n{number}": answer for number, answer in enumerate(answers)}) == expected
+    assert stack_sentences({f"n{number}": answer for number, answer in enumerate(answers)}) == expected

@@ -28,7 +28,6 @@ FACTS: list[tuple[dict[str, Any], str, str, str]] = [
     ({"vcenter__version": "7.0.3"}, "stop", "version", "vCenter 7.0.3 is older than ESXi on esx1"),
     ({"vcenter__version": "9.0.0"}, "warn", "version", "images"),
     ({"options": {"vgpu.hotmigrate.enabled": False}}, "warn", "vmotion", "shared_settings"),
-    ({"options": {"vgpu.hotmigrate.enabled": None}}, "warn", "vmotion", "6.7 U1"),
     ({"gpu_slots": [SLOTS]}, "note", "gpu_slots", "of 4 places for grid_t4-16c 1 are free"),
     ({"gpu_slots": [{**SLOTS, "free": 0}]}, "warn", "gpu_slots", "taken"),
     (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.hosts.rollback.image import kept, restoring_image
+from plugins.module_utils.hosts.rollback.restoring import kept, restoring_image
 
 BEFORE = {"base_image": "8.0.2-0.0.1", "add_on": None, "components": {"manager": "1", "tools": "5"}}
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from plugins.module_utils.site.acceptance import acceptance, assumptions, host_readers, shapes
+from plugins.module_utils.site.acceptance import acceptance, assumptions, reader, shapes
 from plugins.module_utils.site.acceptance.acceptance import OPEN, PROVEN, REFUTED
 from plugins.module_utils.site.acceptance.assumptions import ASSUMPTIONS
 from plugins.module_utils.site.acceptance.reader import ReadRequest
@@ -158,10 +158,13 @@ def test_answers_confirm_or_refute_each_assumption(name: str, good: Recording, b
 
 def test_the_error_of_a_group_is_reported_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = "esx01: could not reach its esxcli: the server said NotFound"
-    monkeypatch.setattr(host_readers.host_info, "gather", lambda *_: [{"host": "esx01", "failed": True, "msg": answer}])
+    monkeypatch.setattr(reader.host_info, "gather", lambda *_: [{"host": "esx01", "failed": True, "msg": answer}])
     expected = ReadRequest(hosts={"esx01": None}, vms={}, clusters={})
-    (reader,) = (one for one in READERS if one.name == "esxi_info: management")
-    assert acceptance._attempt(cast(Session, None), reader, expected, "esx01") == (acceptance.NOT_UNDERSTOOD, [answer])
+    (management,) = (one for one in READERS if one.name == "esxi_info: management")
+    assert acceptance._attempt(cast(Session, None), management, expected, "esx01") == (
+        acceptance.NOT_UNDERSTOOD,
+        [answer],
+    )
 
 
 def test_refuted_assumptions_and_unknown_answers_are_an_error() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.training.pairs import pair_cards
+from plugins.module_utils.training.pairs import pair_result
 
 
 def device(identifier: str, gbits: float, mtu: int = 1500, rdma: bool = False) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def device(identifier: str, gbits: float, mtu: int = 1500, rdma: bool = False) -
     [(1500, False, 94.1), (9000, False, 99.0), (1500, True, 92.6), (9000, True, 98.0), (4200, True, 98.0)],
 )
 def test_headers_take_a_share_of_the_link(mtu: int, rdma: bool, percent: float) -> None:
-    assert round(100 * pair_cards.payload_share(mtu, rdma), 1) == percent
+    assert round(100 * pair_result.payload_share(mtu, rdma), 1) == percent
 
 
 @pytest.mark.parametrize(
@@ -32,8 +32,8 @@ def test_headers_take_a_share_of_the_link(mtu: int, rdma: bool, percent: float) 
     ],
 )
 def test_a_physical_card_carries_its_payload_rate(known: dict[str, Any], name: str, gbits: float) -> None:
-    expected = pair_cards.expected(known)
-    assert pair_cards.name(known) == name
+    expected = pair_result.expected(known)
+    assert pair_result.name(known) == name
     assert expected.gbits is not None
     assert round(expected.gbits, 1) == gbits
     assert "less the headers of IEEE 802.3" in expected.source
@@ -52,4 +52,4 @@ def test_a_physical_card_carries_its_payload_rate(known: dict[str, Any], name: s
     ],
 )
 def test_expects_nothing_from_a_nominal_or_unknown_rate(unknown: dict[str, Any], source: str) -> None:
-    assert pair_cards.expected(unknown) == pair_cards.Expected(None, source)
+    assert pair_result.expected(unknown) == pair_result.Expected(None, source)

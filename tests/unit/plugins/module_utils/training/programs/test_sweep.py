@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.durable.program import MemoryJournal, Program
-from plugins.module_utils.training.programs.sweep import sweep
+from plugins.module_utils.training.programs.vary import sweep
 from plugins.module_utils.training.runs.training_run import TrainingFailed, TrainingRun
 from tests.fakes.deaths import MOST_CONTROLLERS, Killed, histories
 from tests.fakes.training_world import TrainingWorld

@@ -7,8 +7,7 @@ import json
 import tarfile
 from pathlib import Path
 
-from plugins.module_utils.training.results.code_differences import MOST_FILES, differences
-from plugins.module_utils.training.results.known_runs import list_runs
+from plugins.module_utils.training.results.known_runs import MOST_FILES, differences, list_runs
 from tests.fakes.calling import here
 
 

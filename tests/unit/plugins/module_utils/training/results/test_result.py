@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.training.output.printed_figures import figures
+from plugins.module_utils.training.output.log import figures
 from plugins.module_utils.training.results.result import faults, result, summary
 
 IB = "w1:12:12 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE ; OOB ens192:10.0.1.1<0>\n"

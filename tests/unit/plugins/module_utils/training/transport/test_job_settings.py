@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.training.output.printed_figures import figures
+from plugins.module_utils.training.output.log import figures
 from plugins.module_utils.training.transport.job_settings import (
     TransportError,
     check_framework,

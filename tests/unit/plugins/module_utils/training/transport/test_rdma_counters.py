@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugins.module_utils.training.output.printed_figures import figures
+from plugins.module_utils.training.output.log import figures
 from plugins.module_utils.training.transport import connections
 from plugins.module_utils.training.transport.proof import judge
 from plugins.module_utils.training.transport.rdma_counters import counters, least_sent

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from plugins.module_utils.trials.checks import node_findings
+from plugins.module_utils.trials.checks import guest_checks
 
 STACKS = Path(__file__).parents[6] / "stacks"
 TABLE = yaml.safe_load((STACKS / "facts" / "compatibility.yml").read_text())
@@ -37,7 +37,7 @@ def host(manager: str, name: str = "esx1") -> dict[str, Any]:
 def test_compares_guest_driver_and_manager_of_each_host(
     driver: str, manager: str, severity: str, expected: str
 ) -> None:
-    found = node_findings.driver_findings({"w1": node(driver)}, [host(manager)], TABLE)
+    found = guest_checks.driver_findings({"w1": node(driver)}, [host(manager)], TABLE)
     assert [(one.severity, one.rule, one.object) for one in found] == (
         [(severity, "versions", "w1")] if severity else []
     )
@@ -47,6 +47,6 @@ def test_compares_guest_driver_and_manager_of_each_host(
 def test_ignores_machines_without_a_manager_or_vgpu() -> None:
     hosts = [host("418.66"), {"host": "esx2", "vibs": {"running": []}}, {"host": "esx3", "failed": True}]
     nodes = {"w1": node("580.65.06", "Pass-Through"), "w2": {"nvidia": None}, "w3": {"error": "silent"}}
-    assert node_findings.driver_findings(nodes, hosts, TABLE) == []
-    found = node_findings.driver_findings({"w1": node("580.65.06")}, hosts, TABLE)
+    assert guest_checks.driver_findings(nodes, hosts, TABLE) == []
+    found = guest_checks.driver_findings({"w1": node("580.65.06")}, hosts, TABLE)
     assert [one.text.partition(":")[0] for one in found] == ["on esx1"]

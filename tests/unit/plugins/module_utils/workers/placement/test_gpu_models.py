@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plugins.module_utils.workers.placement.gpu_models import fits_profile, is_of_model
-from plugins.module_utils.workers.placement.gpu_slots import parse
+from plugins.module_utils.workers.placement.gpu_slots import fits_profile, is_of_model, parse
 
 # Names from nvidia-smi, vCenter and the PCI database.
 NAMES = {
