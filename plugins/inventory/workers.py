@@ -122,6 +122,7 @@ notes:
   - Texts from vCenter and from guests are never evaluated as templates. Only an address of another machine becomes
     C(ansible_host). The plugin leaves a worker out, with a warning, if its name is not a valid name of a worker, if
     any of its texts has a template or invisible characters, or if the machine itself does not confirm its mark.
+  - Several clusters, also of several vCenters with a file each, must not have workers with the same name.
   - With a cache, a worker that moved or was powered on keeps its previous variables until the cache expires.
     C(ansible-playbook --flush-cache) reads the workers again.
 seealso:
@@ -226,6 +227,19 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
         self.display.warning(f"The worker {names.printable(name)} is left out of the inventory: {reason}")
         return False
 
+    def _refuse_namesake(self, worker: Mapping[str, Any]) -> None:
+        """End the run if another worker has the name: Ansible has one host of a name, and would lose one of the two."""
+        known = self.inventory.hosts.get(worker["name"])
+        before = known.vars if known else {}
+        if any(before.get(key, worker[key]) != worker[key] for key in ("vm_uuid", "vm_cluster")):
+            clusters = f"{before['vm_cluster']} and {worker['vm_cluster']}"
+            self.display.error(
+                f"The clusters {clusters} have workers named {worker['name']}, and Ansible has one host of a name: "
+                "build one of them again with another name, or select a cluster with the option clusters of this file",
+                wrap_text=False,
+            )
+            raise SystemExit(PARSER_ERROR)
+
     @staticmethod
     def _sanitize_group_name(name: str) -> str:
         """Return a safe group name, which cannot be a template, whatever the configuration of Ansible."""
@@ -233,6 +247,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
 
     def _add(self, worker: Mapping[str, Any]) -> None:
         name, strict = worker["name"], self.get_option("strict")
+        self._refuse_namesake(worker)
         self.inventory.add_host(name)
         for group in existing_workers.inventory_groups(worker):
             self.inventory.add_child(self.inventory.add_group(self._sanitize_group_name(group)), name)

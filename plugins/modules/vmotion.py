@@ -64,6 +64,14 @@ options:
     type: list
     elements: str
     default: []
+  spare:
+    description:
+      - Hosts of another cluster of this vCenter, to and from which the worker may move too. It leaves its resource
+        pool for the root of that cluster. The account needs the privilege C(Resource.AssignVMToPool) there.
+    type: dict
+    suboptions:
+      cluster: {description: The other cluster., type: str, required: true}
+      hosts: {description: Its hosts; without names all., type: list, elements: str, default: []}
 extends_documentation_fragment:
   - dml.vsphere.lock
   - dml.vsphere.progress
@@ -185,6 +193,13 @@ ARGUMENTS = {
     "bandwidth": {"type": "int"},
     "records": {"type": "path"},
     "accept": {"type": "list", "elements": "str", "default": []},
+    "spare": {
+        "type": "dict",
+        "options": {
+            "cluster": {"type": "str", "required": True},
+            "hosts": {"type": "list", "elements": "str", "default": []},
+        },
+    },
     **own_lock.ARGUMENTS,
     **progress.ARGUMENTS,
 }
@@ -230,7 +245,8 @@ def subjects_of(
         return too_long({one.target: one.stun for one in subjects}, params["stun_budget"])
 
     requests = [move.MoveRequest(one["worker"], one["target"], *limits, report, refusal) for one in desired]
-    subjects += [move.WorkerMove(WorkerCluster(opened, params["cluster"]), request) for request in requests]
+    where = (params["cluster"], params["spare"])
+    subjects += [move.WorkerMove(WorkerCluster(opened, *where), request) for request in requests]
     return subjects
 
 

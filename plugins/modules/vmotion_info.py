@@ -23,6 +23,13 @@ options:
     description: Names of the workers. The default is all workers of the cluster.
     type: list
     elements: str
+  guests:
+    description:
+      - Host names of guests that may be workers of other clusters of this vCenter, as of a job over several clusters.
+        Their moves are returned too, under these names. A name that no worker has, or several workers have, is ignored.
+    type: list
+    elements: str
+    default: []
   since:
     description: The time, in seconds since the epoch on the clock of the machine that runs the module.
     type: float
@@ -84,6 +91,7 @@ from ..module_utils.vsphere import session
 ARGUMENTS = {
     "cluster": {"type": "str", "required": True},
     "workers": {"type": "list", "elements": "str"},
+    "guests": {"type": "list", "elements": "str", "default": []},
     "since": {"type": "float", "required": True},
 }
 
@@ -91,7 +99,8 @@ ARGUMENTS = {
 def body(module: AnsibleModule) -> runner.Result:
     params = module.params
     with session.session(params) as opened:
-        moves = move_watch.moves_since(opened, params["cluster"], params["workers"], params["since"])
+        refs = move_watch.chosen(opened, params["cluster"], params["workers"], params["guests"])
+        moves = move_watch.moves_since(opened, refs, params["since"])
     return {"changed": False, **moves}
 
 

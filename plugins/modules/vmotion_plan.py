@@ -59,6 +59,17 @@ options:
         O(dml.vsphere.esxi_power#module:non_disruptive). If vCenter does not support that, there is no plan.
     type: bool
     default: false
+  spare:
+    description:
+      - Hosts of another cluster of this vCenter, which take workers if O(empty_hosts) cannot be emptied without them.
+    type: dict
+    suboptions:
+      cluster: {description: The other cluster., type: str, required: true}
+      hosts: {description: Its hosts that may take workers; without names all., type: list, elements: str, default: []}
+      return_home:
+        description: Whether the plan brings these workers back after the last host, as RV(returns).
+        type: bool
+        default: true
 extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.attributes.info
@@ -97,6 +108,11 @@ waves:
 stages:
   description: With O(empty_hosts), the hosts in their order, each with C(host) and the C(moves) that empty it.
   returned: with O(empty_hosts)
+  type: list
+  elements: dict
+returns:
+  description: The moves that bring workers back from the O(spare) hosts after the last host.
+  returned: with O(spare)
   type: list
   elements: dict
 not_applicable:
@@ -156,6 +172,14 @@ ARGUMENTS = {
     "stun_budget": {"type": "float", "default": 100},
     "empty_hosts": {"type": "list", "elements": "str"},
     "non_disruptive": {"type": "bool", "default": False},
+    "spare": {
+        "type": "dict",
+        "options": {
+            "cluster": {"type": "str", "required": True},
+            "hosts": {"type": "list", "elements": "str", "default": []},
+            "return_home": {"type": "bool", "default": True},
+        },
+    },
 }
 
 
@@ -166,7 +190,7 @@ def body(module: AnsibleModule) -> runner.Result:
             maintenance_mode.refuse_unknown_mode(opened, ", ".join(params["empty_hosts"]))
         known = [worker["name"] for worker in existing_workers.read_workers(opened, [params["cluster"]])]
         selected = rolling_moves.select_workers(params["cluster"], known, params["workers"])
-        cluster = WorkerCluster(opened, params["cluster"])
+        cluster = WorkerCluster(opened, params["cluster"], params["spare"])
         workers = rolling_moves.read_workers(cluster, known, selected, params["empty_hosts"])
         if params["empty_hosts"] is not None:
             plan = with_stuns(cluster, workers, emptied(cluster, workers, params), params)
@@ -194,14 +218,17 @@ def emptied(cluster: WorkerCluster, workers: rolling_moves.ClusterWorkers, param
     fleet = moving_fleet.read_room(cluster, workers, params["one_per_host"])
     window = rolling_moves.plan_window(workers, fleet, params["empty_hosts"])
     stages = [{"host": change.host, "moves": [move._asdict() for move in change.moves]} for change in window]
-    return {"stages": stages, "moves": [move for stage in stages for move in stage["moves"]]}
+    spare = params["spare"] or {}
+    back = rolling_moves.plan_return(workers, fleet, window) if spare.get("return_home") else []
+    returns = {"returns": [move._asdict() for move in back]} if spare else {}
+    return {"stages": stages, "moves": [move for stage in stages for move in stage["moves"]], **returns}
 
 
 def with_stuns(
     cluster: WorkerCluster, workers: rolling_moves.ClusterWorkers, plan: dict[str, Any], params: runner.Params
 ) -> runner.Result:
     """Return the plan of a window with the expected stun of each move in seconds; None if it is not known."""
-    if not plan["moves"]:
+    if not plan["moves"] and not plan.get("returns"):
         return plan
     rules = moving_fleet.FleetLimits(params["stun_budget"], params["one_per_host"])
     fleet = moving_fleet.read_fleet(cluster, workers, rules)
@@ -210,7 +237,8 @@ def with_stuns(
         return {**move, "stun_s": fleet.workers[move["worker"]].stun_s.get(move["target"])}
 
     stages = [{**stage, "moves": [stunned(move) for move in stage["moves"]]} for stage in plan["stages"]]
-    return {"stages": stages, "moves": [move for stage in stages for move in stage["moves"]]}
+    returns = {"returns": [stunned(move) for move in plan["returns"]]} if "returns" in plan else {}
+    return {"stages": stages, "moves": [move for stage in stages for move in stage["moves"]], **returns}
 
 
 def in_waves(

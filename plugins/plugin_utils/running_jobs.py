@@ -30,6 +30,8 @@ from .world import NodeWorld
 JOBS = "dml.vsphere.training_info"
 # The options of a job that say where it runs.
 PLACE = ("launcher", "user", "run_dir", "records", "nodes", "kubernetes", "slurm")
+# The variables with which a user names the job of a cluster.
+NAMES_OF_JOB = ("maintenance_job", *(f"vmotion_test_{name}" for name in ("run_dir", "kubernetes", "slurm")))
 ARGUMENTS: dict[str, Any] = {
     "cluster": {"type": "str", "default": ""},
     "guests": {"type": "list", "elements": "str", "default": []},
@@ -56,11 +58,13 @@ class JobSearch:
         given = self._given
         if given["around"]:
             around.require_complete(given["around"], under_training=given["under_training"])
+            around.require_one_cluster(clusters_around_job(self._vars))
             # A folder with a dot is not one of a window.
             results = os.path.join(os.path.abspath(given["windows"] or "."), ".jobs")
             return {**given["around"], "restart": around.restart_of(given["around"], results)}
         if not given["under_training"]:
             return {}
+        around.require_one_cluster(clusters_around_job(self._vars))
         if self._window and not around.first_found(self._found()):
             # Its job ended while no controller was at work: the host at hand is finished, and the job is judged.
             return {key: self._window.get(key) for key in PLACE}
@@ -212,6 +216,17 @@ class JobSearch:
     def _await(self, condition: Callable[[], bool], seconds: float) -> bool:
         with observer_clock.running():
             return Program(MemoryJournal(), self._calls).wait(condition, seconds)
+
+
+def clusters_around_job(task_vars: Variables) -> list[str]:
+    """Return the clusters of the play whose variables name the same job as those of this one, or none."""
+    hosts = task_vars.get("hostvars") or {}
+
+    def named(cluster: str) -> list[Any]:
+        return [hosts[cluster].get(name) for name in NAMES_OF_JOB]
+
+    clusters = [name for name in task_vars.get("ansible_play_hosts_all") or [] if name in hosts]
+    return [name for name in clusters if named(name) == named(task_vars["inventory_hostname"])]
 
 
 def run(action: ActionBase, task_vars: Variables, options: Arguments, *, is_check: bool) -> Result:

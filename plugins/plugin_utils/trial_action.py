@@ -14,6 +14,7 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils.durable.calls import Result
 from ..module_utils.errors import CollectionError, Refused
+from ..module_utils.jobs import around
 from ..module_utils.trials.evidence.verdict_input import check_limits
 from ..module_utils.trials.evidence.window_settings import require_known
 from . import facts
@@ -21,6 +22,7 @@ from .declared_options import ROLE_OF_TRIALS, of_trial, specification
 from .modules import CONNECTION, Modules
 from .node_modules import Variables, require_user
 from .role_options import role_options
+from .running_jobs import clusters_around_job
 from .trial import Kind, Request, carry_out, show_plan
 
 # The options that a journal does not keep; the job names the defaults of others.
@@ -57,6 +59,7 @@ class TrialAction(ActionBase):  # type: ignore[misc]  # ansible is not read by m
         connection = {name: {"type": "raw", "no_log": name in ("password", "proxy")} for name in CONNECTION}
         _validation, given = self.validate_argument_spec({**self.options, **connection})
         facts.require_none_on_workers(task_vars)
+        around.require_one_cluster(clusters_around_job(task_vars))
         # A relative path is relative to the folder in which ansible-playbook was started.
         paths = {name: os.path.realpath(given[name]) if given[name] else "" for name in PATHS}
         request = request_of({**{name: given[name] for name in self.options}, **paths}, job)

@@ -41,6 +41,7 @@ class FakeWorkerCluster(WorkerCluster):
         self.hosts = {ref._moId: hardware.host(name=f"esx{ref._moId[5:]}", **more) for ref in refs}
         self.values = {"host": refs, "resourcePool": vim.ResourcePool("pool-1"), "datastore": [STORE]}
         self.machines = {one.name: one for one in machines}
+        self.spare, self._elsewhere = {}, {}
         self._offered = dict(groups or {})
         self.marks: dict[str, dict[str, Any]] = {}
         self.unconfirmed: set[str] = set()

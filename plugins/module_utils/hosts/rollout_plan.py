@@ -20,6 +20,7 @@ OPTIONS_OF_WINDOW = {
     **{name: f"window_{name}" for name in ("settings", *LIMITS, "requires_ack")},
     **{name: f"window_{name}" for name in ("by", "checkpoint_wait", "checkpoint_signal", "accept_repeat_s")},
     "notify": "window_notify",
+    "spare": "window_spare",
     "accept_other_jobs": "accept_other_jobs",
 }
 # The defaults of those that have a value without a wish of the user.

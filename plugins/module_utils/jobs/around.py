@@ -52,3 +52,13 @@ def require_found(cluster: str, found: Sequence[Job], *, limit: str, has_workers
         why = next((str(each["why"]) for each in found if each.get("why")), "no worker has answered")
         raise WholeError(f"{tried} {why}. Correct that, or {WITHOUT}.")
     return job
+
+
+def require_one_cluster(clusters: Sequence[str]) -> None:
+    """Refuse to work around one job in several clusters at the same time: each would miss the moves in the others."""
+    if len(clusters) > 1:
+        limits = ", then ".join(f"--limit {name},workers" for name in clusters)
+        raise WholeError(
+            f"The clusters {', '.join(clusters)} cannot be worked on at the same time around one training job: each "
+            f"verdict would miss the moves in the other clusters. Run one cluster after another: {limits}."
+        )

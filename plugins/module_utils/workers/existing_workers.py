@@ -79,6 +79,13 @@ def worker_refs(session: Session, cluster: str) -> dict[str, Any]:
     return {str(marked.mark["name"]): marked.ref for marked in _marked_machines(session, [cluster])}
 
 
+def refs_elsewhere(session: Session, cluster: str) -> dict[str, Any]:
+    """Return the machines of the workers of all other clusters, by their short names, without shared names."""
+    others = [one for one in _marked_machines(session, ()) if one.mark.get("cluster") != plain(cluster)]
+    named = [forms.short_name(str(one.mark["name"])) for one in others]
+    return {name: one.ref for name, one in zip(named, others) if named.count(name) == 1}
+
+
 def unfinished_clones(session: Session, cluster: str) -> list[str]:
     """Return the names of the unmarked clones of a cluster that a killed run left behind."""
     definitions = custom_fields.definitions(session)

@@ -291,8 +291,8 @@ class Worker:
     def _move(self, machine: Machine, host: str) -> None:
         self._report(f"moves to {host}")
         cluster = self.cluster
-        pool = None if cluster.host_name(machine.host) else cluster.values["resourcePool"]
-        spec = vim.vm.RelocateSpec(host=cluster.host_named(host), pool=pool)
+        target = cluster.host_named(host)
+        spec = vim.vm.RelocateSpec(host=target, pool=cluster.pool_for(machine, target))
         worker_power.move(machine, spec, host, self.options.clone_timeout)
         machine.refresh()
 

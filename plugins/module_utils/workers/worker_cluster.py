@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from ..errors import NotFound
+from ..errors import NotFound, Refused
 from ..vsphere import custom_fields, inventory, properties
 from ..vsphere.escaped_names import plain
 from ..vsphere.faults import translating_faults
@@ -26,17 +26,59 @@ CLUSTER = ("host", "network", "datastore", "resourcePool", "environmentBrowser")
 
 
 class WorkerCluster:
-    """One cluster; ``refresh`` reads hosts and virtual machines again, networks and vCenter options are read once."""
+    """One cluster; ``refresh`` reads hosts and virtual machines again, networks and vCenter options are read once.
 
-    def __init__(self, session: Session, cluster: str) -> None:
+    ``spare`` names hosts of another cluster (all without ``hosts``), which take workers of this one for a time.
+    """
+
+    def __init__(self, session: Session, cluster: str, spare: Mapping[str, Any] | None = None) -> None:
         self.session, self.name = session, plain(cluster)
         self.ref, self.values = inventory.find_cluster(session, cluster, CLUSTER)
+        # The names of the spare hosts by their object id, and the properties of their cluster.
+        self.spare: dict[str, str] = {}
+        self._elsewhere: properties.Values = {}
+        if spare:
+            self._add(spare)
         self.hosts: dict[str, properties.Values] = {}
         self.machines: dict[str, Machine] = {}
         self.identities = WorkerIdentities((), ())
         self._limits: dict[tuple[str, str], HardwareLimits] = {}
         self._light: list[properties.Found] = []
         self._running: dict[str, list[Machine]] = {}
+
+    def _add(self, spare: Mapping[str, Any]) -> None:
+        """Count the spare hosts as hosts of this cluster, and the networks of their cluster as its networks."""
+        ref, self._elsewhere = inventory.find_cluster(self.session, spare["cluster"], CLUSTER)
+        tried, name = "use it for spare hosts", plain(spare["cluster"])
+        if ref._moId == self.ref._moId:
+            raise Refused(f"cluster {name}", tried, "it is the cluster of the workers itself", "name another cluster")
+        found = self._elsewhere.get("host") or []
+        names = {
+            key: str(values["name"]) for key, values in properties.read_many(self.session, found, ("name",)).items()
+        }
+        chosen = set(spare.get("hosts") or names.values())
+        if unknown := sorted(chosen - set(names.values())):
+            known = f"its hosts are {', '.join(sorted(names.values())) or 'none'}"
+            raise Refused(
+                f"cluster {name}", f"find {', '.join(unknown)}", known, "correct the names of the spare hosts"
+            )
+        self.spare = {key: host for key, host in names.items() if host in chosen}
+        both = {key: [*(self.values.get(key) or []), *(self._elsewhere.get(key) or [])] for key in ("host", "network")}
+        both["host"] = [host for host in both["host"] if host not in found or host._moId in self.spare]
+        self.values = {**self.values, **both}
+
+    def _of(self, host: str) -> properties.Values:
+        """Return the properties of the cluster of a host, which is named by its object id."""
+        return self._elsewhere if host in self.spare else self.values
+
+    def pool_for(self, one: Machine, host: ApiObject) -> ApiObject | None:
+        """Return the resource pool with which a machine moves to a host; None if it keeps its own.
+
+        A host takes only machines of the pools of its cluster:
+        https://developer.broadcom.com/xapis/virtual-infrastructure-json-api/latest/data-structures/VirtualMachineRelocateSpec/
+        """
+        is_near = one.host in self.hosts and (one.host in self.spare) == (host._moId in self.spare)
+        return None if is_near else self._of(host._moId)["resourcePool"]
 
     def refresh(self, names: Iterable[str], known: Mapping[str, Any] | None = None) -> None:
         """Read the hosts, the virtual machines with these names, the known ones, and others that run on the hosts."""
@@ -136,16 +178,17 @@ class WorkerCluster:
 
     def target(self, host: str) -> ApiObject:
         """Return the devices that a host offers to virtual machines, as the environment browser reports them."""
+        ref = self.host_named(host)
         with translating_faults(host, "ask what it offers to virtual machines"):
-            return self.values["environmentBrowser"].QueryConfigTarget(self.host_named(host))
+            return self._of(ref._moId)["environmentBrowser"].QueryConfigTarget(ref)
 
     def limits(self, one: Machine, host: str) -> HardwareLimits:
         """Return the limits of the virtual hardware of a machine on a host; hosts of one version share the answer."""
         version = str(one["config.version"] or "")
         key = (version, str(self.properties_of(host).get(nics.VERSION)))
         if version and key not in self._limits:
-            browser = self.values["environmentBrowser"]
-            self._limits[key] = hardware_limits.read(browser, version, self.host_named(host))
+            ref = self.host_named(host)
+            self._limits[key] = hardware_limits.read(self._of(ref._moId)["environmentBrowser"], version, ref)
         return self._limits.get(key, HardwareLimits(version))
 
     def groups(self, host: str) -> list[str]:

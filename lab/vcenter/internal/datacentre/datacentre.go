@@ -38,7 +38,9 @@ type Cluster struct {
 	ImageComponents map[string]string `yaml:"image_components"`
 	ConfigProfile   bool              `yaml:"config_profile"`
 	VsanResyncBytes int64             `yaml:"vsan_resync_bytes"`
-	Hosts           []Host            `yaml:"hosts"`
+	// EVC is the key of the EVC mode, such as intel-skylake; empty without EVC.
+	EVC   string `yaml:"evc"`
+	Hosts []Host `yaml:"hosts"`
 }
 
 // DRS is the cluster's DRS configuration.
@@ -77,6 +79,8 @@ type Host struct {
 	GPULoad         map[string]GPULoad  `yaml:"gpu_load"` // by PCI address; absent: not measured
 	// EncryptedVMotion is whether the host can encrypt moves; absent: as the data centre.
 	EncryptedVMotion *bool `yaml:"encrypted_vmotion"`
+	// EVC is the mode of its cluster.
+	EVC string `yaml:"-"`
 }
 
 // Graphics is the host's initial graphics configuration, both configured and active.

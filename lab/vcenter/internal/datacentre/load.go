@@ -51,6 +51,9 @@ func Parse(text []byte) (*Datacentre, error) {
 		if err != nil {
 			return nil, fmt.Errorf("cluster %s: %w", d.Clusters[i].Name, err)
 		}
+		for h := range hosts {
+			hosts[h].EVC = d.Clusters[i].EVC
+		}
 		d.Clusters[i].Hosts = hosts
 	}
 	d.VMs = expandVMs(d.VMs)

@@ -1,11 +1,14 @@
 package vm
 
 import (
+	"cmp"
+
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 
+	"dml.vsphere/lab/vcenter/internal/esxi"
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
@@ -16,24 +19,36 @@ type CheckerMethods struct {
 	Sim      *vcsim.Sim
 }
 
+// refusal returns why a machine cannot move to a host, besides what all checks find.
+type refusal func(*simulator.Context, *Methods, *esxi.Host) vcsim.Fault
+
+// inPool returns the refusal of a move with this resource pool, or with the present one.
+func inPool(pool *vcsim.Ref) refusal {
+	return func(ctx *simulator.Context, m *Methods, target *esxi.Host) vcsim.Fault {
+		return m.refusePool(ctx, pool, target)
+	}
+}
+
+func nothing(*simulator.Context, *Methods, *esxi.Host) vcsim.Fault { return nil }
+
 // check starts a task that checks moves. Its entity is the virtual machine.
 // VMware: pyVmomi 9.1 reads the entity of a task as a ManagedEntity; vcsim sets the checker, which is not a
 // ManagedEntity.
 func (c *CheckerMethods) check(
-	ctx *simulator.Context, name string, machines []vcsim.Ref, hosts []vcsim.Ref,
+	ctx *simulator.Context, name string, machines []vcsim.Ref, hosts []vcsim.Ref, more refusal,
 ) vcsim.Ref {
 	return c.Sim.StartFor(ctx, machines[0], c.Sim.Name(machines[0]), name, "", func(j *vcsim.Job) (any, vcsim.Fault) {
 		out := types.ArrayOfCheckResult{}
 		for _, machine := range machines {
 			for _, host := range hosts {
-				out.CheckResult = append(out.CheckResult, c.one(j.Ctx, machine, host))
+				out.CheckResult = append(out.CheckResult, c.one(j.Ctx, machine, host, more))
 			}
 		}
 		return out, nil
 	})
 }
 
-func (c *CheckerMethods) one(ctx *simulator.Context, machine, host vcsim.Ref) types.CheckResult {
+func (c *CheckerMethods) one(ctx *simulator.Context, machine, host vcsim.Ref, more refusal) types.CheckResult {
 	result := types.CheckResult{Vm: &machine, Host: &host}
 	vm, ok := c.Sim.Registry.Get(machine).(*simulator.VirtualMachine)
 	target := c.Machines.hosts.ByRef(host)
@@ -41,11 +56,12 @@ func (c *CheckerMethods) one(ctx *simulator.Context, machine, host vcsim.Ref) ty
 		result.Error = []types.LocalizedMethodFault{vcsim.Localized(&types.ManagedObjectNotFound{Obj: host})}
 		return result
 	}
-	now := c.Machines.Methods(vm).read(ctx)
+	m := c.Machines.Methods(vm)
+	now := m.read(ctx)
 	if now.host == target {
 		return result
 	}
-	if f := refuseMove(ctx, now, target); f != nil {
+	if f := cmp.Or(more(ctx, m, target), refuseMove(ctx, now, target)); f != nil {
 		result.Error = []types.LocalizedMethodFault{vcsim.Localized(f)}
 	}
 	return result
@@ -66,14 +82,16 @@ func (c *CheckerMethods) targets(machine vcsim.Ref, host *vcsim.Ref) []vcsim.Ref
 // VMware: vSphere API reference, VirtualMachineProvisioningChecker.CheckMigrate_Task.
 // Ours: test types are not distinguished, and there are no warnings.
 func (c *CheckerMethods) CheckMigrateTask(ctx *simulator.Context, req *types.CheckMigrate_Task) soap.HasFault {
-	t := c.check(ctx, "checkMigrateTask", []vcsim.Ref{req.Vm}, c.targets(req.Vm, req.Host))
+	t := c.check(ctx, "checkMigrateTask", []vcsim.Ref{req.Vm}, c.targets(req.Vm, req.Host),
+		inPool(req.Pool))
 	return &methods.CheckMigrate_TaskBody{Res: &types.CheckMigrate_TaskResponse{Returnval: t}}
 }
 
 // CheckRelocateTask checks one move, as CheckMigrate_Task does.
 // VMware: vSphere API reference, VirtualMachineProvisioningChecker.CheckRelocate_Task.
 func (c *CheckerMethods) CheckRelocateTask(ctx *simulator.Context, req *types.CheckRelocate_Task) soap.HasFault {
-	t := c.check(ctx, "checkRelocateTask", []vcsim.Ref{req.Vm}, c.targets(req.Vm, req.Spec.Host))
+	t := c.check(ctx, "checkRelocateTask", []vcsim.Ref{req.Vm}, c.targets(req.Vm, req.Spec.Host),
+		inPool(req.Spec.Pool))
 	return &methods.CheckRelocate_TaskBody{Res: &types.CheckRelocate_TaskResponse{Returnval: t}}
 }
 
@@ -86,7 +104,7 @@ func (c *CheckerMethods) QueryVMotionCompatibilityExTask(
 		return &methods.QueryVMotionCompatibilityEx_TaskBody{
 			Fault_: vcsim.SoapFault(&types.InvalidArgument{InvalidProperty: "vm"})}
 	}
-	t := c.check(ctx, "queryVMotionCompatibilityExTask", req.Vm, req.Host)
+	t := c.check(ctx, "queryVMotionCompatibilityExTask", req.Vm, req.Host, nothing)
 	return &methods.QueryVMotionCompatibilityEx_TaskBody{
 		Res: &types.QueryVMotionCompatibilityEx_TaskResponse{Returnval: t}}
 }

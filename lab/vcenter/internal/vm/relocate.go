@@ -53,7 +53,7 @@ func (m *Methods) relocate(j *vcsim.Job, spec types.VirtualMachineRelocateSpec) 
 	if target == nil {
 		return &types.ManagedObjectNotFound{Obj: *spec.Host}
 	}
-	if f := refuseMove(j.Ctx, now, target); f != nil {
+	if f := cmp.Or(m.refusePool(j.Ctx, spec.Pool, target), refuseMove(j.Ctx, now, target)); f != nil {
 		m.postFailure(j, now, target, f)
 		return f
 	}
@@ -77,6 +77,33 @@ func (m *Methods) relocate(j *vcsim.Job, spec types.VirtualMachineRelocateSpec) 
 
 // The words of VirtualMachineConfigSpecEncryptedVMotionModes.
 const required, disabled = "required", "disabled"
+
+// refusePool returns the fault of a move to a host of another cluster than that of the resource pool.
+// VMware: vSphere API reference, VirtualMachineRelocateSpec.pool: without it, the present pool is used.
+// Ours: InvalidArgument of spec.pool as the fault (unproven).
+func (m *Methods) refusePool(ctx *simulator.Context, given *vcsim.Ref, target *esxi.Host) vcsim.Fault {
+	_, pool, _ := m.place(ctx)
+	if given != nil {
+		pool = *given
+	}
+	p, isPool := m.sim.Registry.Get(pool).(*simulator.ResourcePool)
+	h, isHost := m.sim.Registry.Get(target.Self).(*simulator.HostSystem)
+	if isPool && isHost && p.Owner != *h.Parent {
+		return &types.InvalidArgument{InvalidProperty: "spec.pool"}
+	}
+	return nil
+}
+
+// evcModes are some modes of Intel's processors, each with the features of the ones before.
+// VMware: KB 1003212, EVC modes of Intel processors.
+var evcModes = []string{"intel-haswell", "intel-broadwell", "intel-skylake", "intel-cascadelake", "intel-icelake",
+	"intel-sapphirerapids"}
+
+// lacksFeatures returns whether a running virtual machine may use processor features that the mode of a cluster hides.
+// Ours: a virtual machine uses all features of the mode of its cluster; a cluster without EVC is not compared.
+func lacksFeatures(from, to string) bool {
+	return to != "" && from != "" && slices.Index(evcModes, to) < slices.Index(evcModes, from)
+}
 
 // refuseMove returns the fault of a move: the target is in maintenance mode or not connected, the virtual machine has
 // a DirectPath or SR-IOV device, or vGPUs without vgpu.hotmigrate.enabled, or there is no room for its vGPUs, or its
@@ -104,6 +131,8 @@ func refuseMove(ctx *simulator.Context, now status, target *esxi.Host) vcsim.Fau
 	case len(now.vgpus) > 0 && !options.HotMigration(ctx):
 		return notSupported("Migration was temporarily disabled due to another migration activity. " +
 			"vGPU hot migration is not enabled.")
+	case lacksFeatures(now.host.Spec.EVC, target.Spec.EVC):
+		return new(types.FeatureRequirementsNotMet)
 	case now.encryption == required && !bothEncrypt(now, target):
 		return notSupported("The virtual machine requires encrypted vMotion, which a host does not support.")
 	}

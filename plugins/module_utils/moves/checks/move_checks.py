@@ -73,10 +73,11 @@ class KeyFacts(TypedDict):
 
 
 class AccessFacts(TypedDict):
-    """The datastores and the networks of the worker that the target host does not have."""
+    """The datastores, the networks and the resource pool of the worker that the target host does not have."""
 
     datastores_missing: list[str]
     networks_missing: list[str]
+    pool_lost: str
 
 
 class MoveFacts(HostFacts, StunFacts, CheckFacts, LinkFacts, RdmaFacts, ClassFacts, KeyFacts, AccessFacts):
@@ -160,6 +161,9 @@ def _surroundings(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:
         yield STOP, "datastore", f"{host} has no access to its datastore {listed(facts['datastores_missing'])}"
     if facts["networks_missing"]:
         yield STOP, "network", f"{host} is not connected to its network {listed(facts['networks_missing'])}"
+    if facts["pool_lost"]:
+        text = f"it would leave its resource pool {facts['pool_lost']}, which the cluster of {host} does not have"
+        yield STOP, "resource_pool", f"{text}: move it to the root of its cluster first, or use another host"
     if facts["rdma"] and not facts["pvrdma"]:
         text = f"{host} has no vmkernel adapter tagged for PVRDMA, so its RDMA would stop: run playbooks/hosts.yml"
         yield STOP, "pvrdma", text

@@ -16,7 +16,7 @@ from ...maintenance.recent_tasks import RecentTask
 from ...plan import Plan, State
 from ...vsphere import properties
 from ...vsphere.faults import translating_faults, words
-from ...vsphere.sdk import ApiObject, vim, vmodl
+from ...vsphere.sdk import ApiObject, vmodl
 from ...workers.machine import Machine
 from ...workers.worker_cluster import WorkerCluster
 from ..checks import move_checks, move_events
@@ -147,7 +147,7 @@ class WorkerMove:
             raise Refused(self.target, tried, "it is powered off", "power it on: only a running worker can be tested")
 
     def _start(self) -> ApiObject:
-        spec = vim.vm.RelocateSpec(host=self.cluster.host_named(self.request.target))
+        spec = move_facts.relocation(self.cluster, self.machine, self.cluster.host_named(self.request.target))
         self.is_started = True
         with translating_faults(self.target, f"move it to {self.request.target}"):
             try:

@@ -69,7 +69,7 @@ def facts(
         "memory_reserved_mb": machines.reserved_mb(machine.values),
         "free_mhz": free_mhz(values, int(more["summary.hardware.numCpuCores"]), others.running),
         "cpu_reserved_mhz": reserved_mhz(machine),
-        **_lacking(cluster, machine, more),
+        **_lacking(cluster, machine, ref, more),
         **_rdma(nics.rdma_cards(machine), values, more),
         **_keys(cluster, machine, ref),
         "snapshot": machine["snapshot"] is not None,
@@ -173,11 +173,14 @@ def _red_alarms(cluster: WorkerCluster, target: str, states: Sequence[ApiObject]
     return [alarm["alarm"] for alarm in alarms if alarm["status"] == "red" and alarm["object"] == target]
 
 
-def _lacking(cluster: WorkerCluster, machine: Machine, more: properties.Values) -> move_checks.AccessFacts:
+def _lacking(
+    cluster: WorkerCluster, machine: Machine, target: ApiObject, more: properties.Values
+) -> move_checks.AccessFacts:
     """Return what the worker uses and the target host does not have."""
     return {
         "datastores_missing": _missing(cluster, machine["datastore"], more.get("datastore")),
         "networks_missing": _unconnected(cluster, machine, more.get("network")),
+        "pool_lost": _pool_lost(cluster, machine, target),
     }
 
 
@@ -196,12 +199,27 @@ def _unconnected(cluster: WorkerCluster, machine: Machine, on_host: Sequence[Any
     return sorted(names - connected)
 
 
-def _vcenter_check(cluster: WorkerCluster, machine: Machine, target: object) -> move_checks.CheckFacts:
+def relocation(cluster: WorkerCluster, machine: Machine, target: ApiObject) -> ApiObject:
+    """Return the request of a move to a host, with the resource pool of its cluster if that is another one."""
+    return vim.vm.RelocateSpec(host=target, pool=cluster.pool_for(machine, target))
+
+
+def _pool_lost(cluster: WorkerCluster, machine: Machine, target: ApiObject) -> str:
+    """Return the name of the resource pool that the worker would leave for the root of another cluster; else empty."""
+    pool = machine["resourcePool"]
+    if pool is None or cluster.pool_for(machine, target) is None:
+        return ""
+    found = properties.read_many(cluster.session, [pool], ("name", "owner", "parent"))[pool._moId]
+    return "" if found["parent"]._moId == found["owner"]._moId else str(found["name"])
+
+
+def _vcenter_check(cluster: WorkerCluster, machine: Machine, target: ApiObject) -> move_checks.CheckFacts:
     """Return the errors and warnings of vCenter's check of the move."""
     tried = "check whether it can move"
     with translating_faults(machine.name, tried):
         checker = cluster.session.content.vmProvisioningChecker
-        task = checker.CheckRelocate_Task(vm=machine.ref, spec=vim.vm.RelocateSpec(host=target), testType=None)
+        spec = relocation(cluster, machine, target)
+        task = checker.CheckRelocate_Task(vm=machine.ref, spec=spec, testType=None)
     results = tasks.wait(cluster.session, tasks.Started(task, machine.name, tried), CHECK_SECONDS).result or []
     return {
         "check_errors": [words(error) for result in results for error in result.error or []],

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from ...continuity.judged_facts import Move, PowerEvent, WorkerPlace
+from ...core.names import short_name
 from ...vsphere import properties
 from ...vsphere.faults import translating_faults
 from ...vsphere.sdk import ApiObject, vim
@@ -62,14 +63,22 @@ def runtime_of(session: Session, ref: ApiObject) -> WorkerRuntime:
     )
 
 
-def moves_since(session: Session, cluster: str, names: Sequence[str] | None, moment: float) -> ServerMoves:
-    """Return moves and power changes of workers since a time; all times are on the controller's clock."""
+def chosen(
+    session: Session, cluster: str, names: Sequence[str] | None, guests: Sequence[str] = ()
+) -> dict[str, ApiObject]:
+    """Return the machines of workers of a cluster, by name, and those of guests that are workers of other clusters."""
     refs = existing_workers.worker_refs(session, cluster)
-    selected = rolling_moves.select_workers(cluster, list(refs), names)
+    selected = {name: refs[name] for name in rolling_moves.select_workers(cluster, list(refs), names)}
+    others = existing_workers.refs_elsewhere(session, cluster) if guests else {}
+    return {**selected, **{name: others[short_name(name)] for name in guests if short_name(name) in others}}
+
+
+def moves_since(session: Session, refs: Mapping[str, ApiObject], moment: float) -> ServerMoves:
+    """Return moves and power changes of workers since a time; all times are on the controller's clock."""
     offset = clock_offset.measure(session)
     begin = datetime.fromtimestamp(moment + offset.seconds, timezone.utc)
     moves, power = list[Move](), list[PowerEvent]()
-    for name in selected:
+    for name in refs:
         events: list[TimedEvent] = [
             {**event, "time": offset.on_controller(datetime.fromisoformat(event["at"]))}
             for event in events_since(session, refs[name], name, begin)
@@ -80,7 +89,7 @@ def moves_since(session: Session, cluster: str, names: Sequence[str] | None, mom
         "moves": sorted(moves, key=lambda move: move["started"] or 0.0),
         "power": power,
         "clock_offset_s": offset.seconds,
-        "places": {name: runtime_of(session, refs[name]).plain for name in selected},
+        "places": {name: runtime_of(session, ref).plain for name, ref in refs.items()},
     }
 
 

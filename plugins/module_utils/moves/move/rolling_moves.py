@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...errors import Refused
+from ...vsphere import properties
 from ...workers import candidate_hosts, nics, worker_gpus
 from ...workers.candidate_hosts import OtherMachines
 from ...workers.capacity import machines
@@ -41,6 +42,8 @@ class ClusterWorkers:
     targets: list[str] = field(default_factory=list)
     linked: dict[str, list[str]] = field(default_factory=dict)
     offering: dict[str, frozenset[str]] = field(default_factory=dict)
+    # The hosts of another cluster that take workers only if those of their cluster have no room.
+    spare: frozenset[str] = frozenset()
     # The other running machines with a vGPU on hosts in service, which take slots that workers may need.
     taking: list[str] = field(default_factory=list)
 
@@ -72,12 +75,12 @@ def read_workers(
     """Return the workers and the slots of the hosts. Those on emptied hosts will move; else ``movers`` (all)."""
     cluster.refresh(names)
     machines_of_workers = [cluster.find(name, "worker") for name in sorted(names)]
-    workers = ClusterWorkers()
+    workers = ClusterWorkers(spare=frozenset(cluster.spare.values()))
     for machine in machines_of_workers:
         _sort_in(workers, cluster, machine)
     given = {one.name: machines.vgpus(one.values) for one in machines_of_workers if one.name in workers.at}
     workers.profiles = sorted({profile for profiles in given.values() for profile in profiles})
-    workers.moving = frozenset(_moving(workers.at, movers, emptied))
+    workers.moving = frozenset(_moving(workers, movers, emptied))
     _find_links(workers, cluster)
     for key, values in cluster.hosts.items():
         others = workers.others(cluster, key)
@@ -159,14 +162,40 @@ def plan_window(workers: ClusterWorkers, fleet: Fleet, hosts: Sequence[str]) -> 
         raise Refused("the workers", "plan their moves", reason, remedy)
     _refuse_without_link(workers, [name for name, where in workers.at.items() if where in hosts])
     try:
-        return window.plan_window(fleet, workers.at, hosts, workers.targets)
+        return _plan_window(workers, fleet, hosts)
     except moves.Infeasible as error:
         raise Refused("the workers", "plan their moves", f"{error}{_taking(workers)}") from error
 
 
-def _moving(at: Mapping[str, str], movers: Collection[str] | None, emptied: Collection[str] | None) -> Iterator[str]:
-    for name, where in at.items():
-        if where in emptied if emptied is not None else movers is None or name in movers:
+def _plan_window(workers: ClusterWorkers, fleet: Fleet, hosts: Sequence[str]) -> list[window.EmptiedHost]:
+    """Return the plan of a window, which uses spare hosts only if there is none without them."""
+    home = fleet.without(workers.spare)
+    if not workers.spare or workers.spare & set(hosts):
+        return window.plan_window(home, workers.at, hosts, workers.targets)
+    try:
+        return window.plan_window(home, workers.at, hosts, workers.targets)
+    except moves.Infeasible:
+        return window.plan_window(fleet, workers.at, hosts, workers.targets)
+
+
+def plan_return(workers: ClusterWorkers, fleet: Fleet, planned: Sequence[window.EmptiedHost]) -> list[moves.Move]:
+    """Return the moves that bring workers back from spare hosts after the planned moves; refused without room."""
+    at = {**workers.at, **{move.worker: move.target for change in planned for move in change.moves}}
+    back = {*workers.targets, *(change.host for change in planned)} - workers.spare
+    if not workers.spare & set(at.values()):
+        return []
+    try:
+        returning = window.plan_window(fleet.without(workers.spare), at, sorted(workers.spare), back)
+    except moves.Infeasible as error:
+        raise Refused("the workers", "plan their return from the spare hosts", f"{error}{_taking(workers)}") from error
+    return [move for change in returning for move in change.moves]
+
+
+def _moving(workers: ClusterWorkers, movers: Collection[str] | None, emptied: Collection[str] | None) -> Iterator[str]:
+    """Yield the workers that move; those on spare hosts move back when the other hosts are changed."""
+    left = {*(emptied or ()), *workers.spare}
+    for name, where in workers.at.items():
+        if where in left if emptied is not None else movers is None or name in movers:
             yield name
 
 
@@ -185,10 +214,21 @@ def _sort_in(workers: ClusterWorkers, cluster: WorkerCluster, machine: Machine) 
     elif not machine.on:
         workers.off.append(machine.name)
     else:
-        workers.at[machine.name] = cluster.host_name(machine.host) or ""
+        workers.at[machine.name] = _host_of(cluster, machine)
         workers.demand[machine.name] = max(len(machines.vgpus(machine.values)), 1)
         if groups := worker_gpus.group_names(machine):
             workers.linked[machine.name] = groups
+
+
+def _host_of(cluster: WorkerCluster, machine: Machine) -> str:
+    """Return the host of a running worker; refuse one that runs in another cluster, which nothing here counts with."""
+    host = cluster.host_name(machine.host)
+    if host is None:
+        where = properties.read_many(cluster.session, [machine["runtime.host"]], ("name",))[machine.host]["name"]
+        reason = f"it runs on {where}, and cluster {cluster.name} has no such host"
+        remedy = "move it back with dml.vsphere.workers and allow_moves=true, or name this host as a spare host"
+        raise Refused(machine.name, "plan its move", reason, remedy)
+    return host
 
 
 def _find_links(workers: ClusterWorkers, cluster: WorkerCluster) -> None:

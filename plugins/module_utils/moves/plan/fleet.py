@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...workers.placement.gpu_slots import Slots
 from .plan import Move
@@ -92,6 +92,11 @@ class Fleet:
         desired = Counter(host for worker in self.workers.values() for host in worker.targets)
         ranked = sorted(self.hosts, key=lambda host: desired[host])
         object.__setattr__(self, "rank", {host: number for number, host in enumerate(ranked)})
+
+    def without(self, hosts: Collection[str]) -> Fleet:
+        """Return the fleet whose workers move to none of these hosts."""
+        kept = {name: replace(one, targets=set(one.targets) - set(hosts)) for name, one in self.workers.items()}
+        return replace(self, workers=kept) if hosts else self
 
     def has_gpus(self, host: str, worker: str, there: Iterable[str]) -> bool:
         """Return whether the GPUs of a host take a worker of one of several profiles beside the workers there."""

@@ -30,6 +30,8 @@ class MovePlan(TypedDict, total=False):
     # With several moves at once, and for hosts that leave service.
     waves: list[Wave]
     stages: list[Stage]
+    # The moves that bring workers back from the hosts of another cluster.
+    returns: list[Move]
     not_applicable: Mapping[str, Sequence[str]]
     powered_off: Sequence[str]
     profile: str

@@ -30,9 +30,7 @@ _ON_A_SITE = "`acceptance` on any site"
 _ONE_IMAGE = "`hosts` with `esxi_host_image` on one empty host of a cluster that an image manages"
 _WITH_RDMA = "`acceptance` on a host with RDMA cards"
 _WITH_VGPU = "`acceptance` on a host with vGPUs in use"
-_AFTER_A_MOVE = (
-    "`conformance` with a template, or `acceptance` with a virtual machine that was moved within the previous days"
-)
+_AFTER_A_MOVE = "`conformance` with a template, or `acceptance` with a virtual machine that moved in the last days"
 ASSUMPTIONS: tuple[Assumption, ...] = (
     Assumption(
         "esxcli executer",
@@ -75,9 +73,8 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
     ),
     Assumption(
         "privileges for libraries and policies",
-        "The REST API needs VApp.Import and the privileges on pool, datastore and network to deploy an OVF item, "
-        "ContentLibrary.SyncLibraryItem to synchronize it, StorageProfile.View to read storage policies, and "
-        "VirtualMachine.Config.Settings to set one.",
+        "The REST API needs VApp.Import and those of pool, store and network for an OVF item, ContentLibrary."
+        "SyncLibraryItem to synchronize it, StorageProfile.View for policies, and VirtualMachine.Config.Settings.",
         (f"{_HERE}/hosts/privileges/privilege_table.py", "ovf/library-item"),
         "`workers` with an item of a subscribed library and `storage_policy`, and the account that `account` created",
     ),
@@ -166,11 +163,9 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
     ),
     Assumption(
         "capacity for profiles",
-        "From 9.0 on, vCenter counts the vGPUs of a profile on a host although no DirectPath profile was created for "
-        "it, and requires no privilege for that.",
+        "From 9.0 on, vCenter counts the vGPUs of a profile without a DirectPath profile, and without a privilege.",
         (f"{_HERE}/workers/capacity/server_capacity.py", "CapacityQueryByDeviceConfig"),
-        "`acceptance` on a vCenter 9.0 or later with vGPUs, with `account`'s account, and `cluster_info` beside the "
-        "vSphere Client",
+        "`acceptance` on vCenter 9.0 with vGPUs and `account`'s account, and `cluster_info` beside the vSphere Client",
     ),
     Assumption(
         "reservations of vGPUs",
@@ -194,8 +189,7 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
     ),
     Assumption(
         "count of device classes",
-        "From 9.0 on, vCenter counts the devices of a class on a host although no DirectPath profile was created for "
-        "it.",
+        "From 9.0 on, vCenter counts the devices of a class on a host without a DirectPath profile for it.",
         (f"{_HERE}/workers/capacity/server_capacity.py", "DvxDirectPathConfig"),
         "`worker_vm` with a `device_class` on vCenter 9.0 or later, with fewer devices than workers",
     ),
@@ -316,6 +310,12 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         (f"{_HERE}/moves/checks/move_events.py", "vCenter forgets the boot time of a machine"),
         _AFTER_A_MOVE,
         assumption_checks.unset_boot_time,
+    ),
+    Assumption(
+        "moves to another cluster",
+        "A running worker moves to another cluster only with a resource pool there; vCenter's check covers its EVC.",
+        (f"{_HERE}/workers/worker_cluster.py", "def pool_for"),
+        "`hosts` with `under_training` and `window_spare` on a cluster without a free GPU",
     ),
     Assumption(
         "target of an encrypted move",

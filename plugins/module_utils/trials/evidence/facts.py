@@ -61,7 +61,8 @@ class FoundMove(TypedDict):
 class OthersMoves(TypedDict):
     """The moves and power events of others, and the moves of the test that it requested without an answer.
 
-    ``found`` replaces a known move at its ``place``, and ``own`` adds one.
+    ``found`` replaces a known move at its ``place``, and ``own`` adds one. ``elsewhere`` are the workers of the job in
+    other clusters.
     """
 
     at: float
@@ -70,6 +71,7 @@ class OthersMoves(TypedDict):
     moves: list[Move]
     power: list[PowerEvent]
     clock_offset_s: float | None
+    elsewhere: list[str]
 
 
 def is_same_wave(move: Move, other: Move) -> bool:
@@ -106,6 +108,8 @@ class Facts:
     cluster_before: dict[str, Any] | None = None
     cluster_after: dict[str, Any] | None = None
     at: dict[str, str] = field(default_factory=dict)
+    # The workers of the job in other clusters, whose moves are known too.
+    elsewhere: list[str] = field(default_factory=list)
     rdma: dict[str, str] = field(default_factory=dict)
     warm: dict[str, Any] | None = None
     # The readings of the connections of the ranks: ``nodes``, the counters of the ``hosts``, and, as known then, the
@@ -162,6 +166,11 @@ class Facts:
     def window(self) -> WindowSettings:
         """Return the settings of a maintenance window; empty without one."""
         return cast("WindowSettings", self.settings.get("window") or {})
+
+    @property
+    def spare_cluster(self) -> list[str]:
+        """Return the cluster whose hosts take workers of a maintenance window for a time; empty without one."""
+        return [str(self.window["spare"]["cluster"])] if self.window.get("spare") else []
 
     @property
     def waiting_hosts(self) -> list[str]:
@@ -283,6 +292,7 @@ class Facts:
             self.moves[found["place"]] = move
         self.keep_moves(reading["own"])
         self.others, self.power = list(reading["moves"]), list(reading["power"])
+        self.elsewhere = list(reading.get("elsewhere") or [])
         self.keep_offset(reading)
         if not self.is_unwatched:
             self.observed_until = float(reading["at"])

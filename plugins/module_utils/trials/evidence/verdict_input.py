@@ -128,8 +128,9 @@ def _ranks(facts: Facts) -> dict[str, list[int]]:
     If the name of a guest matches no worker, its ranks may run on any of them: then no worker is reported as one
     without ranks.
     """
-    is_complete = set(facts.ranks) <= set(facts.at)
-    known = {worker: ranks for worker, ranks in facts.ranks.items() if worker in facts.at}
+    workers = {*facts.at, *facts.elsewhere}
+    is_complete = set(facts.ranks) <= workers
+    known = {worker: ranks for worker, ranks in facts.ranks.items() if worker in workers}
     return {**({worker: [] for worker in facts.at} if is_complete else {}), **known}
 
 

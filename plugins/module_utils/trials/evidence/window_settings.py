@@ -35,6 +35,8 @@ class WindowSettings(TypedDict, total=False):
     checkpoint_wait: float
     checkpoint_signal: str
     accept_repeat_s: float
+    # The hosts of another cluster that take workers for a time.
+    spare: dict[str, Any]
 
 
 KNOWN = {*WindowSettings.__annotations__, *LIMITS, *(field.name for field in fields(HostChangeOptions))}

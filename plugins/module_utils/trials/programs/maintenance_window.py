@@ -30,6 +30,8 @@ from .around_job import around_job
 
 # The options of a window that are those of a change; the hosts are not.
 NAMES = {field.name for field in fields(HostChangeOptions)}
+# The rule that a full cluster breaks until its workers are off, or in another cluster, so that no host could leave.
+OF_RUNNING_WORKERS = "gpu_slots"
 
 
 def window(p: Program, trial: Trial) -> str:
@@ -94,6 +96,7 @@ def change_all(p: Program, trial: Trial) -> None:
     try:
         with reservation_in_slurm(p, trial), jobs_beside.watched(p, trial):
             change_each(p, trial)
+            bring_back(p, trial)
     finally:
         keep_unfinished(p, facts, [[facts.at_hand]] if facts.at_hand else [])
     if facts.stopped and ((facts.judged or {}).get("breaches") or broken(facts.other_jobs)):
@@ -121,6 +124,17 @@ def change_each(p: Program, trial: Trial) -> None:
         if not facts.stopped:
             notify(p, trial, "host", stage["host"])
             empty_and_change(p, trial, plan, stage)
+
+
+def bring_back(p: Program, trial: Trial) -> None:
+    """Move workers back from the hosts of another cluster, unless the window has ended or they stay there."""
+    facts, spare = trial.facts, trial.facts.window.get("spare") or {}
+    if facts.stopped or not spare.get("return_home"):
+        return
+    plan = planned(p, trial, "plan of the return", [])
+    start_round(p, trial, plan, plan["returns"])
+    while facts.left and not facts.stopped:
+        wave(p, trial, partial(attend, p, trial))
 
 
 def requests(p: Program, trial: Trial) -> str:
@@ -212,7 +226,8 @@ def judge_others(p: Program, trial: Trial, host: str) -> None:
 def options_of(trial: Trial) -> HostChangeOptions:
     """Return the options with which hosts are changed."""
     window_options = {name: value for name, value in trial.settings["window"].items() if name in NAMES}
-    accepted = trial.settings["window"].get("accepted") or []
+    accepted = list(trial.settings["window"].get("accepted") or [])
+    accepted += [OF_RUNNING_WORKERS] if trial.facts.spare_cluster else []
     places = move_lines.hosts_after(trial.facts.at, trial.facts.every_move)
     workers = {worker: host for worker, host in places.items() if trial.facts.ranks.get(worker)}
     known = {"cluster": trial.facts.cluster, "accepted_stops": accepted, "workers": workers}

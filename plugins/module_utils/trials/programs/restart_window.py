@@ -39,12 +39,10 @@ from ..steps.trial import Trial
 from ..steps.window_end import attend, ended, no_time
 from ..steps.window_notices import notify
 from ..steps.window_ways import at_most
-from .maintenance_window import keep_settled, not_as_requested, options_of
+from .maintenance_window import OF_RUNNING_WORKERS, keep_settled, not_as_requested, options_of
 
 # Written before the nodes of a job in Slurm are reserved: from then on, the window ends the reservation.
 RESERVES = "reserves nodes"
-# The rule that a full cluster breaks until its workers are off, with which no host could leave service before.
-OF_RUNNING_WORKERS = "gpu_slots"
 
 
 def restart_window(p: Program, trial: Trial) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from ...core.findings import listed
 from ...durable.calls import required
 from ...durable.program import Program
-from ...errors import Refused
+from ...errors import CollectionError, Refused
 from ...slurm import reservation
 from ...training.runs.any_job import Ask
 from .trial import Trial
@@ -27,7 +27,8 @@ def lock_of_cluster(p: Program, trial: Trial) -> AbstractContextManager[None]:
 
     def free() -> None:
         p.say("frees the lock of the cluster")
-        trial.of_cluster("cluster_lock", state="free")
+        for cluster in [trial.facts.cluster, *trial.facts.spare_cluster]:
+            trial.here("cluster_lock", cluster=cluster, state="free")
 
     def take() -> None:
         hosts = trial.facts.window.get("hosts") or []
@@ -42,6 +43,14 @@ def renew_lock(p: Program, trial: Trial, **note: str) -> None:
     """Take or renew the lock of the cluster, and pass its run to all modules."""
     p.say("takes or renews the lock of the cluster")
     trial.site.join(str(trial.of_cluster("cluster_lock", **note)["state"]["run"]))
+    try:
+        # No other run empties the hosts of the other cluster meanwhile.
+        for cluster in trial.facts.spare_cluster:
+            trial.here("cluster_lock", cluster=cluster)
+    except CollectionError:
+        if p.written("machines") is None:
+            trial.of_cluster("cluster_lock", state="free")
+        raise
 
 
 def lock_note(done: int, hosts: Sequence[str]) -> dict[str, str]:

@@ -70,7 +70,10 @@ def keep_job(p: Program, trial: Trial, job: dict[str, Any]) -> None:
 
 def others(p: Program, trial: Trial) -> OthersMoves:
     """Return the moves and power events that others caused."""
-    result = trial.of_cluster("vmotion_info", since=server_moves.since_when(trial.facts))
+    # The ranks of a job may run in several clusters.
+    guests = sorted(set(trial.facts.ranks) - set(trial.facts.at))
+    more = {"guests": guests} if guests else {}
+    result = trial.of_cluster("vmotion_info", since=server_moves.since_when(trial.facts), **more)
     moves: ServerMoves = cast("ServerMoves", result)
     return server_moves.others_in(moves, trial.facts, p.now())
 

@@ -63,7 +63,7 @@ def _vcenter_of(cluster: Mapping[str, Any]) -> str:
     return str((cluster.get("vcenter") or {}).get("instance_uuid") or "")
 
 
-def planned(p: Program, trial: Trial, key: str | tuple[Any, ...], hosts: Sequence[str] = ()) -> MovePlan:
+def planned(p: Program, trial: Trial, key: str | tuple[Any, ...], hosts: Sequence[str] | None = None) -> MovePlan:
     """Plan moves, show them, and return the plan with the place of each worker and the time."""
 
     def plan() -> MovePlan:
@@ -175,13 +175,18 @@ def connections(trial: Trial) -> Result:
 def _counters(p: Program, trial: Trial) -> list[dict[str, Any]]:
     p.say("reads the RDMA counters of the hosts")
     groups = ["rdma", "network", "pvrdma"]
-    hosts: list[dict[str, Any]] = trial.of_cluster("esxi_info", gather=groups, fail_unreachable=False)["hosts"]
-    return hosts
+    return _hosts(trial, groups)
 
 
 def vibs(trial: Trial) -> list[dict[str, Any]]:
-    hosts: list[dict[str, Any]] = trial.of_cluster("esxi_info", gather=["vib"], fail_unreachable=False)["hosts"]
-    return hosts
+    return _hosts(trial, ["vib"])
+
+
+def _hosts(trial: Trial, groups: Sequence[str]) -> list[dict[str, Any]]:
+    """Return what a reading of all hosts shows, and of the spare hosts of another cluster."""
+    clusters = [trial.facts.cluster, *trial.facts.spare_cluster]
+    options = {"gather": list(groups), "fail_unreachable": False}
+    return [host for cluster in clusters for host in trial.here("esxi_info", cluster=cluster, **options)["hosts"]]
 
 
 def managers(trial: Trial) -> list[dict[str, Any]]:

@@ -9,10 +9,10 @@ from ...continuity.judged_facts import Move
 from ...moves.plan.results import Wave
 from ..evidence import move_lines
 
-KEPT = ("moves", "rdma", "profile", "slots", "stages", "waves", "clock_offset_s")
+KEPT = ("moves", "rdma", "profile", "slots", "stages", "returns", "waves", "clock_offset_s")
 
 
-def plan_options(settings: Mapping[str, Any], hosts: Sequence[str] = ()) -> dict[str, Any]:
+def plan_options(settings: Mapping[str, Any], hosts: Sequence[str] | None = None) -> dict[str, Any]:
     """Return the options of vmotion_plan for all moves, or for those that empty these hosts."""
     options: dict[str, Any] = {"cluster": settings["cluster"], "one_per_host": settings["one_per_host"]}
     if settings.get("observe"):
@@ -25,10 +25,11 @@ def plan_options(settings: Mapping[str, Any], hosts: Sequence[str] = ()) -> dict
     return {**options, **({"workers": settings["workers"]} if settings["workers"] else {})}
 
 
-def _emptied(window: Mapping[str, Any], hosts: Sequence[str]) -> dict[str, Any]:
+def _emptied(window: Mapping[str, Any], hosts: Sequence[str] | None) -> dict[str, Any]:
     """Return the options for a window; moves that vCenter does not support are refused before the first one."""
     mode = {"non_disruptive": True} if window.get("non_disruptive") else {}
-    return {"empty_hosts": list(hosts or window["hosts"]), **mode}
+    spare = {"spare": window["spare"]} if window.get("spare") else {}
+    return {"empty_hosts": list(window["hosts"] if hosts is None else hosts), **mode, **spare}
 
 
 def not_applicable(cluster: str, planned: Mapping[str, Any]) -> str:
@@ -49,6 +50,7 @@ def plan_lines(planned: Mapping[str, Any]) -> list[str]:
         return [line for wave in planned["waves"] for line in _wave_lines(wave, planned["moves"])]
     if "stages" not in planned:
         return [move_lines.line(move) for move in planned["moves"]]
+    returns = [f"at the end: {move_lines.line(move)}{_stun(move)}" for move in planned.get("returns") or []]
     return [
         line
         for number, stage in enumerate(planned["stages"], start=1)
@@ -56,7 +58,7 @@ def plan_lines(planned: Mapping[str, Any]) -> list[str]:
             f"{number}. {stage['host']} is changed" + ("" if stage["moves"] else ", no worker runs on it"),
             *(f"   before: {move_lines.line(move)}{_stun(move)}" for move in stage["moves"]),
         )
-    ]
+    ] + returns
 
 
 def _stun(move: Move) -> str:

@@ -84,6 +84,7 @@ def others_in(result: ServerMoves, facts: Facts, at: float) -> OthersMoves:
         "moves": move_events.moves_of_others(result["moves"], [*facts.moves, *claimed, *earlier], facts.ranks),
         "power": [event for event in result["power"] if event["at"] > facts.listed_until],
         "clock_offset_s": result.get("clock_offset_s"),
+        "elsewhere": sorted(facts.ranks.keys() & result["places"].keys() - facts.at.keys()),
     }
 
 

@@ -155,6 +155,9 @@ def _moved(p: Program, trial: Trial, open_moves: Sequence[MoveRequest]) -> dict[
     moves = [{key: one["move"][key] for key in ("worker", "target")} for one in open_moves]
     limits = {key: settings[key] for key in ("move_timeout", "stun_budget", "accept")}
     options = {"cluster": trial.facts.cluster, "records": trial.records, **limits}
+    spare = trial.facts.window.get("spare")
+    if spare:
+        options["spare"] = {key: spare[key] for key in ("cluster", "hosts") if key in spare}
     result = trial.site.here("vmotion", {**options, **(moves[0] if len(moves) == 1 else {"moves": moves})})
     # A call that could not even begin has no per-move results.
     rows = {row["worker"]: row for row in result.get("moved") or []}

@@ -158,3 +158,16 @@ def test_run_skips_the_wait_without_required_jobs(tmp_path: Path, given: dict[st
     found.answers()
 
     assert world.logins == 1
+
+
+@pytest.mark.parametrize("named", [{}, {"maintenance_job": {"run_dir": "/runs/two"}}])
+def test_refuses_one_job_in_several_clusters_at_once(named: dict[str, Any], tmp_path: Path) -> None:
+    unfinished = search(tmp_path, settings=SETTINGS)
+    unfinished._vars["ansible_play_hosts_all"] = ["gpu", "more"]
+    unfinished._hosts.update({"gpu": {}, "more": named})  # type: ignore[attr-defined]
+
+    if named:
+        assert unfinished.job()["run_dir"] == "/runs/one"
+    else:
+        with pytest.raises(CollectionError, match="--limit gpu,workers, then --limit more,workers"):
+            unfinished.job()

@@ -41,6 +41,7 @@ GOOD: MoveFacts = {
     "providers_missing": [],
     "key_pending": True,
     "no_encrypted_moves": ["esx05"],
+    "pool_lost": "",
     "snapshot": False,
     "tasks": [],
     "check_errors": [],
@@ -77,6 +78,7 @@ def test_good_move_violates_no_rule() -> None:
             "device_group",
             "esx05 does not offer its linked vGPUs, the device group Nvidia:2@grid_a100-40c%NVLink; it offers",
         ),
+        ({"pool_lost": "team-a"}, "resource_pool", "would leave its resource pool team-a, which the cluster of esx05"),
         ({"hot_migrate": False}, "hot_migrate", "vgpu.hotmigrate.enabled"),
         (
             {"encryption": "required"},

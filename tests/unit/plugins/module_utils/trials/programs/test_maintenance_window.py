@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from plugins.module_utils.durable.calls import ModuleFailed
 from plugins.module_utils.trials.evidence.verdict_input import verdict_input, with_left
 from tests.fakes.deaths import Killed, histories
 from tests.unit.simulation.host import Profile
@@ -252,3 +253,52 @@ def test_host_without_the_image_fails_a_finished_window() -> None:
     world.requested = {"hosts": HOSTS, "profile": PROFILE.option, "image": {"components": {"manager": "3"}}}
     world.carry_out()
     assert "differ from the requested profile: esx1 (the image of its cluster is applied by vLCM" in world.outcome
+
+
+class Borrowing(Window):
+    """A window of two full hosts beside esx3, the host of another cluster, whose lock is ``other_lock``."""
+
+    def __init__(self, deaths: Iterable[int] = (), *, return_home: bool = True) -> None:
+        spare = {"cluster": "more", "hosts": ["esx3"], "return_home": return_home}
+        super().__init__(deaths, window={**WINDOW, "hosts": HOSTS[:2], "spare": spare})
+        self.other_lock = ""
+
+    def cluster_lock(self, options: Any) -> Any:
+        if options["cluster"] != "more":
+            return super().cluster_lock(options)
+        if "more" in self.fails and options.get("state") != "free":
+            return {"failed": True, "msg": self.fails["more"]}
+        self.other_lock = "" if options.get("state") == "free" else self.run
+        return {"state": {"run": self.run}}
+
+    def vmotion_plan(self, options: Any) -> Any:
+        planned = super().vmotion_plan(options)
+        at = {**planned["at"], **{move["worker"]: move["target"] for move in planned["moves"]}}
+        free = next(host for host in HOSTS[:2] if host not in at.values())
+        away = [worker for worker, host in at.items() if host == "esx3"] if options["spare"]["return_home"] else []
+        return {**planned, "returns": [{"worker": worker, "source": "esx3", "target": free} for worker in away]}
+
+
+def test_window_brings_workers_back_from_another_cluster() -> None:
+    for world, facts in histories(Borrowing, Window.to_the_end):
+        assert world.outcome == "" and world.is_clean and not world.other_lock
+        assert world.boots == dict.fromkeys(HOSTS[:2], 1) and sorted(world.site.workers.values()) == HOSTS[:2]
+        assert len(world.site.moves) == 3 == len(facts.moves)
+
+
+def test_workers_stay_on_spare_hosts_on_request() -> None:
+    world = Borrowing(return_home=False)
+
+    world.to_the_end()
+
+    assert world.outcome == "" and "esx3" in world.site.workers.values() and len(world.site.moves) == 2
+
+
+def test_window_without_the_other_lock_changes_nothing() -> None:
+    world = Borrowing()
+    world.fails = {"more": "more: alice@desk holds its lock"}
+
+    with pytest.raises(ModuleFailed, match="alice@desk"):
+        world.carry_out()
+
+    assert world.is_clean and not world.boots and not world.site.moves
