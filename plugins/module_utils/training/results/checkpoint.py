@@ -18,6 +18,8 @@ PICKLES = (".pt", ".pth", ".ckpt")
 DCP_METADATA, SAFETENSORS = ".metadata", ".safetensors"
 # Transformers has this file in a folder until the checkpoint is complete, and NeMo one with this end beside it.
 INCOMPLETE, UNFINISHED = "checkpoint-is-incomplete.txt", "-unfinished"
+# A checkpoint whose files have just changed may still be written, also if its format has no file that comes last.
+SETTLED_SECONDS, WRITTEN = 3.0, "its files changed a moment ago"
 
 DEEPSPEED_PART = r"[^/]*\d[_-](?:model|optim)_states\.pt"
 

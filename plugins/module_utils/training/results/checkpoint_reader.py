@@ -12,16 +12,23 @@ from statistics import median
 from typing import Any
 
 from ...core import regular_file
-from .checkpoint import DCP_METADATA, ZIPS, OutputFile, candidates, has_optimizer, is_alike, step_of
+from .checkpoint import (
+    DCP_METADATA,
+    SETTLED_SECONDS,
+    WRITTEN,
+    ZIPS,
+    OutputFile,
+    candidates,
+    has_optimizer,
+    is_alike,
+    step_of,
+)
 from .checkpoint_faults import MOST_BYTES, fault
 from .manifest import number
 
 TRAINER_STATE, MOST_OF_A_STATE = "trainer_state.json", 1 << 20
-# A checkpoint whose files have just changed may still be written, also if its format has no file that comes last.
-SETTLED_SECONDS = 3.0
 # The torn checkpoints that are read before a complete one, and the times from which the usual interval follows.
 MOST_TORN, MOST_TIMES = 8, 64
-WRITTEN = "its files changed a moment ago"
 
 
 def read(folder: Path, patterns: Sequence[str], ranks: int, now: float) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, Dict
 
 from ...durable.program import Program
 from ...errors import Refused, WholeError
-from ...training.results.checkpoint_reader import SETTLED_SECONDS, WRITTEN
+from ...training.results.checkpoint import SETTLED_SECONDS, WRITTEN
 from ...training.runs.restartable import Checkpoints, Restartable, SeenCheckpoint
 from ..evidence.restart_lines import checkpoint_in_words
 from .trial import Trial
