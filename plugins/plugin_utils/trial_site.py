@@ -24,7 +24,7 @@ from ..module_utils.jobs.running_job import job_from
 from ..module_utils.maintenance.lock.holder import current_user
 from ..module_utils.training.results.report_files import for_collector
 from ..module_utils.training.runs.any_job import Job
-from ..module_utils.training.runs.restartable import NotRestartable, Restartable
+from ..module_utils.training.runs.restartable import WINDOW, NotRestartable, Restartable
 from ..module_utils.trials.evidence.facts import Facts
 from ..module_utils.trials.folder import facts_file, job_moves, trial_folder
 from ..module_utils.watch.watcher import is_watched
@@ -124,7 +124,7 @@ class TrialSite(ActionWorld):
                 "the job", "The job cannot be restarted: the playbook did not find it on the workers."
             )
         action, task_vars = self._modules.task
-        by = f"the maintenance window of {current_user()}@{os.uname().nodename}"
+        by = f"{WINDOW} {current_user()}@{os.uname().nodename}"
         return restartable(action, task_vars, known, by)
 
     def notify(self, hook: Mapping[str, Any], text: str) -> Result:

@@ -59,6 +59,11 @@ class SuspendableJob:
         is_stopped = bool(by) and read["state"] in ("waiting", "stopped")
         return {**read, "state": "stopped", "why": f"stopped by {by}"} if is_stopped else read
 
+    def stopped_by_owner(self) -> str:
+        """Return that another user has suspended the job: it is suspended without the mark of a window."""
+        is_marked = part(part(self._object(), "metadata"), "annotations").get(STOPPED_BY)
+        return "suspended by another user" if self._read()["state"] == "stopped" and not is_marked else ""
+
     def checkpoints(self) -> Checkpoints:
         """Return the checkpoints in their folder."""
         return restart_commands.checkpoints_in(self._calls, self._job)

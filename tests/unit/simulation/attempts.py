@@ -79,6 +79,9 @@ class RestartableJob:
         self._reach()
         return self._calls.effect("state of the job", lambda: {"state": self._job.state, "why": ""})
 
+    def stopped_by_owner(self) -> str:
+        return "stopped by anna" if self._job.is_stopped_by_owner else ""
+
     def checkpoints(self) -> Checkpoints:
         self._reach()
         saved = self._calls.effect("checkpoints", lambda: list(self._job.saved))
@@ -138,6 +141,10 @@ class RestartableJob:
 
     def _start(self, run_dir: str, checkpoint: SeenCheckpoint) -> None:
         site, before = self._site, self._job
+        if before.is_stopped_by_owner:
+            raise Violation(f"{run_dir} starts, and its owner has stopped {before.run_dir}")
+        if site.is_beside() and site.beside and {*site.beside.ranks.values()} & {*before.ranks.values()}:
+            raise Refused(self.name, "restart it", f"{site.beside.run_dir} runs on its nodes", "wait for its end")
         if site.job and site.job.is_running:
             raise Violation(f"{run_dir} starts while {site.job.run_dir} runs")
         if checkpoint["step"] != before.saved[-1][0]:

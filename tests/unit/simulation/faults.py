@@ -111,6 +111,14 @@ def dies(calls: SimulatedCalls, _host: str) -> None:
         calls.site.job.end("died", calls.site.clock)
 
 
+def stops(calls: SimulatedCalls, _host: str) -> None:
+    """The owner stops the job."""
+    job = calls.site.job
+    if job and job.is_running:
+        job.is_stopped_by_owner = True
+        job.end("stopped", calls.site.clock)
+
+
 def sets_clock(calls: SimulatedCalls, _host: str) -> None:
     """The clock of the controller is set forward, and the next time back."""
     calls.site.clock_set = -CLOCK_SET_SECONDS if calls.site.clock_set > 0 else CLOCK_SET_SECONDS
@@ -178,6 +186,7 @@ ACTS: dict[str, Callable[[SimulatedCalls, str], None]] = {
         arrives,
         finishes,
         dies,
+        stops,
         sets_clock,
         sets_guest_clock,
         starts_beside,

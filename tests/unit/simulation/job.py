@@ -28,6 +28,7 @@ class Job:
     clock_sets: list[tuple[str, float, float]] = field(default_factory=list)
     # The steps between two checkpoints, what a signal does (nothing, save, end, or both), and the last saved step.
     every: int = 25
+    is_stopped_by_owner: bool = False
     at_signal: str = "nothing"
     saved: list[tuple[int, float]] = field(default_factory=list)
     # The steps whose checkpoints have no state of the optimizer.

@@ -36,7 +36,7 @@ class RestartMachine(SiteMachine):
 
     @rule(
         point=st.integers(60, 330),
-        events=st.lists(st.sampled_from(["waits", "alarm", "loses", "starts_beside", "dies"]), max_size=2),
+        events=st.lists(st.sampled_from(["waits", "alarm", "loses", "starts_beside", "dies", "stops"]), max_size=2),
         host=st.sampled_from(HOSTS),
     )
     def kill_a_restart_and_go_on(self, point: int, events: list[str], host: str) -> None:
@@ -46,3 +46,9 @@ class RestartMachine(SiteMachine):
         for act in events:
             self.another_user(act, host)
         self.restart_around_hosts(2, ("", ""), {}, 0.0)
+
+    @rule(point=st.integers(60, 330), act=st.sampled_from(["stops", "starts_beside"]), host=st.sampled_from(HOSTS))
+    def disturb_a_restart(self, point: int, act: str, host: str) -> None:
+        """The owner stops the job beside the window, or another user starts one on workers that are on again."""
+        self.request_profile(1, leaves=True)
+        self.restart_around_hosts(2, ("", ""), {point: (act, host)}, 0.0)

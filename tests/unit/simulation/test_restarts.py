@@ -10,6 +10,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from plugins.module_utils.trials.programs import restart_window
 from plugins.module_utils.trials.steps import stopping, workers_off
 
+from .attempts import RestartableJob
 from .restarting import RestartMachine
 from .test_simulation import HISTORIES, UNSHRUNK, always_in_time, nothing
 
@@ -26,12 +27,22 @@ def test_killed_restart_continues_after_each_event() -> None:
         machine.teardown()
 
 
+def test_owner_and_others_disturb_a_restart_at_each_moment() -> None:
+    for point in range(60, 330, 9):
+        for act in ("stops", "starts_beside"):
+            machine = RestartMachine()
+            machine.begin(1, True, 0.0)
+            machine.disturb_a_restart(point, act, "esx1")
+            machine.teardown()
+
+
 MENDS: dict[str, list[tuple[Any, str, Any]]] = {
     "workers are powered on again": [(workers_off, "power_on", lambda *_given: {})],
     "a stopped job is started again": [(restart_window, "start_again", lambda *_given: {"run": "", "why": ""})],
     "a restart stops no job that started meanwhile": [(workers_off, "why_not_shut_down", lambda *_given: "")],
     "a restart shuts down nothing after its end": [(restart_window, "no_time", always_in_time)],
     "a job stops right after a checkpoint": [(stopping, "_is_after", lambda *_given: True)],
+    "a job that its owner has stopped stays stopped": [(RestartableJob, "stopped_by_owner", lambda _job: "")],
     "hosts that were not changed return": [(restart_window, "return_unchanged", nothing)],
 }
 

@@ -16,7 +16,7 @@ from ..results.manifest import REPORTED
 from ..running import busy
 from ..runs import any_job, job_search, node_setup, run_data, run_files
 from ..runs.launching import Place
-from ..runs.restartable import Checkpoints, Ranks, SeenCheckpoint, StoppedJob, checkpoints_of
+from ..runs.restartable import WINDOW, Checkpoints, Ranks, SeenCheckpoint, StoppedJob, checkpoints_of
 from ..runs.run_watch import RunWatch
 from ..runs.training_options import Options
 from ..runs.training_run import KUBERNETES, SLURM, TrainingRun
@@ -87,6 +87,13 @@ class RestartableRun:
         state: JobState = required(self._site.job_of(self._run).look())["job"]
         return state
 
+    def stopped_by_owner(self) -> str:
+        """Return who has stopped the run, unless it was a window."""
+        job = self.state()
+        why = str(job.get("why") or "") if job["state"] == "stopped" else ""
+        # Other sentences do not name a person, as that of a job which Slurm has cancelled.
+        return why if why.startswith("stopped by ") and WINDOW not in why else ""
+
     def checkpoints(self) -> Checkpoints:
         """Return the checkpoints on the node of rank 0, whose outputs the next attempt gets."""
         return checkpoints_of(self._read_checkpoints(), f"{self._rank_0}:{self._run.outputs}", self._calls.now())
@@ -135,7 +142,7 @@ class RestartableRun:
         if job["state"] in ALIVE:
             self._place.keep()
             self._write_request(STOP_REQUEST)
-        if job["state"] in (*ALIVE, "stopped"):
+        if job["state"] in (*ALIVE, "stopped") and not self.stopped_by_owner():
             # Also makes sure that no process is left if the ranks ended themselves.
             self._site.job_of(run).stop()
             self._require_no_process()

@@ -50,6 +50,10 @@ class OthersJob:
         state: JobState = required(self._on_launcher(any_job.INFO, options))["job"]
         return {**state, "state": "stopped"} if state["state"] == "absent" and not self._ranks.found()[0] else state
 
+    def stopped_by_owner(self) -> str:
+        """Return nothing: no record says who has stopped it."""
+        return ""
+
     def checkpoints(self) -> Checkpoints:
         """Return the checkpoints in their folder on the launcher."""
         return checkpoints_in(self._calls, self._job)

@@ -11,6 +11,8 @@ from ..ending.job_state import JobState
 from .controller_site import TrainingCalls
 from .run_watch import RunWatch
 
+# Who stops a job for a window; the user and the controller may differ when it continues.
+WINDOW = "the maintenance window of"
 SIGNALS = ("TERM", "USR1", "USR2")
 
 
@@ -61,6 +63,9 @@ class Restartable(Protocol):
     def state(self) -> JobState:
         """Return the state of this attempt."""
 
+    def stopped_by_owner(self) -> str:
+        """Return how another user has stopped this attempt; empty if it runs, ended, or was stopped by a window."""
+
     def checkpoints(self) -> Checkpoints:
         """Return the checkpoints as they are on the nodes now."""
 
@@ -106,7 +111,7 @@ class NotRestartable:
     def _refuse(self, *_options: Any) -> NoReturn:
         raise WholeError(self._why)
 
-    by_owner = state = checkpoints = ask_for_checkpoint = withdraw = free_nodes = _refuse
+    by_owner = stopped_by_owner = state = checkpoints = ask_for_checkpoint = withdraw = free_nodes = _refuse
     stop = start_again = watch = judged = machines = _refuse
 
 

@@ -46,6 +46,9 @@ def stop_at_checkpoint(p: Program, trial: Trial, may_stop: Callable[[], str]) ->
     _touch(p, trial, None)
     p.say(f"stops {job.name} at {checkpoint_in_words(found['checkpoint'], 'its')}")
     ended = p.ensure(job.stop)
+    by_owner = p.ensure(job.stopped_by_owner)
+    if by_owner:
+        raise WholeError(f"{job.name} does not run any more: it was {by_owner}.")
     # Another one may have become complete until the last process ended.
     checkpoint = _settled(p, job)["newest"] or found["checkpoint"]
     return {
@@ -195,6 +198,10 @@ def start_again(p: Program, trial: Trial) -> dict[str, Any]:
     if owner:
         job.free_nodes()
         return {"run": "", "why": f"its owner has resumed it as {owner}"}
+    stopped = job.stopped_by_owner()
+    if stopped:
+        job.free_nodes()
+        return {"run": "", "why": f"{job.name} was {stopped}"}
     state = job.state()["state"]
     # A job that keeps its name may run again, because an earlier controller died after it had started it.
     is_started = state in RUNNING and known.get("state") == "stopped"

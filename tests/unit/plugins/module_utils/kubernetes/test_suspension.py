@@ -110,6 +110,18 @@ def test_job_that_the_window_suspended_has_not_failed(in_queue: bool) -> None:
     assert world.cluster.kept == (["gpus"] if in_queue else []) + ["w1", "w2"]
 
 
+def test_suspension_without_a_mark_is_that_of_the_owner() -> None:
+    world = PodsWorld()
+    world.cluster.spec(KINDS[world.api], "bert")["runPolicy"] = {"suspend": True}
+    assert world.job.stop()["state"] == "stopped" and world.changes == []
+    assert world.job.stopped_by_owner() == "suspended by another user"
+
+    world = PodsWorld()
+    assert world.job.stopped_by_owner() == ""
+    world.job.stop()
+    assert world.job.stopped_by_owner() == ""
+
+
 def test_withdrawn_stop_lets_the_job_go_on() -> None:
     world = PodsWorld(in_queue=True)
     world.job.stop()

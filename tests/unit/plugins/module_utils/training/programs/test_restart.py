@@ -128,6 +128,25 @@ def test_withdrawn_request_leaves_the_run_as_it_was() -> None:
 
 
 @pytest.mark.parametrize(
+    ("why", "by_owner"),
+    [
+        ("stopped by anna@desk", "stopped by anna@desk"),
+        ("stopped by the maintenance window of bob@other", ""),
+        ("Slurm job 7 was cancelled", ""),
+    ],
+)
+def test_run_that_its_owner_stopped_gets_no_request(why: str, by_owner: str) -> None:
+    world = running()
+    world.jobs["/runs/one"].end = {"state": "stopped", "ended": 7.0, "why": why}
+    world.jobs["/runs/one"].looks = 2
+
+    stopped = restartable(world).stop()
+
+    assert restartable(world).stopped_by_owner() == by_owner and stopped["why"] == why
+    assert world.stops == ([] if by_owner else ["/runs/one"])
+
+
+@pytest.mark.parametrize(
     ("number", "ranks", "mute", "words"),
     [
         ("HUP", ["0", "1"], {}, "the signal is HUP; choose one of TERM, USR1, USR2"),
