@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -61,7 +61,8 @@ def train(full: FullCluster, script: str, *changes: tuple[str, str]) -> None:
 @pytest.mark.parametrize("sent", ["", "TERM"])
 @pytest.mark.parametrize("script", sorted(SAVED))
 def test_script_for_torchrun_resumes_at_its_checkpoint(full: FullCluster, script: str, sent: str) -> None:
-    train(full, script, *([ONCE_ONLY] if sent else []))
+    # Without a signal, only its regular checkpoints count: it saves none when it is stopped.
+    train(full, script, ONCE_ONLY if sent else WITHOUT[script])
 
     done = full.change(window_by="restart", window_checkpoint_signal=sent, vmotion_test_steps=30)
 
@@ -100,6 +101,36 @@ def test_script_that_saves_nothing_changes_no_host(
     assert full.booted() == {} and full.powered() == dict.fromkeys(ONCE, 0) and len(full.attempts()) == attempts, (
         done.out
     )
+
+
+def drop_optimizer(full: FullCluster) -> None:
+    (full.outputs / "checkpoint-10" / "optimizer.pt").unlink()
+
+
+def change_data(full: FullCluster) -> None:
+    Path(full.training["training_data"]).write_text("2\n")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reported"),
+    [
+        (drop_optimizer, "its checkpoint checkpoint-10 has no state of the optimizer"),
+        (change_data, "rows.csv: could not copy it to the nodes: its checksum is"),
+    ],
+)
+def test_run_that_would_be_another_is_not_stopped(
+    full: FullCluster, spoil: Callable[[FullCluster], None], reported: str
+) -> None:
+    data = full.folder / "rows.csv"
+    data.write_text("1\n")
+    full.training["training_data"] = str(data)
+    train(full, "trainer_saves", ONCE_ONLY)
+    spoil(full)
+
+    done = full.change(window_by="restart", window_checkpoint_wait=5)
+
+    assert done.rc != 0 and reported in " ".join(done.out.split()), done.out
+    assert full.booted() == {} and full.powered() == dict.fromkeys(ONCE, 0) and full.attempts() == [NAME], done.out
 
 
 def test_torn_checkpoint_stops_no_job(full: FullCluster) -> None:
