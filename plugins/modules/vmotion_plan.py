@@ -53,6 +53,11 @@ options:
         these hosts and the fewest moves that empty each of them before its change, instead of a move of every worker.
     type: list
     elements: str
+  avoid_hosts:
+    description: Hosts to which no worker moves, with O(empty_hosts).
+    type: list
+    elements: str
+    default: []
   non_disruptive:
     description:
       - Whether vCenter must then evacuate O(empty_hosts) without disturbing workloads, as
@@ -171,6 +176,7 @@ ARGUMENTS = {
     "max_moves": {"type": "int", "default": 1},
     "stun_budget": {"type": "float", "default": 100},
     "empty_hosts": {"type": "list", "elements": "str"},
+    "avoid_hosts": {"type": "list", "elements": "str", "default": []},
     "non_disruptive": {"type": "bool", "default": False},
     "spare": {
         "type": "dict",
@@ -215,6 +221,7 @@ def planned(
 
 def emptied(cluster: WorkerCluster, workers: rolling_moves.ClusterWorkers, params: runner.Params) -> runner.Result:
     """Return the host changes with the moves that empty each host before."""
+    workers.avoided = frozenset(params["avoid_hosts"])
     fleet = moving_fleet.read_room(cluster, workers, params["one_per_host"])
     window = rolling_moves.plan_window(workers, fleet, params["empty_hosts"])
     stages = [{"host": change.host, "moves": [move._asdict() for move in change.moves]} for change in window]

@@ -19,7 +19,7 @@ from ..module_utils.errors import CollectionError, Failed, WholeError
 from ..module_utils.trials.evidence import prediction
 from ..module_utils.trials.evidence.facts import Facts
 from ..module_utils.trials.evidence.other_verdicts import results
-from ..module_utils.trials.evidence.outcome import passed
+from ..module_utils.trials.evidence.outcome import last_verdict, passed
 from ..module_utils.trials.folder import continued_settings, trial_folder
 from ..module_utils.trials.programs.observe import observe
 from ..module_utils.trials.programs.test import test
@@ -173,7 +173,7 @@ def _carried_out(modules: Modules, journal: FileJournal, request: Request, kind:
     with kind.attended(trial.facts, site):
         reason = _reason(kind.run, Program(journal, site, ending), trial, journal)
     site.write_metrics(trial.facts, is_running=False)
-    judged = trial.facts.judged or {}
+    judged = last_verdict(trial.facts)
     # A test that was asked to end has done so, unless something is left, or its job broke.
     is_left = END not in journal.values or (bool(trial.facts.at_hand) and not trial.is_replaced)
     is_failed = bool(reason) and (not ending or is_left or judged.get("verdict") == "broken")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from tests.integration.test_vmotion import TAGGED
 from tests.lab.benchmark import BUILD_SECONDS
 from tests.lab.conftest import laboratory
 from tests.lab.places import USER, Place, ansible_login, desired, until
-from tests.lab.trial import WORKERS, give, together
+from tests.lab.trial import give, together
 
 pytestmark = pytest.mark.slow
 HOSTS = [f"esx{number:02}.lab" for number in range(1, 5)]
@@ -51,7 +51,7 @@ class FullCluster:
         login = {**ansible_login(place.lab.key), "ansible_remote_tmp": "~/.ansible/tmp"}
         workers = {f"worker0{number}": {"ansible_host": place.address(number)} for number in place.numbers}
         groups = {"clusters": {"hosts": {"gpu": here}}, "workers": {"hosts": workers, "vars": login}}
-        self.changes = 0
+        self.changes, self.off = 0, list[int]()
         self.inventory.write_text(json.dumps({"all": {"children": groups}}))
 
     def play(self, name: str, *arguments: str, **variables: Any) -> Outcome:
@@ -69,8 +69,8 @@ class FullCluster:
         assert started.rc == 0, started.out[-4000:]
         return name
 
-    def change(self, folder: Path, **more: Any) -> Outcome:
-        """Change all hosts around the job, whose guests must boot meanwhile."""
+    def change(self, folder: Path, stopped: Sequence[int] = (1, 2, 3, 4), **more: Any) -> Outcome:
+        """Change all hosts around the job, whose guests must boot meanwhile: those of these workers, and no others."""
         control, before = self.place.lab.control, self.boots()
         control.clear()
         window = {
@@ -85,13 +85,17 @@ class FullCluster:
         done = self.play("hosts", **window, **dirs, esxi_host_profile={"kernel_modules": [option]}, **more)
         assert done.rc == 0, done.out[-6000:]
         assert dict(times(control.writes(), "RebootHost_Task")) == dict.fromkeys(HOSTS, 1)
-        assert [write["method"] for write in control.writes()].count("ShutdownGuest") == len(WORKERS)
-        assert all(one != two for one, two in zip(before, self.boots())), "every node has booted"
+        assert [write["method"] for write in control.writes()].count("ShutdownGuest") == len(stopped)
+        after = self.boots()
+        assert {number for number in before if before[number] != after[number]} == set(stopped), (
+            "these nodes have booted"
+        )
         return done
 
-    def boots(self) -> list[str]:
-        """Return when the systemd of each node started."""
-        return [self.place.inside(number, BOOTED).stdout for number in self.place.numbers]
+    def boots(self) -> dict[int, str]:
+        """Return when the systemd of each node that runs started."""
+        running = [number for number in self.place.numbers if number not in self.off]
+        return {number: self.place.inside(number, BOOTED).stdout for number in running}
 
 
 @pytest.fixture(scope="module")
@@ -170,3 +174,23 @@ def test_other_job_in_slurm_is_held_and_released(full: FullCluster, tmp_path: Pa
     assert log[0] == "new" and log[1].endswith(".ckpt"), log
     check_reservation(full)
     full.place.inside(1, f"scancel {number}")
+
+
+def test_one_job_moves_and_the_other_restarts(full: FullCluster, tmp_path: Path) -> None:
+    """The last worker is off from here on, so that its host is free for that of the job that moves."""
+    moves, restarts = tmp_path / "moves", tmp_path / "restarts"
+    for folder in (moves, restarts):
+        folder.mkdir()
+    full.train(moves, training_nodes="worker03")
+    run = full.train(restarts, training_nodes="worker01,worker02")
+    free = full.place.facts_of(4)["host"]
+    last = {"name": "worker04", "power": "off", "reserve_memory": False}
+    off = full.place.ansible.module("worker_vm", cluster="gpu", one_per_host=False, workers=[last])
+    assert off.rc == 0, off.out
+    full.off = [4]
+
+    done = full.change(restarts, stopped=(1, 2), accept_other_jobs=True, vmotion_test_steps=5, **run)
+
+    assert verdict_of(restarts) == "resumed" and full.place.facts_of(3)["host"] == free, done.out[-6000:]
+    (others,) = (restarts / "tests").glob("*/other_jobs.json")
+    assert [job["verdict"] for job in json.loads(others.read_text())] == ["continuous"], done.out[-6000:]

@@ -317,7 +317,11 @@ class SimulatedCalls(MortalWorld):
                 return {"stages": [], "moves": [], **more}
             if options.get("empty_hosts") is None:
                 return {**self._rolling(options, serving), **more}
-            workers = {name: MovingWorker((1, 0, 0), tuple(slots)) for name in at}
+            avoided = set(options.get("avoid_hosts") or ())
+            workers = {
+                name: MovingWorker((1, 0, 0), tuple(slot for slot in slots if slot == place or slot not in avoided))
+                for name, place in at.items()
+            }
             fleet = Fleet(workers, dict.fromkeys(slots, HostRoom((1, 0, 0))))
             plan = plan_window(fleet, at, options["empty_hosts"], serving)
         except Infeasible as error:

@@ -165,6 +165,7 @@ class Team:
         own: dict[str, Any] = {"not_after": self.end.text, "notify": [{"command": ["tell"]}]}
         limits = {**own, **(window or {})} if under_training else {}
         self.site.requires_ack = bool(limits.get("requires_ack"))
+        self.site.accepts_others = bool(limits.get("accept_other_jobs"))
         version = self.site.requested_image
         image = {"components": {"manager": str(version)}} if version else {}
         how = HostChangeOptions(CLUSTER, self.site.requested.option, max_out_of_service=most, image=image)

@@ -47,6 +47,14 @@ class RestartMachine(SiteMachine):
             self.another_user(act, host)
         self.restart_around_hosts(2, ("", ""), {}, 0.0)
 
+    @rule(faults=FAULTS, most=st.integers(1, 2))
+    def restart_beside_another_job(self, faults: dict[int, tuple[str, str]], most: int) -> None:
+        """Workers of another job move, and then the own job restarts."""
+        self.start_job_if_none()
+        self.another_user("starts_beside", self.site.workers.get("w3", HOSTS[2]))
+        window = {"by": "restart", "checkpoint_wait": RESTART_WAIT, "accept_other_jobs": True}
+        self.change_hosts(faults, End(), under_training=True, most=most, window=window)
+
     @rule(point=st.integers(60, 330), act=st.sampled_from(["stops", "starts_beside"]), host=st.sampled_from(HOSTS))
     def disturb_a_restart(self, point: int, act: str, host: str) -> None:
         """The owner stops the job beside the window, or another user starts one on workers that are on again."""

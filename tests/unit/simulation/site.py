@@ -50,6 +50,8 @@ class Site:
     beside: Job | None = None
     acknowledged: float = 0.0
     requires_ack: bool = False
+    # Whether workers of other jobs may move.
+    accepts_others: bool = False
     # The request of another user to the window, and when it was made.
     requested_at: float = math.inf
     request: str = ""
@@ -162,7 +164,8 @@ class Site:
         """Refuse what a window begins although others prevented it before its run began."""
         if not self.is_window:
             return
-        for place, job in self.jobs().items():
+        is_accepted = self.accepts_others and what.startswith("move of ")
+        for place, job in () if is_accepted else self.jobs().items():
             if place != self.around and worker in job.ranks.values() and job.started < self.run_began:
                 raise Violation(f"{what}, with a rank of the job in {place}")
         if self.requires_ack and self.job and self.job.is_running and self.run_began - self.acknowledged > ACK_SECONDS:

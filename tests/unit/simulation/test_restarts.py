@@ -36,6 +36,18 @@ def test_owner_and_others_disturb_a_restart_at_each_moment() -> None:
             machine.teardown()
 
 
+def test_killed_restart_beside_another_job_continues() -> None:
+    is_moved = set()
+    for point in range(30, 530, 20):
+        machine = RestartMachine()
+        machine.begin(1, True, 0.0)
+        machine.restart_beside_another_job({point: ("kill", "")}, 2)
+        machine.restart_beside_another_job({}, 2)
+        is_moved.add(any(move["worker"] == "w3" and move["by"] == "us" for move in machine.site.moves))
+        machine.teardown()
+    assert is_moved == {True}
+
+
 MENDS: dict[str, list[tuple[Any, str, Any]]] = {
     "workers are powered on again": [(workers_off, "power_on", lambda *_given: {})],
     "a stopped job is started again": [(restart_window, "start_again", lambda *_given: {"run": "", "why": ""})],

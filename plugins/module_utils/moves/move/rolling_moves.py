@@ -46,6 +46,8 @@ class ClusterWorkers:
     spare: frozenset[str] = frozenset()
     # The other running machines with a vGPU on hosts in service, which take slots that workers may need.
     taking: list[str] = field(default_factory=list)
+    # The hosts to which none of them moves.
+    avoided: frozenset[str] = frozenset()
 
     def allowed(self, one_per_host: bool) -> dict[str, frozenset[str]]:
         """Return the hosts in service that each worker may move to."""
@@ -58,7 +60,9 @@ class ClusterWorkers:
         """
         held = {self.fixed_at[machine.name] for machine in self.staying} if one_per_host else set()
         hosts = frozenset(self.slots)
-        return {name: self.offering.get(name, hosts) - (held - {where}) for name, where in self.at.items()}
+        return {
+            name: self.offering.get(name, hosts) - ((held | self.avoided) - {where}) for name, where in self.at.items()
+        }
 
     def others(self, cluster: WorkerCluster, key: str) -> OtherMachines:
         """Return the machines on a host that do not move, including the workers that devices tie to it."""

@@ -151,6 +151,8 @@ class Facts:
     at_hand: str = ""
     # The hosts that have their profile already, because others changed them meanwhile: they stay in service.
     settled: list[str] = field(default_factory=list)
+    # The hosts of a window by restart that change before its job stops, because workers of other jobs move.
+    first_hosts: list[str] = field(default_factory=list)
     prediction: dict[str, Any] | None = None
     # Facts of a window by restart: its ``workers``, whether they are ``off``, the ``stop``, the ``parts`` of the time
     # without the job, the attempt that was ``started``, and the verdict on it.
@@ -177,6 +179,11 @@ class Facts:
         """Return the hosts that the maintenance window has not changed yet; empty without a window."""
         changed = {*self.settled, *(change["host"] for change in self.finished_changes)}
         return [host for host in self.window.get("hosts") or [] if host not in changed]
+
+    @property
+    def moving_hosts(self) -> list[str]:
+        """Return the waiting hosts that workers leave by moves: all, unless the window restarts its job for others."""
+        return [host for host in self.waiting_hosts if not self.first_hosts or host in self.first_hosts]
 
     @property
     def finished_changes(self) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from ...core.findings import listed
 from . import move_lines, other_verdicts
@@ -24,9 +25,17 @@ def outcome(facts: Facts, folder: str, left: Mapping[str, str]) -> str:
     return " ".join(reasons)
 
 
+def last_verdict(facts: Facts) -> dict[str, Any]:
+    """Return the verdict on the job: that on its restart, for which it was not stopped unless it was continuous."""
+    return {**(facts.judged or {}), **(facts.restart.get("verdict") or {})}
+
+
 def passed(facts: Facts, folder: str) -> str:
-    moved = ", and all moved" if facts.moves else ""
-    return f"Continuous{moved}; the evidence is in {folder}."
+    how = f"Continuous{', and all moved' if facts.moves else ''}"
+    if facts.restart:
+        verdict = last_verdict(facts).get("verdict")
+        how = f"Every host is changed; the job is {verdict}" if verdict else "Every host is changed"
+    return f"{how}; the evidence is in {folder}."
 
 
 def _availability(facts: Facts) -> str:

@@ -68,7 +68,7 @@ def with_left(judged: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
     left = [f"{move_lines.line(move)}: not made" for move in facts.left]
     left += [
         f"{host}: {'its change is not complete' if host == facts.at_hand else 'not changed'}"
-        for host in facts.waiting_hosts
+        for host in facts.moving_hosts
     ]
     left += [f"{worker}: removed or built again by others" for worker in facts.lost]
     if not facts.is_over or not left:

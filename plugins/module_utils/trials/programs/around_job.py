@@ -21,15 +21,25 @@ def around_job(p: Program, trial: Trial, part: Callable[[Program, Trial], None])
     """
     p.ensure(partial(require_same_vcenter, trial, p.written("cluster")))
     with lock_of_cluster(p, trial):
-        with p.attempt("the test") as whole:
-            prepare(p, trial)
-            with watch_of_records(p, trial):
-                with p.attempt("the moves") as made, drs_override(p, trial):
-                    measure(p, trial)
-                    part(p, trial)
-                close(trial, made)
-                finish(p, trial)
-        close(trial, whole)
+        make_moves(p, trial, part)
+    conclude(p, trial)
+    return outcome(trial.facts, trial.site.folder, p.left)
+
+
+def make_moves(p: Program, trial: Trial, part: Callable[[Program, Trial], None]) -> None:
+    """Make the moves while the lock of the cluster is held."""
+    with p.attempt("the test") as whole:
+        prepare(p, trial)
+        with watch_of_records(p, trial):
+            with p.attempt("the moves") as made, drs_override(p, trial):
+                measure(p, trial)
+                part(p, trial)
+            close(trial, made)
+            finish(p, trial)
+    close(trial, whole)
+
+
+def conclude(p: Program, trial: Trial) -> None:
+    """Judge the job after the last move, and write the evidence."""
     judge_the_end(p, trial)
     leave(p, trial)
-    return outcome(trial.facts, trial.site.folder, p.left)

@@ -65,17 +65,17 @@ def planned_hosts(trial: Trial, window: Mapping[str, Any], hosts: Sequence[str])
     return with_image(planned, plan_image(trial.site, trial.facts.cluster, window.get("image") or {}, hosts))
 
 
-def keep_settled(p: Program, trial: Trial, number: int) -> None:
-    """Keep the waiting hosts that others have changed in service."""
-    settled = p.once(("settled", number), partial(settled_hosts, trial))
+def keep_settled(p: Program, trial: Trial, number: int | str, hosts: Sequence[str]) -> None:
+    """Keep those of some waiting hosts in service that others have changed."""
+    settled = p.once(("settled", number), partial(settled_hosts, trial, hosts))
     trial.facts.settled += settled
     p.say(f"stays in service, because it has the profile already: {listed(settled)}" if settled else "")
 
 
-def settled_hosts(trial: Trial) -> list[str]:
-    """Return the waiting hosts in service that others have changed: emptying them would stun workers for nothing."""
+def settled_hosts(trial: Trial, hosts: Sequence[str]) -> list[str]:
+    """Return those hosts in service that others have changed: emptying them would stun workers for nothing."""
     try:
-        planned = planned_hosts(trial, trial.settings["window"], trial.facts.waiting_hosts)
+        planned = planned_hosts(trial, trial.settings["window"], hosts)
     except CollectionError:
         return []  # the stop rules name a host that does not respond
     return [
@@ -106,18 +106,18 @@ def change_all(p: Program, trial: Trial) -> None:
 def change_each(p: Program, trial: Trial) -> None:
     """Change one host after another, as long as no breach, limit, request or stop rule ends the window."""
     facts = trial.facts
-    while facts.waiting_hosts and not facts.stopped:
+    while facts.moving_hosts and not facts.stopped:
         number = facts.round + 1
         facts.stopped = p.once(("requests", number), partial(requests, p, trial))
         if not facts.stopped:
-            keep_settled(p, trial, number)
-        if facts.stopped or not facts.waiting_hosts:
+            keep_settled(p, trial, number, facts.moving_hosts)
+        if facts.stopped or not facts.moving_hosts:
             break
-        plan = planned(p, trial, ("plan", number), facts.waiting_hosts)
+        plan = planned(p, trial, ("plan", number), facts.moving_hosts)
         stage = plan["stages"][0]
         if number == 1:
             facts.prediction = p.once("prediction", partial(predicted, trial.settings["window"], plan, trial.earlier))
-            notify(p, trial, "start", ", ".join(facts.waiting_hosts))
+            notify(p, trial, "start", ", ".join(facts.moving_hosts))
         facts.stopped = p.once(("limits", number), partial(reason_not_to_start, p, trial, stage))
         if not facts.stopped:
             heed(trial, p.once(("permission", number), partial(permission, p, trial, stage)))

@@ -2,12 +2,13 @@
 
 Its steps:
 
-1. Read the job, the cluster and the workers on the hosts; refuse what would fail after the stop.
-2. Wait for a checkpoint of the job, and stop the job right after it is complete.
-3. Shut down the workers on the hosts, and change the hosts, several at once if the cluster allows.
-4. In all cases, power the workers on, start the job as the next attempt of its run, and judge it.
+1. Change the hosts from which accepted other jobs can move, one after another, while all jobs train.
+2. Read the job, the cluster and the workers on the other hosts; refuse what would fail after the stop.
+3. Wait for a checkpoint of the job, and stop the job right after it is complete.
+4. Shut down the workers on the hosts, and change the hosts, several at once if the cluster allows.
+5. In all cases, power the workers on, start the job as the next attempt of its run, and judge it.
 
-A step that touches the job or its workers is written before it begins. If step 4 fails, the window stays open, and the
+A step that touches the job or its workers is written before it begins. If step 5 fails, the window stays open, and the
 next controller tries that step again.
 """
 
@@ -27,6 +28,7 @@ from ...hosts.image_plan import commit_image
 from ...jobs.running_job import required_to_run
 from ...maintenance.window_limits import limits_of
 from ..evidence import prediction, restart_lines
+from ..evidence.outcome import outcome as moves_outcome
 from ..folder.continued_settings import STARTED_AGAIN
 from ..steps import workers_off
 from ..steps.ending import close, keep_unfinished
@@ -40,6 +42,7 @@ from ..steps.window_end import attend, ended, no_time
 from ..steps.window_notices import notify
 from ..steps.window_ways import at_most
 from .maintenance_window import OF_RUNNING_WORKERS, keep_settled, not_as_requested, options_of
+from .moves_first import move_others
 
 # Written before the nodes of a job in Slurm are reserved: from then on, the window ends the reservation.
 RESERVES = "reserves nodes"
@@ -49,38 +52,48 @@ def restart_window(p: Program, trial: Trial) -> str:
     """Return why the window failed; empty if every host was changed and the job goes on where its checkpoint ends."""
     require_possible(p, trial)
     p.ensure(partial(require_same_vcenter, trial, p.written("cluster")))
-    has_failed = p.written(("failure of", "the window")) is not None
     with lock_of_cluster(p, trial):
-        with p.attempt("the window") as whole:
-            read(p, trial)
-            stop(p, trial)
-            change(p, trial)
-        close(trial, whole)
-        try:
-            # Then the job needs none of these hosts, one of which may never return.
-            if has_failed and not p.ensure(trial.restartable().by_owner):
-                finish_hosts(p, trial, whole.failure)
-            bring_back(p, trial)
-        except CollectionError as error:
-            p.ensure(partial(trial.site.write_facts, trial.facts))
-            raise WholeError(" ".join([*trial.facts.failures, str(error), restart_lines.taken(trial.facts)])) from error
-    reason = outcome(p, trial) or not_as_requested(trial)
+        is_unhurt = move_others(p, trial)
+        if is_unhurt:
+            restart(p, trial)
+    moves = "" if is_unhurt else moves_outcome(trial.facts, trial.site.folder, p.left)
+    reason = moves or outcome(p, trial) or not_as_requested(trial)
     notify(p, trial, "end", reason or "every host is changed")
     return reason
+
+
+def restart(p: Program, trial: Trial) -> None:
+    """Stop the job, change the remaining hosts, and start the job again."""
+    has_failed = p.written(("failure of", "the window")) is not None
+    with p.attempt("the window") as whole:
+        read(p, trial)
+        stop(p, trial)
+        change(p, trial)
+    close(trial, whole)
+    try:
+        # Then the job needs none of these hosts, one of which may never return.
+        if has_failed and not p.ensure(trial.restartable().by_owner):
+            finish_hosts(p, trial, whole.failure)
+        bring_back(p, trial)
+    except CollectionError as error:
+        p.ensure(partial(trial.site.write_facts, trial.facts))
+        raise WholeError(" ".join([*trial.facts.failures, str(error), restart_lines.taken(trial.facts)])) from error
 
 
 def read(p: Program, trial: Trial) -> None:
     """Read the job, the cluster and its workers; refuse a window that would fail after the job was stopped."""
     facts = trial.facts
     p.say("reads the job, the cluster and its workers")
-    p.once("machines", partial(machines_of, trial))
-    facts.keep_job(p.once("job", lambda: required_to_run(trial.job)))
-    facts.keep_cluster(p.once("cluster", lambda: trial.of_cluster("cluster_info")["cluster"]))
-    trial.earlier = p.once("earlier windows", trial.site.earlier_changes)
+    # The moves of other jobs have read them.
+    if not facts.first_hosts:
+        p.once("machines", partial(machines_of, trial))
+        facts.keep_job(p.once("job", lambda: required_to_run(trial.job)))
+        facts.keep_cluster(p.once("cluster", lambda: trial.of_cluster("cluster_info")["cluster"]))
+        trial.earlier = p.once("earlier windows", trial.site.earlier_changes)
     places = p.once("places", lambda: {"at": workers_off.places_of(trial), "now": p.now()})
-    facts.at, facts.began = dict(places["at"]), float(places["now"])
-    facts.restart["workers"] = p.once("workers", partial(workers_off.concerned, trial))
-    keep_settled(p, trial, 1)
+    facts.at, facts.began = dict(places["at"]), facts.began or float(places["now"])
+    facts.restart["workers"] = p.once("workers", lambda: workers_off.concerned(trial, facts.waiting_hosts))
+    keep_settled(p, trial, "after the moves" if facts.first_hosts else 1, facts.waiting_hosts)
 
 
 def stop(p: Program, trial: Trial) -> None:
@@ -129,7 +142,7 @@ def change(p: Program, trial: Trial) -> None:
     p.say(f"shuts down {listed([worker['name'] for worker in workers])}" if workers else "")
     p.once("workers off", partial(workers_off.power, trial, workers, "off"))
     keep_part(p, trial, "workers off")
-    if options_of(trial).image:
+    if options_of(trial).image and not facts.first_hosts:
         p.once("image", partial(commit_image, trial.site, facts.cluster, options_of(trial).image))
     at_once = p.once("hosts at once", partial(at_most, trial, options_of(trial)))
     p.say(at_once["why"])

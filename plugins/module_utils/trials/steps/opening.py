@@ -35,7 +35,7 @@ def prepare(p: Program, trial: Trial) -> None:
     trial.facts.keep_job(p.once("job", lambda: required_to_run(trial.job)))
     p.say("reads the cluster")
     trial.facts.keep_cluster(p.once("cluster", lambda: trial.of_cluster("cluster_info")["cluster"]))
-    plan = planned(p, trial, "plan")
+    plan = planned(p, trial, "plan", trial.facts.moving_hosts)
     window = trial.settings["window"]
     found = p.once("other jobs", lambda: other_jobs.moving(window, plan)) if window else []
     reason = other_jobs.refusal(trial.facts.cluster, window, found)
@@ -67,7 +67,8 @@ def planned(p: Program, trial: Trial, key: str | tuple[Any, ...], hosts: Sequenc
     """Plan moves, show them, and return the plan with the place of each worker and the time."""
 
     def plan() -> MovePlan:
-        options = plan_options(trial.settings, hosts)
+        avoided = [host for host in trial.facts.waiting_hosts if host not in trial.facts.moving_hosts]
+        options = plan_options(trial.settings, hosts, avoided)
         result = trial.here("vmotion_plan", **options)
         reason = not_applicable(trial.facts.cluster, result)
         if reason:

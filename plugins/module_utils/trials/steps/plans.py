@@ -12,13 +12,15 @@ from ..evidence import move_lines
 KEPT = ("moves", "rdma", "profile", "slots", "stages", "returns", "waves", "clock_offset_s")
 
 
-def plan_options(settings: Mapping[str, Any], hosts: Sequence[str] | None = None) -> dict[str, Any]:
-    """Return the options of vmotion_plan for all moves, or for those that empty these hosts."""
+def plan_options(
+    settings: Mapping[str, Any], hosts: Sequence[str] | None = None, avoided: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the options of vmotion_plan for all moves, or for those that empty these hosts, not to avoided ones."""
     options: dict[str, Any] = {"cluster": settings["cluster"], "one_per_host": settings["one_per_host"]}
     if settings.get("observe"):
         return {**options, "empty_hosts": []}
     if settings.get("window"):
-        return {**options, **_emptied(settings["window"], hosts)}
+        return {**options, **_emptied(settings["window"], hosts), **({"avoid_hosts": avoided} if avoided else {})}
     options["return_home"] = settings["return_home"]
     if settings.get("max_moves", 1) > 1:
         options.update(max_moves=settings["max_moves"], stun_budget=settings["stun_budget"])

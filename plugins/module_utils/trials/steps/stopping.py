@@ -9,7 +9,7 @@ from typing import Any, Dict
 from ...durable.program import Program
 from ...errors import Refused, WholeError
 from ...training.results.checkpoint import SETTLED_SECONDS, WRITTEN
-from ...training.runs.restartable import Checkpoints, Restartable, SeenCheckpoint
+from ...training.runs.restartable import Checkpoints, Restartable, SeenCheckpoint, StoppedJob
 from ..evidence.restart_lines import checkpoint_in_words
 from .trial import Trial
 from .window_end import MOMENTS, attend
@@ -45,10 +45,7 @@ def stop_at_checkpoint(p: Program, trial: Trial, may_stop: Callable[[], str]) ->
         found["checkpoint"] = _accepted(p, trial, float(window.get("accept_repeat_s") or 0.0), found["state"])
     _touch(p, trial, None)
     p.say(f"stops {job.name} at {checkpoint_in_words(found['checkpoint'], 'its')}")
-    ended = p.ensure(job.stop)
-    by_owner = p.ensure(job.stopped_by_owner)
-    if by_owner:
-        raise WholeError(f"{job.name} does not run any more: it was {by_owner}.")
+    ended = _stopped(p, job)
     # Another one may have become complete until the last process ended.
     checkpoint = _settled(p, job)["newest"] or found["checkpoint"]
     return {
@@ -58,6 +55,14 @@ def stop_at_checkpoint(p: Program, trial: Trial, may_stop: Callable[[], str]) ->
         "waited_s": found["waited_s"],
         "at": p.now(),
     }
+
+
+def _stopped(p: Program, job: Restartable) -> StoppedJob:
+    """Stop the job, and return its end; raise if its owner was faster, who does not want it to go on."""
+    ended, by_owner = p.ensure(job.stop), p.ensure(job.stopped_by_owner)
+    if by_owner:
+        raise WholeError(f"{job.name} does not run any more: it was {by_owner}.")
+    return ended
 
 
 def _found(p: Program, trial: Trial) -> Stop:
@@ -193,15 +198,10 @@ def start_again(p: Program, trial: Trial) -> dict[str, Any]:
     Return ``run``, its name, or ``why`` none was started.
     """
     job, known = trial.restartable(), trial.facts.restart.get("stop") or {}
-    # Its launcher may be on a host that stays lost.
-    owner = job.by_owner()
-    if owner:
+    why = _taken_by_owner(job)
+    if why:
         job.free_nodes()
-        return {"run": "", "why": f"its owner has resumed it as {owner}"}
-    stopped = job.stopped_by_owner()
-    if stopped:
-        job.free_nodes()
-        return {"run": "", "why": f"{job.name} was {stopped}"}
+        return {"run": "", "why": why}
     state = job.state()["state"]
     # A job that keeps its name may run again, because an earlier controller died after it had started it.
     is_started = state in RUNNING and known.get("state") == "stopped"
@@ -221,6 +221,16 @@ def start_again(p: Program, trial: Trial) -> dict[str, Any]:
     started = job.start_again(checkpoint, {"waited_s": known.get("waited_s"), "down": parts})
     owner = str(started.get("by_owner") or "")
     return {"run": "", "why": f"its owner has resumed it as {owner}"} if owner else dict(started)
+
+
+def _taken_by_owner(job: Restartable) -> str:
+    """Return what the owner has done with the job, which the window leaves so; empty for nothing."""
+    # Its launcher may be on a host that stays lost.
+    owner = job.by_owner()
+    if owner:
+        return f"its owner has resumed it as {owner}"
+    stopped = job.stopped_by_owner()
+    return f"{job.name} was {stopped}" if stopped else ""
 
 
 def _required_checkpoint(job: Restartable) -> SeenCheckpoint:

@@ -60,10 +60,13 @@ def by_moves(trial: Trial, earlier: Sequence[Mapping[str, Any]]) -> Way:
 
 def by_restart(trial: Trial, earlier: Sequence[Mapping[str, Any]], now: float) -> Way:
     """Return the window in which the job restarts."""
-    window, hosts = trial.settings["window"], trial.facts.waiting_hosts
+    window = trial.settings["window"]
     try:
         trial.facts.at = workers_off.places_of(trial)
-        workers = workers_off.concerned(trial)
+        first = workers_off.left_by_moves(trial)
+        hosts = [host for host in trial.facts.waiting_hosts if host not in first]
+        workers = workers_off.concerned(trial, hosts)
+        moves = trial.here("vmotion_plan", **plan_options(trial.settings, first, hosts)) if first else {"moves": []}
         found, cluster = trial.restartable().checkpoints(), trial.of_cluster("cluster_info")["cluster"]
     except CollectionError as error:
         return Way(RESTART, str(error))
@@ -77,6 +80,8 @@ def by_restart(trial: Trial, earlier: Sequence[Mapping[str, Any]], now: float) -
     known = f"{checkpoint_in_words(newest)}, complete for {age:.0f} s" if newest else found["why"]
     seconds = float(window.get("checkpoint_wait") or 0)
     lines = [
+        *([f"by restart: {listed(first)} before, from which other jobs move"] if first else []),
+        *plan_lines(moves),
         f"by restart: {known}{interval}: stopped now, the job would repeat {age / 60:.1f} min",
         f"by restart: the window stops the job right after its next checkpoint, within {seconds:.0f} s",
         f"by restart: shut down {listed([worker['name'] for worker in workers]) or 'no worker'}; hosts at once: {most}",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.findings import listed, stops
+from ...core.names import short_name
 from ...durable.calls import Result, required
 from ...durable.program import Program
 from ...errors import CollectionError, Failed, Refused, WholeError
@@ -24,9 +25,27 @@ def places_of(trial: Trial) -> dict[str, str]:
     return {worker["name"]: worker["vm_host"] for worker in trial.of_cluster("worker_vm_info")["workers"]}
 
 
-def concerned(trial: Trial) -> list[dict[str, Any]]:
+def left_by_moves(trial: Trial) -> list[str]:
+    """Return the hosts that change before the job stops, because accepted other jobs can leave them by moves.
+
+    These are hosts with workers of those jobs, and hosts without a running worker, to which they can move.
+    """
+    waiting = trial.facts.waiting_hosts
+    if not trial.settings["window"].get("accept_other_jobs"):
+        return []
+    jobs = required(trial.site.jobs_on_workers(trial.settings))["jobs"]
+    named = {short_name(node) for job in jobs for node in job["nodes"]}
+    own = {short_name(node["name"]) for node in trial.settings["nodes"]}
+    workers = trial.of_cluster("worker_vm_info")["workers"]
+    running = [(short_name(one["name"]), one["vm_host"]) for one in workers if one["vm_power"] == "on"]
+    others = {host for name, host in running if name in named} - {host for name, host in running if name in own}
+    kept = {host for _name, host in running} - others
+    return [host for host in waiting if host not in kept] if others & {*waiting} else []
+
+
+def concerned(trial: Trial, hosts: Sequence[str]) -> list[dict[str, Any]]:
     """Return the workers on the hosts, which must be shut down; refuse what would fail after the stop of the job."""
-    refusal, hosts = trial.restartable().refusal(), trial.facts.waiting_hosts
+    refusal = trial.restartable().refusal()
     if refusal:
         raise WholeError(refusal)
     workers = trial.of_cluster("worker_vm_info")["workers"]
@@ -35,15 +54,15 @@ def concerned(trial: Trial) -> list[dict[str, Any]]:
     why = why_not_shut_down(trial, found) or _without_control_plane(trial, found)
     if why:
         raise WholeError(why)
-    require_emptiable(trial, found)
+    require_emptiable(trial, found, hosts)
     return found
 
 
-def require_emptiable(trial: Trial, workers: Sequence[Mapping[str, Any]]) -> None:
+def require_emptiable(trial: Trial, workers: Sequence[Mapping[str, Any]], hosts: Sequence[str]) -> None:
     """Refuse hosts with other machines that block them, and workers that this account cannot shut down."""
     window = trial.settings["window"]
     own = {worker["vm_name"] for worker in workers}
-    options = {"hosts": list(trial.facts.waiting_hosts), "state": "maintenance", "rollout": True, "each_alone": True}
+    options = {"hosts": list(hosts), "state": "maintenance", "rollout": True, "each_alone": True}
     kept = {key: window[key] for key in ("moved_by", "power_off", "take_over") if key in window}
     planned = required(trial.site.planned("esxi_power", {**options, **kept}))
     blocked = [
@@ -54,7 +73,7 @@ def require_emptiable(trial: Trial, workers: Sequence[Mapping[str, Any]]) -> Non
     ]
     if blocked:
         remedy = "move them by hand, or set power_off=true for machines that cannot move"
-        raise Refused(listed(trial.facts.waiting_hosts), "empty them", "; ".join(blocked), remedy)
+        raise Refused(listed(hosts), "empty them", "; ".join(blocked), remedy)
     if workers:
         required(trial.site.planned("worker_vm", _powered(trial, workers, "off")))
 
@@ -69,8 +88,8 @@ def why_not_shut_down(trial: Trial, workers: Sequence[Mapping[str, Any]]) -> str
     jobs = "; ".join(f"{job['title']} on {', '.join(job['moving'])}" for job in found)
     return (
         f"Cluster {trial.facts.cluster}: the window restarts {trial.restartable().name}, and would shut down workers "
-        f"of other training jobs: {jobs}. Wait until they end, or change the hosts of each job in a separate "
-        "window (esxi_host_hosts)."
+        f"of other training jobs: {jobs}. Wait until they end, let their workers move before the restart with "
+        "accept_other_jobs=true, or change the hosts of each job in a separate window (esxi_host_hosts)."
     )
 
 

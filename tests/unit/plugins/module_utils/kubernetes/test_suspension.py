@@ -112,7 +112,7 @@ def test_job_that_the_window_suspended_has_not_failed(in_queue: bool) -> None:
 
 def test_suspension_without_a_mark_is_that_of_the_owner() -> None:
     world = PodsWorld()
-    world.cluster.spec(KINDS[world.api], "bert")["runPolicy"] = {"suspend": True}
+    world.cluster.found[KINDS[world.api], "bert"]["spec"] = {**NEEDS[world.api], "runPolicy": {"suspend": True}}
     assert world.job.stop()["state"] == "stopped" and world.changes == []
     assert world.job.stopped_by_owner() == "suspended by another user"
 

@@ -54,6 +54,12 @@ def test_other_machines_with_a_vgpu_reduce_the_slots() -> None:
     assert workers.targets == ["esx1", "esx2", "esx3"]
 
 
+def test_avoided_hosts_take_no_worker_but_keep_theirs() -> None:
+    workers = look(machine("w1", hardware.vgpu()), hosts=3)
+    workers.avoided = frozenset({"esx1", "esx2"})
+    assert workers.usable(one_per_host=False) == {"w1": {"esx1", "esx3"}}
+
+
 def test_immovable_workers_occupy_their_slots() -> None:
     tied = machine("w2", hardware.vgpu("grid_t4-8c"), hardware.passed(NIC, MELLANOX), host="host-2")
     workers = look(machine("w1", hardware.vgpu("grid_t4-8c")), tied)

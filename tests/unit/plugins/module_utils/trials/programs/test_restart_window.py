@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -13,6 +13,7 @@ from plugins.module_utils.errors import WholeError
 from plugins.module_utils.training.runs.any_job import JobOnNodes
 from plugins.module_utils.training.runs.restartable import Checkpoints, SeenCheckpoint, StoppedJob
 from plugins.module_utils.trials.evidence import restart_lines
+from plugins.module_utils.trials.evidence.outcome import last_verdict, passed
 from plugins.module_utils.trials.steps import stopping
 from plugins.module_utils.trials.steps.window_end import WindowPaused, paused
 from tests.fakes.deaths import Killed, histories
@@ -34,9 +35,13 @@ class Restart(Window):
 
     @property
     def is_running_once(self) -> bool:
-        """Whether one attempt runs, and all workers are on."""
-        attempts = {**self.site.attempts, "last": self.site.job}.values()
-        return len({id(one) for one in attempts if one and one.is_running}) == 1 and not self.site.off
+        return is_running_once(self)
+
+
+def is_running_once(world: Window) -> bool:
+    """Return whether one attempt runs, and all workers are on."""
+    attempts = {**world.site.attempts, "last": world.site.job}.values()
+    return len({id(one) for one in attempts if one and one.is_running}) == 1 and not world.site.off
 
 
 def test_job_stops_at_its_next_checkpoint_and_resumes() -> None:
@@ -48,7 +53,10 @@ def test_job_stops_at_its_next_checkpoint_and_resumes() -> None:
     assert world.boots == dict.fromkeys(HOSTS, 1) and world.most_out == 2
     assert facts.restart["stop"]["checkpoint"]["step"] == 25 and world.site.attempts["/run/one"].step <= 26
     assert [name for name, _seconds in facts.restart["parts"]] == ["workers off", "hosts", "workers on"]
-    assert world.files["restart"]["verdict"]["verdict"] == "resumed"
+    assert world.files["restart"]["verdict"]["verdict"] == last_verdict(facts)["verdict"] == "resumed"
+    assert passed(facts, "/test") == "Every host is changed; the job is resumed; the evidence is in /test."
+    facts.restart["verdict"]["verdict"] = "broken"
+    assert last_verdict(facts)["verdict"] == "broken", "which fails a window that was asked to end too"
 
 
 def test_window_ends_the_same_after_any_death() -> None:
@@ -82,9 +90,10 @@ def test_death_stops_no_job_that_was_started() -> None:
         assert facts.restart["started"]["run"] == "one" and world.log.count("start the job") == 1, world.log
 
 
-def untouched(world: Restart) -> bool:
-    """Return whether nothing was stopped, shut down or changed."""
-    return not ({"signal", "stop the job", "power off w1"} & set(world.log)) and not world.boots and world.is_clean
+def untouched(world: Window, boots: Mapping[str, int] | None = None) -> bool:
+    """Return whether nothing was stopped, shut down or changed but by these boots."""
+    is_touched = {"signal", "stop the job", "power off w1"} & set(world.log)
+    return not is_touched and world.boots == (boots or {}) and world.is_clean
 
 
 CALLED_OFF: list[tuple[dict[str, Any], str]] = [
