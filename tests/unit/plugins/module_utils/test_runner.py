@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from plugins.module_utils import runner
-from plugins.module_utils.errors import CollectionError, Failed, Refused, Unreachable
+from plugins.module_utils.errors import CollectionError, Failed, NotConnected, Refused, Unreachable
 from plugins.module_utils.plan import MAINTENANCE, POWER_OFF, REBOOT, Plan
 from tests.fakes.module import FakeModule, FakeSubject
 
@@ -293,3 +296,49 @@ def test_warns_about_unchecked_certificates_even_on_failure(params: dict[str, An
     module = FakeModule(**params)
     runner.run(module, lambda: {"changed": False, "failed": True, "msg": "no"})
     assert module.warned == warned
+
+
+def test_run_reports_a_full_disk_but_raises_bugs() -> None:
+    module = FakeModule()
+
+    def written() -> dict[str, Any]:
+        Path("/dev/full").write_text("x")
+        return {}
+
+    runner.run(module, written)
+    message = "could not write a file: No space left on device; free some space and run this again"
+    assert module.ended == [("fail", {"msg": f"{socket.gethostname()}: {message}"})]
+    with pytest.raises(FileNotFoundError):
+        runner.run(FakeModule(), lambda: {"text": Path("/nowhere").read_text()})
+
+
+def test_module_without_a_session_advises_to_repeat_it() -> None:
+    module = FakeModule()
+
+    def away() -> dict[str, Any]:
+        raise NotConnected("vc:443", "connect", "the connection broke", "check hostname")
+
+    runner.run(module, away)
+    assert module.ended == [
+        ("fail", {"msg": "vc:443: could not connect: the connection broke; check hostname", "not_connected": True})
+    ]
+
+
+def test_the_first_subjects_are_changed_before_all_others() -> None:
+    order: list[str] = []
+
+    class Slow(FakeSubject):
+        def apply(self, plan: Plan) -> None:
+            time.sleep(0.05 if self.target == "mover" else 0)
+            order.append(self.target)
+            super().apply(plan)
+
+    subjects = [Slow(name, {"mtu": 1500}) for name in ("new", "mover", "other")]
+    work = runner.Work(
+        subjects=subjects,
+        refresh=lambda _subjects: None,
+        make_plan=lambda current: Plan(before=current, after={**current, "mtu": 9000}),
+        first=lambda subject: bool(subject.target == "mover"),
+    )
+    assert not runner.converge(FakeModule(), work).get("failed")
+    assert order[0] == "mover" and sorted(order) == ["mover", "new", "other"]

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugins.module_utils.core import names
+from plugins.module_utils.core.versions import numbers
 
 
 @pytest.mark.parametrize("name", ["worker01", "gpu-7.lab", "A_1"])
@@ -62,3 +63,7 @@ def test_finds_odd_texts_at_any_depth() -> None:
 def test_rejects_every_text_with_a_template(before: str, sign: str, after: str) -> None:
     assert names.odd(before + sign + after)
     assert not names.is_machine(before + sign + after)
+
+
+def test_versions_compare_as_numbers() -> None:
+    assert numbers("8.0.10") > numbers("8.0.9") > numbers("8") > numbers(None)

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from plugins.module_utils.errors import Failed
 from plugins.module_utils.guests import supervisor
+from plugins.module_utils.training.guest import job
+from plugins.module_utils.training.guest.job import TrainingJob
 from plugins.module_utils.training.guest.job_output import last_output, shown_output
+from tests.unit.plugins.module_utils.training.guest.test_job import params
 
 TOKEN = "a-token-of-the-site"
+MISSING = "rank 0 on n1 ended: ModuleNotFoundError: No module named 'net.data' (train.py, line 3)"
 
 
 @pytest.fixture
@@ -34,3 +41,52 @@ def test_no_part_of_a_secret_value_is_shown(run_dir: Path, limit: int) -> None:
 def test_a_run_directory_without_options_has_an_output(tmp_path: Path) -> None:
     (tmp_path / supervisor.OUTPUT).write_bytes(b"\xff one\n")
     assert shown_output(str(tmp_path), 100) == "\ufffd one\n"
+
+
+@pytest.mark.parametrize("name", [supervisor.DESIRED, job.PROGRAM])
+def test_a_full_disk_leaves_the_folder_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    opening = os.open
+
+    def full(path: str, *rest: Any) -> int:
+        handle = opening(path, *rest)
+        if os.path.basename(path) != name:
+            return handle
+        os.close(handle)
+        return opening("/dev/full", os.O_WRONLY)
+
+    monkeypatch.setattr(job.os, "open", full)
+    subject = TrainingJob(params(tmp_path))
+    with pytest.raises(Failed, match=rf"create the run directory: .*/run/{name}: No space left on device"):
+        subject._start()
+    assert subject.read() == {"state": "absent"}
+    assert [path.name for path in (tmp_path / "run").iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "remedy"),
+    [
+        (
+            "src/net/__init__.py",
+            "; your folder has src/net: set PYTHONPATH=src in training_environment, or install it with",
+        ),
+        ("code/python/net.py", "; your folder has code/python/net: set PYTHONPATH=code/python in"),
+        ("a/b/c/net.py", "; add the package that has the module net to requirements.txt in your folder"),
+        (".git/net.py", "; add the package that has the module net to requirements.txt in your folder"),
+    ],
+)
+def test_a_missing_module_is_found_in_the_folder(tmp_path: Path, path: str, remedy: str) -> None:
+    (tmp_path / "work" / path).parent.mkdir(parents=True)
+    (tmp_path / "work" / path).touch()
+
+    assert job.of(MISSING, str(tmp_path)).startswith(remedy)
+
+
+def test_suggests_no_remedy_without_folder_or_known_cause(tmp_path: Path) -> None:
+    assert job.of(MISSING, str(tmp_path)) == ""
+    (tmp_path / "work").mkdir()
+    assert job.of("rank 0 on n1 ended: ValueError: no data", str(tmp_path)) == ""
+
+
+def test_reports_file_system_and_size_of_full_disks() -> None:
+    sentence = job.no_space("/dev/shm")
+    assert ":/dev/shm, whose file system /dev/shm has " in sentence and sentence.endswith(" MB")
