@@ -29,6 +29,7 @@ options:
         cluster.
       - V(report) writes the report on training runs.
       - V(vmotion_test) finds an unfinished vMotion test, and V(known_hosts) refuses names of hosts that do not exist.
+      - V(mpi_operator_removal) returns which objects of the MPI Operator the role removes, and why others stay.
       - V(node_facts) refuses facts of the host that are named like variables of this collection or of a connection, as
         all programs do. With C(inject_facts_as_vars), such facts would take the place of these variables.
       - V(running_jobs) finds the training jobs that run on workers, and fails with their names if the play would stop
@@ -46,6 +47,7 @@ options:
       - conformance
       - evidence
       - known_hosts
+      - mpi_operator_removal
       - node_facts
       - preflight
       - report

@@ -20,6 +20,7 @@ from ..module_utils.durable.calls import Result, required
 from ..module_utils.fabric import recorded_settings
 from ..module_utils.hosts.preflight import host_preflight
 from ..module_utils.hosts.rollback import evidence, restoring, teardown, ways
+from ..module_utils.kubernetes.operator_removal import removal
 from ..module_utils.maintenance import rolling_change
 from ..module_utils.pages.written_report import write_report
 from ..module_utils.site.conformance import conformance
@@ -154,6 +155,11 @@ def vmotion_test(calls: ReadingModules, o: Options, _gate: runner.Gate) -> Resul
     return trial_folder.unfinished_test(o, trial_folder.named(o["cluster"], calls.here))
 
 
+def mpi_operator_removal(_calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result:
+    """Return which objects of the MPI Operator are removed, and why others stay."""
+    return removal(o["jobs"], o["found"], o["named"], o["beside"])
+
+
 def known_hosts(_calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result:
     """Refuse a canary and profiles of hosts that are not among the hosts of the run."""
     unknown = rolling_change.unknown_hosts(o["hosts"], o["canary"], o["profiles"])
@@ -172,6 +178,10 @@ PROGRAMS = {
     ),
     "evidence": RoleProgram({**CLUSTER, **PROFILES, "image": {**MAPPING, "default": {}}}, evidence_of),
     "known_hosts": RoleProgram({"hosts": NAMES, "canary": TEXT, "profiles": NAMES}, known_hosts),
+    "mpi_operator_removal": RoleProgram(
+        {key: {"type": "list", "elements": "dict", "required": True} for key in ("jobs", "found", "named", "beside")},
+        mpi_operator_removal,
+    ),
     "preflight": RoleProgram(
         {
             **CLUSTER,

@@ -12,7 +12,6 @@ import yaml
 
 from plugins.module_utils.kubernetes.preflight import ClusterObjects, MovedJob, findings
 from tests import kubernetes_schema as schema
-from tests import rendering
 
 ROLE = Path(__file__).parents[3] / "roles" / "mpi_operator"
 DEFAULTS = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())
@@ -62,47 +61,3 @@ def test_configuration_of_the_rdma_plugin_passes_preflight() -> None:
     result = json.dumps({"configList": [{"resourceName": "hca", "selectors": {"vendors": vendors}}]})
     config = {"metadata": {"name": "rdma-devices"}, "data": {"config.json": result}}
     assert findings(ClusterObjects("v1.35.4", [], config_maps=[config]), MovedJob([], 10, 300.0, has_pvrdma=True)) == []
-
-
-OURS = {"manager": "dml.vsphere", "operation": "Apply", "apiVersion": "apps/v1"}
-STATUS = {"manager": "kube-controller-manager", "operation": "Update", "subresource": "status"}
-SUMMED = {"manager": "clusterrole-aggregation-controller", "operation": "Apply"}
-PERSONS = {"manager": "kubectl-rollout", "operation": "Update"}
-
-
-def stays(kind: str, managers: list[dict[str, str]], beside: list[dict[str, Any]] | None = None) -> bool:
-    """Return whether an object with these managers stays, where its namespace holds these."""
-    metadata = {"name": "mpi-operator", **({"managedFields": managers} if managers else {})}
-    item = {"kind": kind, "metadata": metadata}
-    result = {"results": [{"item": [item, {}], "resources": beside or []}]}
-    known = {"__mpi_operator_named": MANIFEST, "__mpi_operator_beside": result, "item": item}
-    return rendering.value("mpi_operator", "__mpi_operator_goes", **known) not in {True, "True"}
-
-
-@pytest.mark.parametrize(
-    ("managers", "is_left"),
-    [
-        ([OURS], False),
-        ([OURS, STATUS], False),
-        ([OURS, SUMMED], False),
-        ([OURS, PERSONS], True),
-        ([PERSONS], True),
-        ([STATUS], True),
-        ([], True),
-    ],
-)
-def test_only_what_the_role_alone_made_is_removed(managers: list[dict[str, str]], is_left: bool) -> None:
-    assert stays("Deployment", managers) == is_left
-
-
-@pytest.mark.parametrize(
-    ("beside", "is_left"),
-    [
-        ([], False),
-        ([{"metadata": {"name": "mpi-operator-1-2", "ownerReferences": [{"kind": "ReplicaSet"}]}}], False),
-        ([{"metadata": {"name": "mpi-operator"}}], False),
-        ([{"metadata": {"name": "somebodys"}}], True),
-    ],
-)
-def test_a_namespace_that_holds_anything_else_stays(beside: list[dict[str, Any]], is_left: bool) -> None:
-    assert stays("Namespace", [OURS, STATUS], beside) == is_left
