@@ -110,6 +110,21 @@ def test_encrypted_worker_moves_only_with_its_key_provider(place: Simulator, ans
     assert lost.rc == 1 and "its keys are of the key provider native, which vCenter does not show" in lost.msg, lost.out
 
 
+@pytest.mark.parametrize("place", ["encrypted_vmotion: false\n"], indirect=True)
+def test_worker_with_a_vtpm_moves_only_encrypted(place: Simulator, ansible: Ansible) -> None:
+    with machine(place, WORKER) as vm:
+        do(vm, vm.ref.PowerOffVM_Task())
+        tpm = vim.vm.device.VirtualDeviceSpec(operation="add", device=vim.vm.device.VirtualTPM(key=-1))
+        do(vm, vm.ref.ReconfigVM_Task(vim.vm.ConfigSpec(deviceChange=[tpm])))
+        do(vm, vm.ref.PowerOnVM_Task())
+    place.clear()
+
+    refused = go(ansible)
+
+    assert refused.rc == 1 and moves(place) == [], refused.out
+    assert f"{HOME}, {FREE} does not support encrypted vMotion, and it is encrypted" in refused.msg, refused.out
+
+
 def snapshot(place: Simulator) -> None:
     with machine(place, WORKER) as vm:
         do(vm, vm.ref.CreateSnapshot_Task(name="clean", memory=False, quiesce=False))

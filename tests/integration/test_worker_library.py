@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from pyVmomi import vim
 
 from lab import world
 from lab.simulator import ROOT, Simulator
@@ -18,7 +19,7 @@ from tests.govc import govc, output
 from tests.integration.ansible import Ansible
 from tests.integration.releases import NEWEST
 from tests.integration.sites import Site, datacentre
-from tests.integration.workers import DEFAULTS, HOSTS, TEMPLATE, desired, states
+from tests.integration.workers import DEFAULTS, HOSTS, TEMPLATE, desired, do, host_of, machine, states
 
 OVF = Path(__file__).parents[1] / "fixtures" / "library" / "dlvm.ovf"
 ITEM = {"library": "images", "item": "dlvm", "accept_eula": True}
@@ -155,13 +156,14 @@ def test_a_killed_deployment_is_continued(place: Simulator, ansible: Ansible) ->
 
 
 @pytest.mark.release(NEWEST)
-def test_a_site_builds_and_removes_its_library_template(
+def test_site_builds_and_removes_library_workers_with_keys(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], tmp_path: Path
 ) -> None:
     vcenter = start(text=datacentre(prepared=True))
     store = Path(output(vcenter, "find", "/", "-type", "s").split()[0]).name
     output(vcenter, "library.create", "-ds", store, "images")
     imported(vcenter, tmp_path, "images")
+    add_sealed(vcenter, store)
     before, site = world.state(vcenter), Site(vcenter, ansible_for(vcenter))
     inventory = site.ansible.module("site", gather="discovery").result["inventory"]
     assert "dlvm (in the content library images)" in inventory
@@ -174,13 +176,28 @@ def test_a_site_builds_and_removes_its_library_template(
         "storage_policy": "vSAN Default Storage Policy",
     }
     guests = ("--skip-tags", "guests")
+    site.variables["worker_vms"][1].update(template={"library": "images", "item": "sealed"}, firmware="efi")
     site.good("site", *guests, unreachable_is_idle=True)
-    assert [one["vm_template"]["item"] for one in workers_of(site)] == ["dlvm", "dlvm"]
+    assert [one["vm_template"]["item"] for one in workers_of(site)] == ["dlvm", "sealed"]
+    with machine(vcenter, "worker02") as vm:
+        assert any(isinstance(device, vim.vm.device.VirtualTPM) for device in vm.ref.config.hardware.device)
     site.quiet("site", *guests, unreachable_is_idle=True)
     site.good("teardown", confirm=True, unreachable_is_idle=True)
     left = world.differences(before, world.state(vcenter))
     # Without their evidence, hosts keep the profile that the site gave them.
     assert {key for key in left if not key.endswith(": inside")} == set()
+
+
+def add_sealed(vcenter: Simulator, store: str) -> None:
+    """Give vCenter a key provider, and the library a VM template with a virtual TPM."""
+    with machine(vcenter, TEMPLATE) as vm:
+        vm.session.content.cryptoManager.RegisterKmsCluster(vim.encryption.KeyProviderId(id="native"), "nativeProvider")
+        on = host_of(vm, "esx01.lab")
+        vm.ref.MarkAsVirtualMachine(on.parent.resourcePool, on)
+        tpm = vim.vm.device.VirtualDeviceSpec(operation="add", device=vim.vm.device.VirtualTPM(key=-1))
+        do(vm, vm.ref.ReconfigVM_Task(vim.vm.ConfigSpec(deviceChange=[tpm])))
+    where = ("-ds", store, "-folder", "vm", "-pool", "Resources")
+    output(vcenter, "library.clone", "-vm", TEMPLATE, *where, "images", "sealed")
 
 
 def workers_of(site: Site) -> list[dict[str, Any]]:

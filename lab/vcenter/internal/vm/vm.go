@@ -66,6 +66,7 @@ type status struct {
 	vgpus      []string
 	directPath bool // a DirectPath or SR-IOV device, which forbids vMotion
 	dvx        []string
+	vtpm       bool
 	encryption string // of its moves: required, opportunistic or disabled
 }
 
@@ -81,7 +82,8 @@ func (m *Methods) read(ctx *simulator.Context) status {
 		for _, d := range m.Config.Hardware.Device {
 			now.add(d)
 		}
-		if now.encryption = m.Config.MigrateEncryption; m.Config.KeyId != nil {
+		// VMware: vSphere Security: a virtual TPM encrypts the home of its virtual machine.
+		if now.encryption = m.Config.MigrateEncryption; m.Config.KeyId != nil || now.vtpm {
 			now.encryption = required
 		}
 	})
@@ -100,6 +102,8 @@ func (n *status) add(d types.BaseVirtualDevice) {
 		default:
 			n.directPath = true
 		}
+	case *types.VirtualTPM:
+		n.vtpm = true
 	case *types.VirtualSriovEthernetCard:
 		if x.DvxBackingInfo == nil {
 			n.directPath = true

@@ -98,13 +98,15 @@ def _rdma(cards: Sequence[ApiObject], target: properties.Values, more: propertie
 def _keys(cluster: WorkerCluster, machine: Machine, target: Any) -> move_checks.KeyFacts:
     """Return what the encryption of the worker and of its move needs of vCenter and both hosts."""
     requested, providers = str(machine["config.migrateEncryption"] or ""), encryption.providers_of(machine)
-    both = [machine["runtime.host"], target] if providers or requested == "required" else [target]
+    # A virtual TPM encrypts the home of its machine.
+    is_encrypted = any(encryption.facts(machine).values())
+    both = [machine["runtime.host"], target] if is_encrypted or requested == "required" else [target]
     hosts = properties.read_many(cluster.session, both, (encryption.HOST, encryption.MOVES))
     known = encryption.providers(cluster.session) if providers else set()
     unable = [key for key, values in hosts.items() if values.get(encryption.MOVES) is False]
     return {
         "encryption": requested,
-        "encrypted": bool(providers),
+        "encrypted": is_encrypted,
         "providers_missing": [name for name in providers if name not in known],
         "key_pending": str(hosts[target._moId].get(encryption.HOST) or "") == encryption.PENDING,
         "no_encrypted_moves": sorted(cluster.host_name(key) or key for key in unable),

@@ -52,6 +52,22 @@ def test_dumps_of_pytorch_name_the_rank_behind() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("version", "absent"), [("2.4", {"thread_id", "thread_name", "comm_lib_version"}), ("2.9", {"comm_lib_version"})]
+)
+def test_reads_the_formats_of_earlier_pytorch(version: str, absent: set[str], tmp_path: Path) -> None:
+    """The keys are those of PyTorch 2.6 and 2.8: see SOURCES.txt beside the dumps."""
+    for rank in range(3):
+        content = pickle.loads((RECORDED / f"rank_{rank}").read_bytes())
+        entries = [{key: value for key, value in entry.items() if key not in absent} for entry in content["entries"]]
+        kept = {key: value for key, value in content.items() if key not in absent}
+        write(tmp_path, rank, {**kept, "version": version, "entries": entries})
+
+    older, newest = (hangs.sentences(hang_program.dumps(str(folder)), []) for folder in (tmp_path, RECORDED))
+
+    assert older == newest != []
+
+
 def test_a_completed_gloo_collective_is_not_waited_for() -> None:
     found = hang_program.dumps(str(RECORDED))
     without = {"entries": found[2]["entries"], "pg_status": found[2]["pg_status"], "pg_config": {}}
