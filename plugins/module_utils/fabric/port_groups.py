@@ -53,10 +53,10 @@ def read(session: Session, location: SwitchLocation) -> tuple[list[PortGroup], l
     kind = vim.dvs.DistributedVirtualPortgroup
     groups = properties.read_linked(session, [location.ref], "network", kind, ("name", "key", "config"))
     plain = properties.read_linked(session, [location.ref], "network", vim.Network, ("name",))
-    known = {ref._moId for ref, _values in groups}
     return (
         [PortGroup(values["name"], values["key"], ref, values["config"]) for ref, values in groups],
-        [values["name"] for ref, values in plain if ref._moId not in known],
+        # Another cluster may have made a distributed one between the two reads.
+        [values["name"] for ref, values in plain if not isinstance(ref, kind)],
     )
 
 
