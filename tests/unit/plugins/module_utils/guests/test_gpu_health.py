@@ -113,10 +113,6 @@ def test_a_failing_nvidia_smi_stops_a_job(message: str, words: str) -> None:
     assert text.startswith(f"nvidia-smi fails ({message})") and words in text
 
 
-def test_a_node_without_gpus_has_no_findings() -> None:
-    assert gpu_health.findings("w1", {"smi": None, "failure": None, "log": None}) == []
-
-
 def test_errors_in_the_kernel_log_have_remedies() -> None:
     events = list(gpu_health.xids(LINES))
 
@@ -132,12 +128,6 @@ def test_errors_in_the_kernel_log_have_remedies() -> None:
     ]
     assert [text[:6] for text in texts(findings, NOTE)] == ["Xid 31", "Xid 13", "Xid 45"]
     assert [text[:7] for text in texts(findings, WARN)] == ["Xid 32 ", "Xid 145"]
-
-
-def test_errors_before_the_last_check_do_not_count() -> None:
-    findings = gpu_health.findings("w1", found(log=LINES), since=1725017003.0, idle=False)
-
-    assert [text[:7] for text in texts(findings)] == ["Xid 149", "Xid 79 "]
 
 
 def test_drivers_that_differ_between_nodes_are_named() -> None:

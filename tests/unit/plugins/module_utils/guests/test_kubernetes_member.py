@@ -23,21 +23,6 @@ def test_labels_come_from_proofs() -> None:
     assert kubernetes_member.labels({}) == {}
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("Tesla T4", "Tesla-T4"),
-        ("A100 (40 GB)", "A100-40-GB"),
-        ("x" * 70, "x" * 63),
-        ("  ", ""),
-        ("GPU: Größe", "GPU-Gr-e"),
-    ],
-)
-def test_a_name_becomes_a_valid_label(name: str, value: str) -> None:
-    labels = kubernetes_member.labels({"dml_gpu_driver": {"proven": True, "gpus": [{"name": name}]}})
-    assert labels == {**({"dml.vsphere/gpu": value} if value else {}), "dml.vsphere/gpus": "1"}
-
-
 def test_names_a_missing_or_outdated_label() -> None:
     left = with_labels({**OWN, "dml.vsphere/gpus": "2", "dml.vsphere/old": "1"})
     assert kubernetes_member.misfits(left, AS_MEMBER) == [

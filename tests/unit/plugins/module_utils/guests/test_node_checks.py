@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 from plugins.action import node_check
-from plugins.module_utils.core.json_values import parse_json
 from plugins.module_utils.guests import node_checks
 
 from .node_check_cases import OF_GPUS
@@ -252,13 +251,6 @@ def test_facts_contain_the_values_that_roles_use() -> None:
     assert facts("docker", {"info": "", "settings": json.dumps(docker["settings"])}, WANTS_DOCKER)["differs"] is False
 
 
-def test_a_message_contains_the_remedy() -> None:
-    docker = {"version": "20", "running": 1, "live_restore": True, "differs": False}
-    _answer, message = node_checks.check("docker_change", "n1", {"docker": docker, "stale": False}, {"version": "28"})
-    assert message.startswith("Docker on n1 cannot be changed: It runs 1 containers")
-    assert message.endswith("or set container_runtime_stop_containers to true.")
-
-
 def test_the_documentation_names_every_kind() -> None:
     source = (ROOT / "plugins" / "modules" / "node_check.py").read_text()
     options = yaml.safe_load(source.split('DOCUMENTATION = r"""')[1].split('"""')[0])["options"]
@@ -266,11 +258,6 @@ def test_the_documentation_names_every_kind() -> None:
     lacking = [kind for kind in node_checks.KINDS if kind not in choices or f"V({kind})" not in described]
     assert [f"plugins/modules/node_check.py: add {kind} to the option kind" for kind in lacking] == []
     assert choices == sorted(node_checks.KINDS), "plugins/modules/node_check.py: sort the choices of kind"
-
-
-@pytest.mark.parametrize(("value", "data"), [('{"a": 1}', {"a": 1}), ({"a": 1}, {"a": 1}), (" ", None), (None, None)])
-def test_accepts_json_as_text_or_data(value: Any, data: Any) -> None:
-    assert parse_json(value) == data
 
 
 PROOFS = {
@@ -283,20 +270,12 @@ OTHER_PROOFS = {**PROOFS, "dml_openmpi": {"versions": {"OpenMPI": "4.1.5"}}}
 VERSIONS = {"Horovod": "0.28.1", "TensorFlow": "2.15.1", "OpenMPI": "4.1.4"}
 
 
-def test_versions_come_from_the_proofs_of_this_collection() -> None:
-    assert node_checks.versions_by_node({"n1": PROOFS, "n2": {}}) == {"n1": VERSIONS, "n2": {}}
-
-
 def test_the_table_has_a_line_for_each_node() -> None:
     assert node_checks.version_table({"node1": VERSIONS, "n2": {"OpenMPI": "4.1.4-longer"}}) == [
         "node   Horovod  TensorFlow  OpenMPI",
         "node1  0.28.1   2.15.1      4.1.4",
         "n2     -        -           4.1.4-longer",
     ]
-
-
-def test_equal_nodes_do_not_differ() -> None:
-    assert node_checks.version_differences({"n1": VERSIONS, "n2": dict(VERSIONS)}) == []
 
 
 def test_each_difference_names_the_nodes() -> None:

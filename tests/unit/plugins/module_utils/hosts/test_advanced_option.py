@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from pyVmomi import VmomiSupport, vim
+from pyVmomi import vim
 
 from plugins.module_utils import runner
 from plugins.module_utils.hosts.advanced_option import PART, AdvancedOptions, facts, paths_of
 from plugins.module_utils.hosts.rollback.rollback import Before
-from tests.fakes.esxi import BOOTED, FakeHost, FakeOptions, refresh
+from tests.fakes.esxi import FakeHost, FakeOptions, refresh
 from tests.fakes.module import FakeModule
 
 FAILURES, LOGHOST, MOB, THREADS = (
@@ -47,39 +46,9 @@ def host(name: str = "esx01.lab", lists_types: bool = True) -> FakeHost:
     return made
 
 
-def facts_of(esx: FakeHost, *keys: str) -> dict[str, Any]:
-    esx.refresh()
-    return facts(esx, dict.fromkeys(keys))
-
-
 def converge(*hosts: FakeHost, check: bool = False, desired: Any = None) -> dict[str, Any]:
     subjects = [AdvancedOptions(esx, desired or DESIRED) for esx in hosts]
     return runner.converge(FakeModule(check_mode=check), runner.Work(subjects=subjects, refresh=refresh))
-
-
-def test_sends_each_value_with_the_hosts_type() -> None:
-    esx = host()
-    converge(esx, desired={FAILURES: 3, MOB: "yes", LOGHOST: 514})
-    sent = dict(esx.writes[0][1:])
-    assert sent == {FAILURES: 3, MOB: True, LOGHOST: "514"}
-    # pyVmomi's long is an int, and so is a bool: only the exact type shows what is sent.
-    assert [sent[key].__class__ for key in (FAILURES, MOB)] == [VmomiSupport.long, bool]
-
-
-def test_accepts_hosts_that_omit_defaults_and_types() -> None:
-    esx = host(lists_types=False)
-    del esx.sources[f'config.option["{FAILURES}"].value']
-    assert not converge(esx, desired={FAILURES: 5})["changed"]
-    assert esx.writes == []
-
-
-def test_finds_a_key_with_brackets() -> None:
-    esx = host()
-    assert facts_of(esx, LEVEL) == {LEVEL: "verbose"} and paths_of({LEVEL: ""})[-1] == "config.option"
-    assert not converge(esx, desired={LEVEL: "verbose"}, check=True)["changed"]
-    changed = converge(esx, desired={LEVEL: "info", FAILURES: 3})
-    assert changed["diff"][0]["before"] == {LEVEL: "verbose", FAILURES: 5} and esx.settled == [True]
-    assert esx.options.values[LEVEL] == "info" and not converge(esx, desired={LEVEL: "info"})["changed"]
 
 
 @pytest.mark.parametrize(
@@ -101,21 +70,6 @@ def test_refuses_a_forbidden_value_before_any_write(desired: dict[str, Any], mes
     result = converge(*hosts, desired={LOGHOST: "udp://log.lab", **desired})
     assert result["failed"] and "could not set them: " in result["msg"] and message in result["msg"]
     assert hosts[0].writes == hosts[1].writes == []
-
-
-def test_reports_all_reasons_except_unchanged_read_only_options() -> None:
-    result = converge(host(), desired={FAILURES: 101, THREADS: 2, "Misc.Made": "2026"})
-    assert FAILURES in result["msg"] and THREADS in result["msg"] and "Misc.Made" not in result["msg"]
-
-
-def test_boot_option_needs_a_reboot_until_it_happens() -> None:
-    esx, desired = host(), {THREADS: 0}
-    assert converge(esx, desired=desired)["needs"] == ["reboot"]
-    again = converge(esx, desired=desired)
-    assert not again["changed"] and again["hosts"][0]["why"] == [f"{THREADS} takes effect only when the host boots"]
-    assert converge(esx, desired={THREADS: 1}, check=True)["needs"] == []
-    esx.has(runtime__bootTime=BOOTED + timedelta(minutes=10))
-    assert converge(esx, desired=desired)["needs"] == []
 
 
 def test_reads_only_named_options_and_restores_them() -> None:

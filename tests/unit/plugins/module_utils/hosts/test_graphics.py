@@ -39,39 +39,6 @@ def converge(subject: Graphics, check: bool = False) -> dict[str, Any]:
     return runner.converge(FakeModule(check_mode=check), work)
 
 
-def test_sets_host_default_and_gpus_until_a_boot() -> None:
-    plan = plan_graphics(state(Gpu(T4), Gpu(OTHER, configured="shared")), DIRECT)
-    assert {change.key: change.after for change in plan.changes} == {
-        "default_type": "shared_direct",
-        "types": {T4: "shared_direct", OTHER: "shared_direct"},
-    }
-    assert (plan.needs, plan.reboots) == ({"reboot"}, 1)
-    assert f"Tesla T4 at {T4} runs as shared (same_size) until the host boots" in plan.why[0]
-
-
-@pytest.mark.parametrize(
-    ("gpu", "desired", "keys", "reboots"),
-    [
-        (
-            Gpu(configured="sharedDirect", active="sharedDirect"),
-            GraphicsSpec(type="shared_direct"),
-            {"default_type"},
-            0,
-        ),
-        (Gpu(configured="sharedDirect", active="shared"), GraphicsSpec(type="shared_direct"), {"default_type"}, 1),
-        (Gpu(configured="shared"), GraphicsSpec(type="shared"), set(), 0),
-        (Gpu(), GraphicsSpec(policy="consolidation"), {"policy"}, 1),
-        (Gpu(), GraphicsSpec(policy="performance"), set(), 0),
-        (Gpu(), GraphicsSpec(vgpu_mode="same_size"), set(), 0),
-        (Gpu(), GraphicsSpec(vgpu_mode="mixed_size"), {"modes"}, 1),
-        (Gpu(configured="shared", mode="mixedSize"), GraphicsSpec(vgpu_mode="mixed_size"), set(), 1),
-    ],
-)
-def test_only_the_given_settings_change(gpu: Gpu, desired: GraphicsSpec, keys: set[str], reboots: int) -> None:
-    plan = plan_graphics(state(gpu), desired)
-    assert ({change.key for change in plan.changes}, plan.reboots) == (keys, reboots)
-
-
 def test_refuses_impossible_settings() -> None:
     with pytest.raises(Refused, match="no NVIDIA GPU"):
         plan_graphics({**state(), "gpus": {}}, DIRECT)
@@ -90,27 +57,6 @@ def test_leaves_a_passthrough_gpu_and_names_it() -> None:
     assert plan.after["types"] == {T4: None, OTHER: "shared_direct"}
     assert plan.warnings == (f"NVIDIA Tesla T4 at {T4} is in passthrough and was left alone: esxi_passthrough ends it",)
     assert not any(T4 in text for text in plan.why)
-
-
-def test_plans_gpus_after_passthrough_for_a_later_boot() -> None:
-    current = state(Gpu(T4, active="direct", enabled=True, passed=True))
-    plan = plan_graphics(current, DIRECT, passthrough_ends=True)
-    assert plan.after["types"] == {T4: "shared_direct"}
-    assert plan.later == {"types"}
-    assert [change.key for change in plan.due] == ["default_type"]
-    assert plan.warnings == ()
-    assert plan_graphics(state(Gpu()), DIRECT, passthrough_ends=True).later == frozenset()
-
-
-def test_a_gpu_without_driver_is_named() -> None:
-    plan = plan_graphics(state(Gpu(active="basic")), DIRECT)
-    assert "takes effect after esxi_vib has installed the vGPU manager" in plan.warnings[0]
-    assert plan.needs == {"reboot"}
-
-
-def test_shared_gpu_without_driver_needs_nothing() -> None:
-    plan = plan_graphics(state(Gpu(active="basic")), GraphicsSpec(type="shared"))
-    assert (plan.needs, plan.why, plan.warnings) == (frozenset(), (), ())
 
 
 def test_gpus_in_use_are_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,23 +138,3 @@ def test_does_not_restart_xorg_before_a_boot(others_boot: bool) -> None:
     restarts = [write for write in host.writes if write[0] == "Restart"]
     assert (bool(restarts), done["needs"]) == (not others_boot, ["reboot"] if others_boot else [])
     assert host.writes[0][0] == "UpdateGraphicsConfig"
-
-
-def test_facts_have_the_names_of_the_options() -> None:
-    host, _gpus = host_with(Gpu(active_mode="multiInstanceGpu"), profiles=("grid_t4-8c", "grid_t4-16c"))
-    host.refresh()
-    facts = Graphics(host, DIRECT).read()
-    assert facts["profiles"] == ["grid_t4-16c", "grid_t4-8c"]
-    assert facts["gpus"] == {
-        T4: {
-            "name": "NVIDIA Tesla T4",
-            "vendor": "V",
-            "vendor_id": "10de",
-            "device_id": "1eb8",
-            "memory_mb": 16384,
-            "passthrough": "off",
-            "direct_path": None,
-            "mig": True,
-            "vms": [],
-        }
-    }

@@ -71,21 +71,6 @@ def test_planned_image_change_makes_each_host_differ() -> None:
     assert rest.converge(check=True, changing=True)["changed"]
 
 
-@pytest.mark.parametrize(
-    ("impact", "needs", "words"),
-    [
-        ("reboot_required", {"maintenance", "reboot"}, "1 reboot"),
-        ("maintenance_mode_required", {"maintenance"}, "no reboot"),
-        ("partial_maintenance_mode_required", {"maintenance"}, "a live patch, no reboot"),
-        ("unknown", {"maintenance", "reboot"}, "probably 1 reboot"),
-    ],
-)
-def test_the_needs_follow_the_impact_that_vlcm_reports(impact: str, needs: set[str], words: str) -> None:
-    plan = plan_host({"compliance": "non_compliant", "impact": impact, "in_maintenance": True}, ", with Quick Boot")
-    assert plan.needs == needs
-    assert plan.why == (f"the image of its cluster is applied by vLCM ({words}, with Quick Boot)",)
-
-
 def test_refuses_incompatible_hosts_and_a_missing_agreement() -> None:
     with pytest.raises(Refused, match="vLCM finds the host incompatible with it; read the reasons"):
         plan_host({"compliance": "incompatible", "impact": "unknown", "in_maintenance": True})

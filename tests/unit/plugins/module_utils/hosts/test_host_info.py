@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import jmespath
-import pytest
 import yaml
 from pyVmomi import vim
 
@@ -121,24 +120,11 @@ def _broken(esx: FakeHost) -> list[dict[str, str]]:
     raise Unreachable(esx.name, "run esxcli", "the connection broke")
 
 
-def test_reads_driver_modules_and_modules_with_options() -> None:
-    modules = gather(host(), names=["driver"])[0]["kernel_modules"]
-    assert set(modules) == {"nmlx5_core", "nmlx5_rdma", "i40en", "lpfc"}
-    assert modules["nmlx5_core"] == {
-        "options": {"pfctx": "8"}, "active": {"pfctx": "8"}, "text": "pfctx=8", "loaded": True,
-    }  # fmt: skip
-
-
 def test_shows_an_unreadable_option_string_and_continues() -> None:
     esx = host()
     esx.modules.strings["lpfc"] = "debug debug"
     modules = gather(esx, names=["driver"])[0]["kernel_modules"]
     assert modules["lpfc"] == {"options": None, "active": None, "text": "debug debug", "loaded": True}
-
-
-def test_healthy_host_needs_reboots_only_for_graphics_type() -> None:
-    (entry,) = gather(host())
-    assert entry["reboot_owed"] and entry["reboot_why"] == [f"the graphics type of Tesla T4 at {GPU} waits for it"]
 
 
 def test_every_reason_for_a_reboot_is_named() -> None:
@@ -161,36 +147,6 @@ def test_every_reason_for_a_reboot_is_named() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("names", "keys", "requested"),
-    [
-        (["pvrdma"], {"pvrdma"}, set()),
-        (["network"], {"uplinks", "switches", "vmkernel"}, set()),
-        (["vib"], {"vibs"}, {"software vib list"}),
-        (["gpu", "driver"], {"gpus", "graphics", "kernel_modules"}, set()),
-        (["rdma_devices"], {"rdma_devices", "rdma_users"}, set()),
-        (["rdma"], {"rdma_devices", "rdma_users"},
-         {"network nic dcb status get", "network nic stats get", "rdma device stats get"}),
-    ],
-)  # fmt: skip
-def test_only_the_requested_groups_are_read_and_shown(names: list[str], keys: set[str], requested: set[str]) -> None:
-    esx = host()
-    (entry,) = gather(esx, names=names)
-    always = {"host", "connection", "reachable", "in_maintenance", "boot_time", "version", "build", "vendor"}
-    always |= {"model", "uuid"}
-    assert set(entry) == always | keys | {"reboot_owed", "reboot_why"}
-    assert set(esx.esxcli_.requests) == requested
-
-
-def test_limits_the_esxcli_calls_of_a_full_read() -> None:
-    esx = host()
-    gather(esx)
-    assert sorted(esx.esxcli_.requests) == [
-        "network nic dcb status get", "network nic stats get", "rdma device stats get",
-        "software vib list", "software vib list",
-    ]  # fmt: skip
-
-
 def test_failing_host_does_not_hide_the_others() -> None:
     good, lost, sick = host("esx01.lab"), host("esx02.lab"), host("esx03.lab")
     lost.has(runtime__connectionState="notResponding")
@@ -208,18 +164,6 @@ def test_failing_host_does_not_hide_the_others() -> None:
 
 def _sick(**_options: Any) -> Any:
     raise Failed("esx03.lab", "list VIBs", "the host is sick")
-
-
-def test_hosts_are_read_in_batches_and_released(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_info, "BATCH", 2)
-    hosts = [host(f"esx{number:02d}.lab") for number in range(5)]
-    fleet = FakeFleet(hosts)
-    batches: list[int] = []
-    read = fleet.refresh
-    monkeypatch.setattr(fleet, "refresh", lambda some: (batches.append(len(some)), read(some)))
-    assert [entry["host"] for entry in host_info.gather(fleet, ["pvrdma"])] == [esx.name for esx in hosts]
-    assert batches == [2, 2, 1]
-    assert [esx.properties for esx in hosts] == [{}] * 5
 
 
 def test_reads_only_the_requested_properties() -> None:

@@ -10,12 +10,10 @@ import pytest
 from plugins.module_utils import runner
 from plugins.module_utils.errors import Failed, Refused
 from plugins.module_utils.hosts.kernel_module import KernelModule, plan_known, plan_options
-from plugins.module_utils.plan import REBOOT
 from tests.fakes.esxi import BOOTED, FakeEsxcli, FakeHost, FakeKernelModules, refresh
 from tests.fakes.module import FakeModule
 
 DESIRED = {"pfctx": "0x08", "pfcrx": 8}
-BOTH = {"pfctx": "8", "pfcrx": "8"}
 
 
 def host(name: str = "esx01.lab", text: str = "max_vfs=8,8") -> FakeHost:
@@ -33,37 +31,9 @@ def converge(*hosts: FakeHost, check: bool = False, module: str = "nmlx5_core", 
     return runner.converge(FakeModule(check_mode=check), work)
 
 
-@pytest.mark.parametrize(
-    ("configured", "active", "exact", "after", "reboot"),
-    [
-        ({}, {}, False, {"pfctx": "0x08", "pfcrx": "8"}, True),
-        ({"max_vfs": "8"}, {"max_vfs": "8"}, False, {"max_vfs": "8", "pfctx": "0x08", "pfcrx": "8"}, True),
-        ({"pfctx": "8", "pfcrx": "0x8"}, {"pfctx": "8", "pfcrx": "8"}, False, {"pfctx": "8", "pfcrx": "0x8"}, False),
-        (BOTH, {}, False, BOTH, True),
-        ({"RSS": "4", **BOTH}, BOTH, False, {"RSS": "4", **BOTH}, False),
-        ({"RSS": "4", **BOTH}, BOTH, True, BOTH, False),
-    ],
-)  # fmt: skip
-def test_plans_options_and_the_reboot(configured: Any, active: Any, exact: bool, after: Any, reboot: bool) -> None:
-    plan = plan_options({"options": configured, "active": active}, DESIRED, exact=exact)
-    assert plan.after["options"] == after
-    assert (REBOOT in plan.needs) is reboot
-    assert bool(plan.changes) is (plan.after["options"] != configured)
-    assert bool(plan.why) is reboot
-
-
 def test_refuses_an_option_invalid_in_an_option_string() -> None:
     with pytest.raises(Refused, match="two words"):
         plan_options({"options": {}, "active": {}}, {"pfctx": "two words"})
-
-
-def test_boot_activates_the_configured_options() -> None:
-    esx = host()
-    converge(esx)
-    esx.has(runtime__bootTime=BOOTED + timedelta(minutes=10))
-    rested = converge(esx)
-    assert not rested["changed"] and rested["needs"] == []
-    assert rested["hosts"][0]["state"]["active"] == {"max_vfs": "8,8", "pfctx": "0x08", "pfcrx": "8"}
 
 
 @pytest.mark.parametrize("seconds", [-29, -1, 1, 29])
@@ -73,36 +43,6 @@ def test_a_corrected_clock_is_not_a_boot(seconds: int) -> None:
     esx.has(runtime__bootTime=BOOTED + timedelta(seconds=seconds))
     waiting = converge(esx)
     assert not waiting["changed"] and waiting["needs"] == ["reboot"]
-
-
-def test_records_both_modules_changed_between_reads() -> None:
-    esx = host()
-    esx.refresh()
-    for module, desired in (("nmlx5_core", DESIRED), ("nmlx5_rdma", {"dscp_force": 26})):
-        subject = KernelModule(esx, module)
-        subject.apply(plan_options(subject.read(), desired))
-    esx.refresh()
-    assert KernelModule(esx, "nmlx5_core").read()["active"] == {"max_vfs": "8,8"}
-    assert KernelModule(esx, "nmlx5_rdma").read() == {"options": {"dscp_force": "26"}, "active": {}}
-
-
-def test_parts_sharing_a_module_keep_each_others_options() -> None:
-    esx = host(text="RSS=4")
-    esx.refresh()
-    subject = KernelModule(esx, "nmlx5_core")
-    plans = [
-        plan_options(subject.read(), desired, exact=exact) for desired, exact in ((DESIRED, True), ({"ecn": 1}, False))
-    ]
-    for plan in plans:
-        subject.apply(plan)
-    assert esx.modules.strings["nmlx5_core"] == "pfctx=0x08 pfcrx=8 ecn=1"
-
-
-def test_second_change_before_the_boot_keeps_active_options() -> None:
-    esx = host()
-    converge(esx)
-    converge(esx, desired={"pfctx": "0x10"})
-    assert converge(esx, check=True)["hosts"][0]["state"]["active"] == {"max_vfs": "8,8"}
 
 
 def test_shows_a_broken_option_string_without_changing_it() -> None:
@@ -128,13 +68,6 @@ def test_refuses_an_unknown_option_with_a_suggestion() -> None:
         Refused, match=r"nmlx5_core has no parameter max_vsf \(did you mean max_vfs\?\); its parameters"
     ):
         planned_with({"max_vsf": 4}, NAMES)
-
-
-def test_reads_parameters_only_for_unconfigured_options() -> None:
-    plan, esxcli = planned_with({"max_vfs": 4}, NAMES)
-    assert plan.changes and esxcli.requests == []
-    plan, esxcli = planned_with({"pfctx": 8}, NAMES)
-    assert plan.changes and esxcli.requests == [LIST] and plan.warnings == ()
 
 
 def refuse(**_options: Any) -> list[dict[str, Any]]:

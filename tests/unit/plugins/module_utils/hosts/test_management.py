@@ -47,15 +47,6 @@ WORLD: dict[str, dict[str, Any]] = {
 }
 
 
-def test_names_the_features_that_manage_a_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    managers = managed(Objects(WORLD), monkeypatch)
-    assert managers["esx01.lab"] == {
-        "cluster": "gpu", "image_managed": True, "configuration_profile": False, "host_profile": None,
-    }  # fmt: skip
-    assert managers["esx02.lab"]["host_profile"] == "golden"
-    assert managers["esx03.lab"]["image_managed"] is False
-
-
 def test_a_vcenter_without_configuration_profiles_returns_none(monkeypatch: pytest.MonkeyPatch) -> None:
     managers = managed(Objects(WORLD, unknown=("configManagerEnabled",)), monkeypatch)
     assert managers["esx01.lab"]["configuration_profile"] is None and managers["esx01.lab"]["image_managed"] is True

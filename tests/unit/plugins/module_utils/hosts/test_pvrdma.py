@@ -14,11 +14,10 @@ from plugins.module_utils.hosts import pvrdma
 from plugins.module_utils.hosts.pvrdma import Pvrdma, PvrdmaSpec
 from tests.fakes.esxi import FakeFirewall, FakeHost, FakeOptions, refresh
 from tests.fakes.module import FakeModule
-from tests.fakes.network import Card, FakeNetwork, Switch, Vmk
+from tests.fakes.network import FakeNetwork, Switch, Vmk
 
 VMK1 = PvrdmaSpec("vmk1")
 TAGGED = ("UpdateOptions", ("Net.PVRDMAVmknic", "vmk1"))
-UNTAGGED = ("UpdateOptions", ("Net.PVRDMAVmknic", ""))
 
 
 def host(name: str = "esx01.lab", *, tag: str = "", is_open: bool = False) -> FakeHost:
@@ -32,17 +31,6 @@ def host(name: str = "esx01.lab", *, tag: str = "", is_open: bool = False) -> Fa
 def converge(*hosts: FakeHost, desired: PvrdmaSpec = VMK1, check: bool = False) -> dict[str, Any]:
     work = runner.Work(subjects=[Pvrdma(esx, desired) for esx in hosts], refresh=refresh)
     return runner.converge(FakeModule(check_mode=check), work)
-
-
-def test_opens_the_ruleset_before_tagging_the_adapter() -> None:
-    esx = host()
-    applied = converge(esx)
-    assert esx.writes == [("EnableRuleset", "pvrdma"), TAGGED]
-    assert applied["hosts"][0]["state"] == {
-        "vmk": "vmk1", "firewall_open": True, "vmk_mtu": 9000, "switch": "rdma", "switch_mtu": 9000,
-        "uplink": "vmnic2", "rdma_device": "vmrdma0",
-    }  # fmt: skip
-    assert applied["needs"] == [] and applied["warnings"] == []
 
 
 def test_plans_a_missing_adapter_without_tagging_it() -> None:
@@ -72,12 +60,6 @@ def test_keeps_allowed_ruleset_hosts_and_warns() -> None:
     result = converge(esx)
     assert esx.firewall.allowed == {"pvrdma": ["10.216.0.9"]} and esx.firewall.open == {"pvrdma": True}
     assert any("lets in only 10.216.0.9" in text for text in result["warnings"])
-
-
-def test_the_write_is_waited_for() -> None:
-    esx = host()
-    converge(esx)
-    assert esx.settled == [True]
 
 
 def _second_uplink(net: FakeNetwork) -> None:
@@ -153,14 +135,6 @@ def test_a_version_without_option_or_ruleset_is_refused(path: str, message: str)
     assert message in result["msg"] and esx.writes == []
 
 
-def test_all_reasons_are_reported_together() -> None:
-    esx = host()
-    esx.network.switch("rdma").lag = True
-    _small_switch(esx.network)
-    msg = converge(esx)["msg"]
-    assert "link aggregation group" in msg and "more than the 1500" in msg
-
-
 def _small(net: FakeNetwork) -> None:
     net.switch("rdma").mtu = net.vmk("vmk1").mtu = 1500
 
@@ -198,29 +172,6 @@ def test_an_unwise_setting_is_a_warning(harm: Callable[[FakeNetwork], Any], mess
     assert "failed" not in result and esx.writes == [("EnableRuleset", "pvrdma"), TAGGED]
     (warning,) = result["warnings"]
     assert warning.startswith("esx01.lab: ") and message in warning
-
-
-def test_absent_undoes_both_and_then_changes_nothing() -> None:
-    esx = host(tag="vmk1", is_open=True)
-    assert converge(esx, desired=PvrdmaSpec(None), check=True)["changed"] and esx.writes == []
-    assert converge(esx, desired=PvrdmaSpec(None))["hosts"][0]["state"] == {"vmk": "", "firewall_open": False}
-    assert esx.writes == [UNTAGGED, ("DisableRuleset", "pvrdma")]
-    assert not converge(esx, desired=PvrdmaSpec(None))["changed"]
-    assert len(esx.writes) == 2
-
-
-def test_absent_can_keep_the_firewall_open() -> None:
-    esx = host(tag="vmk1", is_open=True)
-    converge(esx, desired=PvrdmaSpec(None, close_firewall=False))
-    assert esx.writes == [UNTAGGED] and esx.firewall.open == {"pvrdma": True}
-
-
-def test_absent_leaves_hosts_without_the_option_unchanged() -> None:
-    esx = host()
-    esx.properties_of({pvrdma.TAG: None, pvrdma.SETTLED[1]: None})
-    esx.network.cards = [Card("vmnic0")]
-    result = converge(esx, desired=PvrdmaSpec(None))
-    assert "failed" not in result and not result["changed"]
 
 
 def _with_machines(esx: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,35 +45,6 @@ def strings_written(esx: FakeHost) -> list[tuple[Any, ...]]:
     return [write[1:] for write in esx.writes if write[0] == "UpdateModuleOptionString"]
 
 
-def test_writes_both_driver_modules_until_the_boot() -> None:
-    esx = host()
-    planned = converge(esx, check=True)
-    converge(esx)
-    assert strings_written(esx) == [("nmlx5_core", f"max_vfs=8 {CORE}"), ("nmlx5_rdma", "dscp_force=26")]
-    assert any("set the switch to priority 3 before the host boots" in text for text in planned["warnings"])
-    again = converge(esx)
-    state = again["hosts"][0]["state"]
-    assert state["active"] == {"nmlx5_core": {"max_vfs": "8"}, "nmlx5_rdma": {}}
-    assert state["pfc"] == {"vmnic2": []} and state["cards"] == {"vmnic2": "nmlx5_core"}
-    assert again["hosts"][0]["why"][0] == "pfctx of nmlx5_core takes effect only when the host boots"
-
-
-def test_only_the_module_that_differs_is_written() -> None:
-    esx = host(core=CORE)
-    converge(esx)
-    assert strings_written(esx) == [("nmlx5_rdma", "dscp_force=26")]
-
-
-def test_changes_nothing_after_the_boot() -> None:
-    esx = host()
-    converge(esx)
-    esx.has(runtime__bootTime=BOOTED + timedelta(minutes=10))
-    esx.esxcli_.answers["network nic dcb status get"] = lambda nicname: [_status(nicname, 3)]
-    rested = converge(esx)
-    assert not rested["changed"] and rested["needs"] == [] and rested["warnings"] == []
-    assert rested["hosts"][0]["state"]["pfc"] == {"vmnic2": [3]}
-
-
 def test_names_a_configured_card_without_flow_control() -> None:
     esx = host(core=CORE, rdma="dscp_force=26", pfc=5)
     result = converge(esx)
@@ -151,13 +122,6 @@ def test_absent_removes_only_its_options_until_a_boot() -> None:
     assert not rested["changed"] and rested["needs"] == [] and rested["warnings"] == []
 
 
-def test_absent_changes_nothing_on_a_host_without_rdma() -> None:
-    esx = host()
-    esx.network.cards = [Card("vmnic0")]
-    result = converge(esx, desired=ABSENT)
-    assert "failed" not in result and not result["changed"]
-
-
 @pytest.mark.parametrize(
     ("cards", "message"),
     [
@@ -206,12 +170,6 @@ def test_refuses_a_shared_card_until_acknowledged(user: str, message: str) -> No
     assert message not in str(converge(esx, desired=RoceSpec(DSCP.lossless, acknowledged=True)).get("msg"))
     assert len(strings_written(esx)) == 2
     assert "failed" not in converge(esx), "nothing is left to change, so no other user is affected"
-
-
-def test_storage_over_other_cards_is_not_affected() -> None:
-    esx = host()
-    esx.network.vmk("vmk0").services = ("management", "vsan")
-    assert "failed" not in converge(esx)
 
 
 def _with_port_groups(esx: FakeHost, groups: list[dict[str, Any]]) -> None:

@@ -14,7 +14,6 @@ from plugins.module_utils.hosts.roce_settings import (
     LosslessRoce,
     desired_options,
     differing,
-    dropped_priorities,
     lossless_roce,
     merged,
     pfc_of,
@@ -119,22 +118,6 @@ def test_merging_twice_changes_nothing_and_loses_nothing_foreign(
     for module, ours in DRIVER_OPTIONS["nmlx5_core"].items():
         foreign = {key: value for key, value in current[module].items() if key not in ours}
         assert {key: value for key, value in after[module].items() if key not in ours} == foreign
-
-
-def test_inactive_options_are_named_by_module() -> None:
-    active = {"nmlx5_core": {"pfctx": "0x08", "max_vfs": "8"}, "nmlx5_rdma": {"pcp_force": "3"}}
-    assert differing("nmlx5_core", active, DSCP) == {
-        "nmlx5_core": ["pfcrx", "trust_state"],
-        "nmlx5_rdma": ["dscp_force", "pcp_force"],
-    }
-
-
-@pytest.mark.parametrize(
-    ("desired", "expected"),
-    [(DSCP, [4]), (None, [3, 4]), (lossless_roce(4, "pcp"), [3]), (lossless_roce(5, "pcp"), [3, 4])],
-)
-def test_names_priorities_that_lose_flow_control(desired: LosslessRoce | None, expected: list[int]) -> None:
-    assert dropped_priorities("nmlx5_core", {"nmlx5_core": {"pfctx": "0x18"}, "nmlx5_rdma": {}}, desired) == expected
 
 
 @pytest.mark.parametrize(("mask", "expected"), [("0x08", [3]), ("8", [3]), ("0x81", [0, 7]), ("0", []), ("odd", [])])

@@ -44,19 +44,6 @@ def test_pins_the_2019_images_base_by_digest() -> None:
     assert steps(of_2019())[0] == f"FROM ubuntu@{DIGEST}"
 
 
-def test_an_image_may_begin_with_an_archive() -> None:
-    assert steps(of_lab())[:2] == ["FROM scratch", "ADD base.tar /"]
-    (base,) = containerfile.recipe(of_lab())["downloads"]
-    assert base == {"name": "base.tar", "url": "file:///srv/debian-12.tar", "sha256": "3" * 64}
-
-
-def test_packages_come_with_the_versions_of_the_stack() -> None:
-    (install,) = [step for step in steps(of_2019()) if "libnccl2" in step]
-    expected = ["cuda-toolkit-10-0=10.0.130-1", "libcudnn7=7.6.0.64-1+cuda10.0", "libnccl2=2.4.7-1+cuda10.0"]
-    assert all(spec in install.split() for spec in (*expected, "ibverbs-providers", "g++", "python3-venv"))
-    assert install.split().count("g++") == 1
-
-
 def test_repositories_trust_only_their_keys() -> None:
     made = containerfile.recipe(of_2019())
     cuda, learning = made["files"]["repositories.sources"].split("\n\n")
@@ -72,25 +59,6 @@ def test_repositories_trust_only_their_keys() -> None:
     )
 
 
-def test_compiles_openmpi_from_the_archive_of_the_stack() -> None:
-    (compiled,) = [step for step in steps(of_2019()) if "./configure" in step]
-    assert "./configure --prefix=/usr/local --enable-orterun-prefix-by-default" in compiled
-    assert [one for one in containerfile.recipe(of_2019())["downloads"] if one["name"] == "openmpi.tar"] == [
-        {
-            "name": "openmpi.tar",
-            "url": "https://download.open-mpi.org/release/open-mpi/v4.0/openmpi-4.0.0.tar.bz2",
-            "sha256": SHIPPED["t4-2019"]["image"]["openmpi"]["source"]["sha256"],
-        }
-    ]
-
-
-def test_openmpi_of_the_distribution_is_a_package() -> None:
-    result = steps(of_lab())
-    assert not [step for step in result if "./configure" in step]
-    assert any("libopenmpi-dev=4.1.4-3+b1" in step for step in result)
-    assert any(step.startswith("ENV PATH=/opt/dml/horovod/bin:/usr/bin:") for step in result)
-
-
 def test_python_packages_are_installed_by_checksum_after_pip() -> None:
     made = containerfile.recipe(of_2019())
     assert made["files"]["requirements/tools.txt"].startswith("pip==21.3.1 --hash=sha256:deaf32dc")
@@ -98,13 +66,6 @@ def test_python_packages_are_installed_by_checksum_after_pip() -> None:
     (installed,) = [step for step in steps(of_2019()) if "framework.txt" in step]
     assert installed.index("tools.txt") < installed.index("framework.txt")
     assert installed.count("--require-hashes") == 2
-
-
-def test_compiles_horovod_with_flags_and_mpi_of_images() -> None:
-    (compiled,) = [step for step in steps(of_2019()) if "pip wheel" in step]
-    assert "HOROVOD_GPU_ALLREDUCE='NCCL'" in compiled
-    assert "PATH='/build/tools/bin:/usr/local/bin:/usr/bin:/bin'" in compiled
-    assert "pip download" in compiled
 
 
 def test_an_interpreter_may_come_from_an_archive() -> None:

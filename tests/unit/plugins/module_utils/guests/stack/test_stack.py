@@ -213,17 +213,6 @@ def test_mismatched_names_of_parts_are_faults(kind: str, sentence: str) -> None:
     assert found[0].startswith(sentence)
 
 
-def test_a_mirror_serves_each_base_in_a_folder() -> None:
-    whole = completed(
-        stack("bare-2019"), {"gpu_driver.source.sha256": "ab" * 32}, {}, "https://mirror.example.org/dml/"
-    )
-    assert set(whole["bases"].values()) == {f"https://mirror.example.org/dml/{name}" for name in whole["bases"]}
-    assert missing_inputs(whole) == []
-    addresses = [entry["url"] for entry in entries(whole) if "url" in entry]
-    assert len(addresses) > 10
-    assert [url for url in addresses if not url.startswith("https://mirror.example.org/dml/")] == []
-
-
 def test_a_named_base_overrides_the_mirror() -> None:
     whole = completed(
         stack("lab-cpu"), {}, {"python": "https://python.example.org/packages"}, "https://mirror.example.org"

@@ -82,18 +82,6 @@ def test_notes_an_image_if_no_vib_is_requested() -> None:
     ]
 
 
-def test_does_not_check_vgpu_moves_without_vgpus() -> None:
-    changed = {"options": {"vgpu.hotmigrate.enabled": False}, "gpu_slots": [{**SLOTS, "free": 0}]}
-    assert triples(frozenset({"passthrough"}), **changed) == []
-
-
-def test_findings_name_the_cluster_or_the_host() -> None:
-    objects = {
-        finding.object for finding in findings(CheckedCluster(cluster(lock=HELD, clocks=[clock(running=[])]), ALL))
-    }
-    assert objects == {"gpu", "esx1"}
-
-
 @pytest.mark.parametrize(
     ("found", "expected"),
     [

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.hosts.management import HostManagers
 from plugins.module_utils.hosts.preflight.host_findings import ExpectedHost, findings
-from tests.unit.plugins.module_utils.hosts import test_host_info
 from tests.unit.plugins.module_utils.hosts.preflight.preflight_data import GPU, PROFILE, device, gpu, host
 
 PASSTHROUGH = {"passthrough": {"enabled": True}}
@@ -42,17 +40,6 @@ def triples(profile: dict[str, Any], **changed: Any) -> list[tuple[str, str, str
     return [(finding.severity, finding.rule, finding.text) for finding in findings(host(**changed), desired)]
 
 
-def test_fixture_host_contains_only_facts_from_esxi_info() -> None:
-    (entry,) = test_host_info.gather(test_host_info.host())
-    unread = sorted(set(host()) - set(entry) - set(HostManagers.__annotations__))
-    assert [f"no group of a PART reads {key}" for key in unread] == []
-
-
-def test_a_good_host_gives_no_finding() -> None:
-    assert triples(PROFILE) == []
-    assert triples(PASSTHROUGH) == []
-
-
 @pytest.mark.parametrize(("changed", "profile", "severity", "rule", "words"), DEFECTS)
 def test_each_defect_gives_one_finding(
     changed: dict[str, Any], profile: dict[str, Any], severity: str, rule: str, words: str
@@ -60,16 +47,3 @@ def test_each_defect_gives_one_finding(
     ((its_severity, its_rule, text),) = triples(profile, **changed)
     assert (its_severity, its_rule) == (severity, rule)
     assert words in text
-
-
-@pytest.mark.parametrize(
-    "profile", [{}, {"pvrdma": {"state": "absent"}}, {"kernel_modules": []}, {"roce": {"state": "absent"}}]
-)
-def test_ignores_defects_outside_the_profile(profile: dict[str, Any]) -> None:
-    bare = {"gpus": [], "rdma_devices": [], "rdma_users": SHARED, "version": "6.0.0"}
-    assert triples(profile, **bare) == []
-
-
-@pytest.mark.parametrize("state", ["active", "armed", "activeDefer", "activedefer"])
-def test_accepts_a_device_that_waits_for_its_peer(state: str) -> None:
-    assert triples(PROFILE, rdma_devices=[device(state=state)]) == []

@@ -9,8 +9,6 @@ import pytest
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.hosts.preflight.host_preflight import expected_models, findings, refusals, verdict
 from tests.unit.plugins.module_utils.hosts.preflight.preflight_data import (
-    PROFILE,
-    clock,
     cluster,
     gpu,
     host,
@@ -34,22 +32,12 @@ def triples(**changed: Any) -> list[tuple[str, str, str]]:
     return [(finding["severity"], finding["rule"], finding["object"]) for finding in findings(made)]
 
 
-def test_a_good_site_gives_no_finding() -> None:
-    assert triples() == []
-
-
 @pytest.mark.parametrize("mask", ["********", "$REDACTED$"])
 def test_refuses_findings_with_a_masked_word(mask: str) -> None:
     made = read(cluster={"cluster": cluster(), "stops": [stop("ha", text=f"High avai{mask}ility is off; turn it on")]})
 
     with pytest.raises(Refused, match=r"the findings about gpu: could not show them: avai.*ility is a masked name: "):
         verdict(made)
-
-
-def test_stops_come_first() -> None:
-    hosts = {"hosts": [host(gpus=[], vibs=running("550.90.05"))]}
-    shown = triples(hosts=hosts, cluster={"cluster": cluster(clocks=[clock(running=[])]), "stops": [stop("red_alarm")]})
-    assert shown == [("stop", "gpu", "esx1"), ("stop", "red_alarm", "esx1"), ("warn", "clock", "esx1")]
 
 
 def test_reports_refused_plans_unless_a_stop_explains_it() -> None:
@@ -95,16 +83,6 @@ def test_reports_each_reason_that_prevents_an_evacuation() -> None:
         ("stop", "emptying", "esx2"),
         ("stop", "emptying", "gpu"),
     ]
-
-
-def test_names_playbook_options_instead_of_module_options() -> None:
-    unmet = [
-        "w1 stays because DRS is off: choose moved_by: module",
-        "w2 stays: power_off: true would power it off",
-    ]
-    shown = findings(read(emptying=[{"hosts": [{"host": "esx1", "unmet": unmet}]}]))
-    texts = [finding["text"] for finding in shown if finding["rule"] == "emptying"]
-    assert texts[0].endswith("choose esxi_host_moved_by: module.") and "-e power_off=true would power" in texts[1]
 
 
 LOSES = "w1 runs here with a PVRDMA adapter and would lose vmk1: move the virtual machines or power them off"
@@ -165,11 +143,6 @@ def test_the_drivers_of_the_guests_are_a_note() -> None:
     assert "from branch 535 to 550" in changing["text"]
 
 
-def test_checks_a_host_against_its_separate_profile() -> None:
-    hosts = {"hosts": [host(gpus=[], vibs=running("550.90.05"))]}
-    assert triples(hosts=hosts, host_profiles={"esx1": {"pvrdma": PROFILE["pvrdma"]}}) == []
-
-
 def test_unreadable_answers_stop_and_new_ones_warn() -> None:
     rows = [
         {"reader": "esxi_info: rdma", "object": "esx1", "status": "not understood", "what": ["it lacks Bytes sent"]},
@@ -200,20 +173,6 @@ def test_hosts_without_roce_v1_stop_workers_using_it(version: str, protocol: str
     hosts = {"hosts": [host(version=version, vibs=running("550.90.05"))]}
     shown = triples(hosts=hosts, rdma_protocol=protocol)
     assert (("stop", "roce_v1", "esx1") in shown) is stops
-
-
-@pytest.mark.parametrize(
-    ("gpu", "by_host"),
-    [
-        ("", {"esx1": (), "esx2": ()}),
-        ("T4", {"esx1": ("T4",), "esx2": ("T4",)}),
-        (["T4", "A100"], {"esx1": ("T4", "A100"), "esx2": ("T4", "A100")}),
-        ({"esx1": "T4", "esx2": ["A100", "H100"]}, {"esx1": ("T4",), "esx2": ("A100", "H100")}),
-        ({"esx1": "T4"}, {"esx1": ("T4",), "esx2": ()}),
-    ],
-)
-def test_expected_models_apply_to_all_or_each_host(gpu: Any, by_host: dict[str, tuple[str, ...]]) -> None:
-    assert expected_models(gpu, ["esx1", "esx2"]) == by_host
 
 
 @pytest.mark.parametrize("gpu", [4, None, [None], {"esx1": 4}, {"esx1": {"model": "T4"}}])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.training.ending.job_end import cause_of
-from plugins.module_utils.training.launch.mpirun import LaunchError, MpirunJob, command_of, job_of
+from plugins.module_utils.training.launch.mpirun import LaunchError, job_of
 
 RANKS = ["n1", "n2", "n3", "n4"]
 # The output of Open MPI 4.1.4 in such cases.
@@ -190,25 +190,6 @@ def test_only_lost_nodes_and_kills_are_machine_failures(output: str, code: int |
     assert cause_of(output, code, RANKS).is_of_machine is is_of_machine
 
 
-def test_the_last_lines_are_kept() -> None:
-    assert cause_of("\n\n".join(f"line {number}" for number in range(50)), 1, RANKS).last_lines == tuple(
-        f"line {number}" for number in range(40, 50)
-    )
-
-
-def test_the_command_names_nodes_but_no_environment_values() -> None:
-    hosts = [{"name": "n1", "slots": 2}, {"name": "n2", "slots": 2}, {"name": "n3"}]
-    job = job_of(["train", "--fast"], hosts, 3, environment={"TOKEN": "secret"}, arguments=("--bind-to", "none"))
-    assert job.nodes_of_ranks == ["n1", "n1", "n2"]
-    command = command_of(job, "DML_RUN_ID", is_root=True)
-    assert command[:4] == ["mpirun", "--allow-run-as-root", "--host", "n1:2,n2:2"]
-    assert command[command.index("-np") + 1] == "3"
-    assert [command[at + 1] for at, word in enumerate(command) if word == "-x"] == ["TOKEN", "DML_RUN_ID"]
-    assert command[-4:] == ["--bind-to", "none", "train", "--fast"]
-    assert "secret" not in " ".join(command)
-    assert "--allow-run-as-root" not in command_of(job, "DML_RUN_ID", is_root=False)
-
-
 @pytest.mark.parametrize(
     ("command", "hosts", "ranks", "words"),
     [
@@ -224,7 +205,3 @@ def test_the_command_names_nodes_but_no_environment_values() -> None:
 def test_an_impossible_job_is_refused(command: list[str], hosts: list[Any], ranks: int | None, words: str) -> None:
     with pytest.raises(LaunchError, match=words):
         job_of(command, hosts, ranks)
-
-
-def test_all_slots_are_used_unless_ranks_are_given() -> None:
-    assert job_of(["x"], [{"name": "n1", "slots": 4}], None) == MpirunJob(("x",), {"n1": 4}, 4)

@@ -50,17 +50,6 @@ def test_installs_requirements_once_on_top_of_the_stack(work: Path) -> None:
     assert [str(work.parent / "store") in path for path in printed] == [True, False]
 
 
-def test_installs_dependencies_of_a_project_without_a_requirements_file(work: Path) -> None:
-    """They come from pyproject.toml, and an edit of the code, which changes its checksum, installs nothing."""
-    subject = environment(work, "pytest>=1\n", name="pyproject.toml")
-    (work / "requirements.txt").unlink()
-
-    subject.apply(subject.plan(subject.read()))
-
-    again = environment(work, "pytest>=1\n", name="pyproject.toml", code="2")
-    assert again.read() == {"python": subject.python} and again.lock == []
-
-
 def test_refuses_requirements_that_conflict_with_the_stack(work: Path) -> None:
     subject = environment(work, "--no-index\npytest==0.1\n")
     with pytest.raises(

@@ -79,14 +79,3 @@ def test_a_missing_module_is_found_in_the_folder(tmp_path: Path, path: str, reme
     (tmp_path / "work" / path).touch()
 
     assert job.of(MISSING, str(tmp_path)).startswith(remedy)
-
-
-def test_suggests_no_remedy_without_folder_or_known_cause(tmp_path: Path) -> None:
-    assert job.of(MISSING, str(tmp_path)) == ""
-    (tmp_path / "work").mkdir()
-    assert job.of("rank 0 on n1 ended: ValueError: no data", str(tmp_path)) == ""
-
-
-def test_reports_file_system_and_size_of_full_disks() -> None:
-    sentence = job.no_space("/dev/shm")
-    assert ":/dev/shm, whose file system /dev/shm has " in sentence and sentence.endswith(" MB")

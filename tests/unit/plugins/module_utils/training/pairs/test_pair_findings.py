@@ -52,26 +52,6 @@ def test_equal_pairs_have_no_finding(count: int, rate: float, data: st.DataObjec
     assert rules(measured(count, near)) == []
 
 
-def test_the_slow_direction_is_named() -> None:
-    slow = {(2, 0): 1.0, (2, 1): 1.5, (2, 3): 1.2}
-    (found,) = findings(measured(4, slow), {}, 0.8, 0.0)
-    assert found["text"] == (
-        "n2 is slow with every other node: at most 1.50 of 9.00 Gbit/s; it sends 1.20 and receives 9.00 Gbit/s. "
-        "Check its card, link, MTU and ESXi host."
-    )
-
-
-def test_two_slow_nodes_of_four_are_named() -> None:
-    slow = {(bad, other): 1.0 for bad in (1, 3) for other in range(4) if other != bad}
-    assert rules(measured(4, slow)) == [("slow-node", ["n1"]), ("slow-node", ["n3"])]
-
-
-def test_one_bad_repeat_of_three_raises_no_finding() -> None:
-    records = measured(3, {})
-    records[0]["gbits"] = [9.0, 1.0, 9.0]
-    assert rules(records) == []
-
-
 def test_the_traffic_through_another_card_is_named() -> None:
     records = measured(3, {})
     for each in records:
@@ -92,16 +72,6 @@ def test_compares_two_nodes_with_their_cards_bandwidth() -> None:
     assert found["rule"] == "below-expected"
     assert found["text"].startswith("n0 and n1 reach 12.00 Gbit/s, less than the expected 19.8")
     assert rules(measured(2, slow)) == []
-
-
-@pytest.mark.parametrize(("goal", "count"), [(9.0, 0), (9.1, 1)])
-def test_a_requested_bandwidth_takes_precedence(goal: float, count: int) -> None:
-    assert len(rules(measured(2, {}, devices={"eth1": CONNECTX}), goal)) == count
-
-
-def test_a_pair_needs_the_records_of_both_nodes() -> None:
-    assert pair_result.pairs([record("n0", "n1", 9.0)]) == []
-    assert pair_result.reference([]) == 0.0
 
 
 @pytest.mark.parametrize(("value", "words"), [(94.123, "94.12"), (1.0, "1.00"), (0.01549, "0.0155"), (0.0, "0")])

@@ -57,11 +57,6 @@ def test_a_good_measurement_has_no_findings() -> None:
     assert shown[-2:] == ["Slowest pairs: n1 - n2: 9.00, n1 - n3: 9.00, n2 - n3: 9.00", "No findings."]
 
 
-def test_a_slow_node_is_named_in_the_lines() -> None:
-    slow = result(output(("n1", "n2", 9.0), ("n1", "n3", 1.0), ("n2", "n3", 1.0)))
-    assert pair_result.lines(slow)[-1].startswith("slow-node: n3 is slow with every other node")
-
-
 @pytest.mark.parametrize(
     "broken",
     [
@@ -133,24 +128,6 @@ def device(identifier: str, gbits: float, mtu: int = 1500, rdma: bool = False) -
 )
 def test_headers_take_a_share_of_the_link(mtu: int, rdma: bool, percent: float) -> None:
     assert round(100 * pair_result.payload_share(mtu, rdma), 1) == percent
-
-
-@pytest.mark.parametrize(
-    ("known", "name", "gbits"),
-    [
-        (device("15b3:1015", 25), "ConnectX-4 Lx", 23.5),
-        (device("15b3:1017", 100, 9000, rdma=True), "ConnectX-5", 98.0),
-        (device("15b3:101b", 200, 4200, rdma=True), "ConnectX-6", 196.1),
-        (device("15b3:1021", 200, 9000, rdma=True), "ConnectX-7", 196.1),
-        (device("15b3:101d", 10, 9000), "ConnectX-6 Dx", 9.9),
-    ],
-)
-def test_a_physical_card_carries_its_payload_rate(known: dict[str, Any], name: str, gbits: float) -> None:
-    expected = pair_result.expected(known)
-    assert pair_result.name(known) == name
-    assert expected.gbits is not None
-    assert round(expected.gbits, 1) == gbits
-    assert "less the headers of IEEE 802.3" in expected.source
 
 
 @pytest.mark.parametrize(

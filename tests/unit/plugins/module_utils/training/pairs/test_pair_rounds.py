@@ -32,11 +32,6 @@ def test_the_program_parses_rounds_from_its_command_line(nodes: int) -> None:
     ]
 
 
-@pytest.mark.parametrize("nodes", [0, 1])
-def test_a_single_node_has_no_pair(nodes: int) -> None:
-    assert [pair for pairs in rounds(nodes) for pair in pairs] == []
-
-
 MLX5 = {"name": "mlx5_0", "driver": "mlx5_core"}
 SOFT = {"name": "rxe0", "driver": None}
 
@@ -55,7 +50,3 @@ def test_the_plan_names_the_devices_of_the_transport(
 ) -> None:
     nodes = [{"interface": "ens224", "hcas": hcas}] * 2
     assert plan(nodes, transport, network) == {"rounds": "0-1", "count": 1, "devices": [devices] * 2}
-
-
-def test_an_unknown_interface_has_no_device() -> None:
-    assert plan([{"interface": ""}, {}], "tcp")["devices"] == [[], []]

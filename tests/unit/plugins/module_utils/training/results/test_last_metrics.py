@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
@@ -32,15 +31,6 @@ def test_reports_the_last_number_of_each_metric(
     path.parent.mkdir(parents=True)
     path.write_text(text)
     assert last_metrics(results=str(tmp_path), runs=["one", "two"]) == {"one": expected, "two": {}}
-
-
-def test_the_newest_file_with_a_metric_counts(tmp_path: Path) -> None:
-    folder = tmp_path / "one" / "outputs"
-    folder.mkdir(parents=True)
-    for name, loss, time in (("b.csv", 0.5, 10), ("a.csv", 0.1, 20)):
-        (folder / name).write_text(f"loss\n{loss}\n")
-        os.utime(folder / name, (time, time))
-    assert last_metrics(results=str(tmp_path), runs=["one"])["one"] == {"loss": 0.1}
 
 
 def test_the_event_files_of_tensorboard_count(tmp_path: Path) -> None:

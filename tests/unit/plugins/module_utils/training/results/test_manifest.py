@@ -36,15 +36,6 @@ def test_another_text_is_refused(text: str, words: str) -> None:
         manifest.parsed(text, "one")
 
 
-def test_an_end_is_added_and_known_facts_stay() -> None:
-    first = manifest.ended(a_manifest(), {"state": "died", "ended": BEGAN + 60, "steps": 7})
-    second = manifest.ended(first, {"images_per_sec": 8.0, "steps": None})
-    assert second["end"] == {"state": "died", "ended": BEGAN + 60, "steps": 7, "images_per_sec": 8.0}
-    assert manifest.seconds(second) == 60
-    assert manifest.seconds(a_manifest()) is None
-    assert manifest.seconds(a_manifest(started=True, end={"ended": 5})) is None
-
-
 def test_a_comparison_shows_the_differences_then_the_ends() -> None:
     end = {"state": "finished", "images_per_sec": 123.456, "loss": 0.5, "steps": 40, "ended": BEGAN + 90}
     one = a_manifest(code={"sha256": "a", "git": {"commit": "c1"}}, end=end)
@@ -58,48 +49,10 @@ def test_a_comparison_shows_the_differences_then_the_ends() -> None:
     assert not any("anna" in word or "/runs" in word for line in lines for word in line)
 
 
-def test_shows_a_differing_command_on_one_line() -> None:
-    commands = (["python", "train.py", "--lr", lr] for lr in ("0.1", "0.01"))
-    one, other = ({**a_manifest(), "command": c, "words": ["/env", *c], "asked": {"command": c}} for c in commands)
-
-    lines = [line for line in manifest.compared(one, other) if "--lr" in line]
-
-    assert len(lines) == 1 and lines[0].startswith("command ")
-
-
-def test_a_comparison_shows_long_values_completely() -> None:
-    one, other = ({**a_manifest(), "command": ["python", "train.py", "x" * 150, end]} for end in ("--a", "--b"))
-
-    lines = manifest.compared(one, other)
-
-    assert any("--a" in line and "--b" in line for line in lines) and not any("..." in line for line in lines)
-
-
-def test_comparison_of_programs_omits_benchmark_rows() -> None:
-    one, other = (
-        {
-            **a_manifest(),
-            "command": ["python", "train.py"],
-            "framework": name,
-            "options": [name],
-            "gradient_bytes": size,
-        }
-        for name, size in (("tensorflow", 1), ("pytorch", 2))
-    )
-
-    rows = {line.partition("  ")[0] for line in manifest.compared(one, other)}
-
-    assert rows.isdisjoint({"framework", "options", "gradient_bytes", "rate", "pace", "loss"})
-
-
 def test_a_table_masks_control_characters_and_shortens_cells() -> None:
     first, second = manifest.table([("a\x1b[2J", "b"), ("x" * 200, "c")])
     assert first.split() == ["a?[2J", "b"]
     assert second == "x" * 77 + "...  c"
-
-
-def test_lists_the_keys_that_differ() -> None:
-    assert manifest.differing(a_manifest(), a_manifest("two"), ("name", "nodes", "missing")) == ["name"]
 
 
 def test_values_of_running_jobs_replace_the_manifests() -> None:
@@ -170,15 +123,3 @@ def test_a_malformed_node_manifest_counts_only_alone() -> None:
     assert manifest.continued(a_manifest(), {}) == a_manifest()
     with pytest.raises(Refused, match="could not read its manifest"):
         manifest.reported("{", "one", {})
-
-
-@pytest.mark.parametrize("odd", [float("nan"), float("inf"), -float("inf"), 10**400, "yesterday", [1], True])
-def test_lists_an_impossible_time_or_rate_as_unknown(odd: Any) -> None:
-    strange = a_manifest("two", started=odd, end={"state": "finished", "ended": odd, "images_per_sec": odd})
-
-    entries = run_list.listed([], [strange, a_manifest()], [])
-
-    assert {entry["name"]: entry["started"] for entry in entries} == {"one": BEGAN, "two": None}
-    (row,) = (line for line in run_list.lines(entries) if line.startswith("two"))
-    assert "nan" not in row and "inf" not in row
-    assert manifest.seconds(strange) is None

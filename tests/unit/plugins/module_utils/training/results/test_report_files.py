@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from plugins.module_utils import runner
-from plugins.module_utils.core import replies
 from plugins.module_utils.errors import CollectionError, Failed, Refused
-from plugins.module_utils.training.results.report_files import PRIVATE, FileModes, ReportFiles, write_output
+from plugins.module_utils.training.results.report_files import FileModes, ReportFiles, write_output
 
 PUBLIC = FileModes(0o755, 0o644)
 TEXTS = {"a.html": "<p>Größe</p>\n", "a.json": "{}\n"}
@@ -26,28 +25,6 @@ class Module:
 
 def write(folder: Path, texts: dict[str, str], modes: FileModes = PUBLIC, check: bool = False) -> dict[str, Any]:
     return runner.converge_one(Module(check), ReportFiles(folder, texts, modes))  # type: ignore[arg-type]
-
-
-def modes_of(folder: Path) -> tuple[int, set[int]]:
-    return folder.stat().st_mode & 0o777, {path.stat().st_mode & 0o777 for path in folder.iterdir()}
-
-
-@pytest.mark.parametrize(("modes", "expected"), [(PUBLIC, (0o755, {0o644})), (PRIVATE, (0o700, {0o600}))])
-def test_a_report_is_written_once_with_its_modes(
-    tmp_path: Path, modes: FileModes, expected: tuple[int, set[int]]
-) -> None:
-    folder = tmp_path / "deep" / "report"
-    before = os.umask(0o077)
-    try:
-        first = write(folder, TEXTS, modes)
-    finally:
-        os.umask(before)
-    assert first["changed"] and {path.name: path.read_text() for path in folder.iterdir()} == TEXTS
-    assert modes_of(folder) == expected
-    written = (folder / "a.html").stat().st_mtime_ns
-    second = write(folder, TEXTS, modes)
-    assert not second["changed"] and second["state"] == first["state"]
-    assert (folder / "a.html").stat().st_mtime_ns == written
 
 
 def test_check_mode_reports_files_without_writing_them(tmp_path: Path) -> None:
@@ -119,13 +96,3 @@ def test_output_of_an_ended_job_has_no_tags(tmp_path: Path) -> None:
     write_output(str(tmp_path), printed + "[1,1]<stdout>:later\n")
     assert path.read_text() == f"{plain}rank 1: later\n"
     assert (path.stat().st_mode & 0o777, [each.name for each in tmp_path.iterdir()]) == (0o600, ["output.log"])
-
-
-def test_output_with_colours_and_progress_bars_stays_whole(tmp_path: Path) -> None:
-    """A reply has no control characters, so that its end was never that of the file, and replaced it."""
-    printed = "[1,0]<stderr>:\x1b[1mEpoch 1\x1b[0m\n[1,0]<stderr>: 10%|#\r 20%|##\r\n"
-    (tmp_path / "output.log").write_text("[1,0]<stdout>:earlier\n" + printed)
-
-    write_output(str(tmp_path), replies.lines(printed))
-
-    assert (tmp_path / "output.log").read_text() == "rank 0: earlier\nrank 0: Epoch 1\nrank 0:  20%|##\n"

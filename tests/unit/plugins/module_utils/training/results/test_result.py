@@ -44,24 +44,6 @@ def device(sent: int) -> list[dict[str, Any]]:
     return [{"name": "mlx5_0", "driver": "mlx5_core", "sent_bytes": sent}]
 
 
-def test_keeps_everything_known_about_a_run() -> None:
-    run_result = result({**RUN, "summaries": ranks(10.0, 12.0, seconds_per_epoch=9.0)}, JOB, figures(SOCKET))
-    assert (
-        run_result["nodes"],
-        run_result["gpus"],
-        run_result["transport"],
-        run_result["steps"],
-        run_result["loss"],
-    ) == (2, 4, "tcp", 10, 0.5)
-    assert (run_result["card"], run_result["speed"]) == ("ens224", 25.0)
-    assert (run_result["seconds_per_epoch"], run_result["curve"], run_result["job"]) == (9.0, [{"step": 1}], JOB)
-    assert {key: run_result[key] for key in ("name", "asked", "stack", "built", "records")} == {
-        key: RUN[key] for key in ("name", "asked", "stack", "built", "records")
-    }
-    assert run_result["proof"] == {"wanted": "tcp", "transport": "tcp", "ok": True, "why": "NCCL's log says NET/Socket"}
-    assert summary(run_result) == "22.0 images/s on 4 ranks of 2 nodes by tcp: NCCL's log says NET/Socket"
-
-
 @pytest.mark.parametrize(
     ("names", "network"),
     [

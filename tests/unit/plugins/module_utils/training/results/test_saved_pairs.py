@@ -40,10 +40,6 @@ def test_a_result_is_written_once_and_blocks_runs(given: dict[str, Any]) -> None
     assert findings(given, "n1", "n2") == []
 
 
-def test_a_run_starts_without_an_earlier_check(given: dict[str, Any]) -> None:
-    assert findings(given) == []
-
-
 @pytest.mark.parametrize("more", [{"least": 0.0}, {"least": 1.5}, {"expected": -1.0}])
 def test_impossible_limits_are_refused(given: dict[str, Any], more: dict[str, Any]) -> None:
     refused = here(write_pairs, **{**given, **more})

@@ -13,16 +13,6 @@ from plugins.module_utils.training.results import saved_results
 RUN = {"nodes": 1, "gpus": 1, "transport": "tcp", "images_per_sec": 1.0}
 
 
-def test_finds_runs_matching_the_pattern_in_order(tmp_path: Path) -> None:
-    for name in ("b-2", "b-1", "a-1", ".b-hidden"):
-        (tmp_path / f"{name}.json").write_text(json.dumps({"name": name, **RUN}))
-    (tmp_path / "b-1").mkdir()
-    (tmp_path / "b-folder.json").mkdir()
-    assert [run["name"] for run in saved_results.runs(tmp_path, "b-*")] == ["b-1", "b-2"]
-    assert [run["name"] for run in saved_results.runs(tmp_path, "*")] == ["a-1", "b-1", "b-2"]
-    assert saved_results.runs(tmp_path / "absent", "*") == []
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -41,52 +41,11 @@ def test_the_published_table_has_its_printed_speedups() -> None:
     assert computed == printed
 
 
-def test_a_row_holds_every_gain_unrounded() -> None:
-    rows = table([run(1, 340), run(1, 340, "rdma"), run(3, 437), run(3, 781, "rdma")], images_per_epoch=1_281_167)
-    assert rows[2] == {
-        "nodes": 3,
-        "gpus": 3,
-        "transport": "rdma",
-        "images_per_sec": 781.0,
-        "spread": None,
-        "speedup": 781 / 340,
-        "efficiency": 781 / 340 / 3,
-        "ratio_to_tcp": 781 / 437,
-        "seconds_per_epoch": 1_281_167 / 781,
-        "epoch_measured": False,
-    }
-
-
-def test_repeated_runs_yield_median_and_spread() -> None:
-    rows = table([run(2, 30), run(1, 10), run(2, 10), run(2, 14), run(1, 20)])
-    assert [(row["gpus"], row["images_per_sec"], row["spread"]) for row in rows] == [(1, 15, 10), (2, 14, 20)]
-    assert rows[1]["speedup"] == 14 / 15
-
-
-def test_sorts_rows_by_gpus_transport_and_nodes() -> None:
-    runs = [run(2, 9, "rdma"), run(2, 8, "tcp"), run(2, 7, "tcp", nodes=1), run(1, 5, "rdma"), run(1, 5, "tcp")]
-    rows = table(runs)
-    assert [(row["gpus"], row["transport"], row["nodes"]) for row in rows] == [
-        (1, "rdma", 1), (1, "tcp", 1), (2, "rdma", 2), (2, "tcp", 1), (2, "tcp", 2),
-    ]  # fmt: skip
-    assert [row["ratio_to_tcp"] for row in rows] == [1, 1, 9 / 8, 1, 1]
-
-
 def test_prefers_a_measured_epoch_to_a_computed_one() -> None:
     runs = [{**run(1, 100), "seconds_per_epoch": seconds} for seconds in (20.0, 30.0, 22.0)]
     runs += [{**run(2, 200), "seconds_per_epoch": None}]
     rows = table(runs, images_per_epoch=1000)
     assert [(row["seconds_per_epoch"], row["epoch_measured"]) for row in rows] == [(22.0, True), (5.0, False)]
-
-
-def test_a_missing_measurement_has_no_ratio() -> None:
-    (row,) = table([run(1, 340, "rdma")])
-    assert row["ratio_to_tcp"] is None
-    assert row["seconds_per_epoch"] is None
-
-
-def test_runs_may_come_from_a_generator() -> None:
-    assert len(table(run(gpus, 10 * gpus) for gpus in (1, 2, 4))) == 3
 
 
 def test_reports_the_transport_without_a_single_gpu_run() -> None:

@@ -33,30 +33,12 @@ def job(name: str, started: float = BEGAN, **more: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
-    ("run_dir", "name"), [("/runs/a\x1b[2Jb\n", "a?[2Jb?"), ("/runs/" + "x" * 999, "x" * 200), (".", ".")]
-)
-def test_run_names_are_short_and_printable(run_dir: str, name: str) -> None:
-    assert busy.name_of(run_dir) == name
-
-
 def test_a_title_names_user_start_and_step() -> None:
     assert busy.title(job("one", step=None)) == "one of train since 2025-11-25 03:56 UTC"
     assert busy.title(job("one", asked_by="anna@desk", step=0)).endswith(
         "one of anna@desk since 2025-11-25 03:56 UTC (step 0)"
     )
     assert "an unknown time" in busy.title(job("one", started=1e300, step=None))
-
-
-def test_merges_jobs_of_nodes_into_runs() -> None:
-    nodes = {
-        "w1": {"jobs": [job("one", BEGAN + 1, step=5), job("two", step=None)]},
-        "w2": {"jobs": [job("one", BEGAN, step=7, launched_here=True)]},
-        "w3": {"unreachable": True},
-    }
-    one, two = busy.running(nodes)
-    assert (one["nodes"], one["launcher"], one["step"], one["started"]) == (["w1", "w2"], "w2", 7, BEGAN)
-    assert (two["nodes"], two["launcher"], two["step"]) == (["w1"], "", None)
 
 
 def test_only_the_launcher_names_the_user() -> None:
@@ -69,12 +51,6 @@ def test_only_the_launcher_names_the_user() -> None:
     # Without an answer of the launcher, no single node is believed.
     (run,) = busy.running({**nodes, "w2": {"jobs": [job("one", asked_by="anna@desk")]}})
     assert (run["user"], run["asked_by"], run["run_id"]) == ("", "", "")
-
-
-def test_one_machine_with_two_names_is_one_launcher() -> None:
-    answers = {name: {"jobs": [job("one", launched_here=True)]} for name in ("w1", "w2")}
-    (run,) = busy.running(answers, {name: {"reach": ["ssh", "10.0.0.1"]} for name in answers})
-    assert (run["launcher"], run["nodes"]) == ("w1", ["w1", "w2"])
 
 
 def test_two_launchers_of_one_run_are_refused() -> None:

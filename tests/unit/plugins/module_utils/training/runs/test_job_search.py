@@ -27,36 +27,10 @@ NODES: dict[str, Any] = {
 INVENTORY: dict[str, Any] = {name: {"reach": ["ssh", name], "user": f"user of {name}"} for name in NODES}
 
 
-def test_finds_the_only_run_its_launcher_and_connections() -> None:
-    found = only_job({**ANY, "watched": ["w2", "w3", "w9"]}, NODES, INVENTORY)
-    assert (found["launcher"], found["run_dir"], found["found"]) == ("w1", "/runs/one", True)
-    assert found["user"] == "user of w1", "only the launcher of a job chooses the user who asks for its state"
-    assert found["nodes"] == [{"name": "w2", "reach": ["ssh", "w2"]}, {"name": "w3", "reach": ["ssh", "w3"]}]
-    assert [(run["name"], run["nodes"]) for run in found["runs"]] == [("one", ["w1", "w2"])]
-
-
 def test_refuses_a_launcher_that_contradicts_the_manifest() -> None:
     assert only_job(ANY, NODES, INVENTORY, {"launcher": "w1"})["launcher"] == "w1"
     with pytest.raises(Refused, match="w1 reports that it launched it, and the manifest of this controller names w2"):
         only_job(ANY, NODES, INVENTORY, {"launcher": "w2"})
-
-
-def test_a_node_without_a_run_has_no_connections() -> None:
-    found = only_job(ANY, {"w1": {"jobs": []}, "w2": {"unreachable": True}}, INVENTORY)
-    assert (found["runs"], "run_dir" in found) == ([], False)
-
-
-def test_returns_only_the_named_run_among_several() -> None:
-    """The user, the step and the pods of the run are read from the first of the returned runs."""
-    two = {"w1": {"jobs": [job("one", launched_here=True)]}, "w2": {"jobs": [job("two", launched_here=True)]}}
-    found = only_job({**ANY, "name": "two"}, two, INVENTORY)
-    assert (found["run_dir"], found["launcher"], [run["name"] for run in found["runs"]]) == ("/runs/two", "w2", ["two"])
-    lost = only_job({**ANY, "name": "three"}, {**two, "w3": {"msg": "no route"}}, INVENTORY)
-    later = {"w1": {"jobs": [job("two-2", launched_here=True)]}}
-    found = only_job({**ANY, "name": "two"}, later, INVENTORY, {"name": "two-2", "launcher": "w1"})
-    assert found["run_dir"] == "/runs/two-2", "the latest attempt of the named run runs"
-    reason = "no worker that could be read runs a training job with the name three; running jobs: one, two"
-    assert (lost["runs"], lost["why"]) == ([], f"{reason}; unreadable workers: w3 (no route)")
 
 
 def test_refuses_several_runs_or_one_without_its_launcher() -> None:
@@ -66,16 +40,6 @@ def test_refuses_several_runs_or_one_without_its_launcher() -> None:
     lost = {"w2": {"jobs": [job("one")]}}
     with pytest.raises(Refused, match="no node has its run file"):
         only_job(ANY, lost, INVENTORY)
-
-
-def test_a_run_on_kubernetes_has_no_launcher_node() -> None:
-    nodes = {
-        "w1": {"jobs": [job("one")], "node": "n1"},
-        "w2": {"jobs": [job("one")], "node": "n2"},
-        "w3": {"unreachable": True},
-    }
-    found = only_job({**ANY, "backend": "kubernetes"}, nodes, INVENTORY)
-    assert (found["kubernetes"], found["launcher"], found["run_dir"]) == ({}, "", "/runs/one")
 
 
 def test_different_manifests_of_a_run_are_refused() -> None:

@@ -26,18 +26,6 @@ MANIFEST: dict[str, Any] = {
 }
 
 
-def test_a_followed_run_uses_its_manifests_settings() -> None:
-    o = run_source.with_followed(OPTIONS, MANIFEST)
-    assert (o["nodes"], o["command"], o["transport"], o["stack"]) == (["w2"], ["python", "other.py"], "rdma", "former")
-    assert o["silence"] == OPTIONS["silence"], "the limits are those of the command"
-
-
-def test_a_followed_run_is_compared_with_its_request() -> None:
-    started = training_run.request_of({**OPTIONS, "environment": {"LR": "0.1"}})
-    followed = run_source.with_followed(OPTIONS, {**MANIFEST, "asked": started})
-    assert training_run.request_of(followed) == started != training_run.request_of(OPTIONS)
-
-
 def test_a_repeated_program_runs_on_the_current_stack() -> None:
     o = run_source.with_program(OPTIONS, MANIFEST)
     assert (o["command"], o["stack"], o["nccl"]) == (["python", "other.py"], "lab", "")
@@ -137,13 +125,6 @@ def test_refuses_a_name_outside_the_folder_of_runs(name: str) -> None:
 def test_refuses_nodes_outside_the_play_with_a_remedy() -> None:
     with pytest.raises(CollectionError, match=r"the hosts of this play are w1, w2; name at least one .*\"w1\""):
         training_run.require_nodes({"nodes": ["w9"]}, ["w1", "w2"])
-
-
-def test_allows_variables_given_again_or_accepted() -> None:
-    source = {**MANIFEST, "asked": {"environment": {"TOKEN": "9f3e"}}}
-
-    run_source.require_variables({**OPTIONS, "environment": {"TOKEN": "new"}}, source)
-    run_source.require_variables({**OPTIONS, "accept": ["environment"]}, source)
 
 
 @pytest.mark.parametrize(("known", "folder"), [({manifest.REPORTED: True}, ""), ({}, "/home/me/mine")])

@@ -13,19 +13,6 @@ COMMAND = ["python", "train.py", "--lr={lr}", "--from", "{resume}"]
 NODES = ["w1", "w2", "w3", "w4"]
 
 
-def test_each_combination_runs_on_a_group_of_nodes() -> None:
-    first, second = variations("s", {"lr": [0.1, 0.01, 1]}, COMMAND, NODES, 2)
-
-    assert [(each.name, each.values, each.nodes) for each in first] == [
-        ("s.1", {"lr": "0.1"}, ["w1", "w2"]),
-        ("s.3", {"lr": "1"}, ["w1", "w2"]),
-    ]
-    assert [(each.name, each.nodes) for each in second] == [("s.2", ["w3", "w4"])]
-    assert second[0].command == ["python", "train.py", "--lr=0.01", "--from", "{resume}"]
-    (all_nodes,) = variations("s", {"lr": [1], "b": [2, 3]}, [*COMMAND, "{b}"], NODES, 0)
-    assert [each.values for each in all_nodes] == [{"lr": "1", "b": "2"}, {"lr": "1", "b": "3"}]
-
-
 @pytest.mark.parametrize(
     ("sweep", "size", "reason"),
     [
@@ -40,14 +27,6 @@ def test_each_combination_runs_on_a_group_of_nodes() -> None:
 def test_an_impossible_sweep_is_refused(sweep: dict[str, Any], size: int, reason: str) -> None:
     with pytest.raises(Refused, match=reason):
         variations("s", sweep, COMMAND, NODES, size)
-
-
-def test_the_table_has_steps_per_second_without_images() -> None:
-    ((first, _second),) = variations("s", {"lr": [0.1, 0.01]}, COMMAND, NODES, 0)
-
-    made = row(first, {"end": {"state": "finished", "steps": 60, "steps_per_sec": 11.704}}, {})
-
-    assert (made["images/s"], made["steps/s"]) == (None, 11.7)
 
 
 def test_the_table_shows_values_ends_and_metrics() -> None:

@@ -11,7 +11,6 @@ from plugins.module_utils.training.transport.job_settings import (
     TransportError,
     check_framework,
     gpudirect_environment,
-    ib_timeout,
     settings,
     version_of,
 )
@@ -95,15 +94,6 @@ def test_keeps_the_address_check_for_hardware_devices() -> None:
     assert "UCX_UD_VERBS_ETH_DGID_CHECK" not in settings("rdma", nodes, None)["environment"]
 
 
-def test_names_the_nodes_networks_to_avoid_bridges() -> None:
-    nodes = [{"name": name, "network": network} for name, network in (("n1", "10.1.0.0/16"), ("n2", "10.2.0.0/16"))]
-    both = "10.1.0.0/16,10.2.0.0/16"
-    arguments = settings("tcp", [*nodes, nodes[0]])["mpirun_arguments"]
-    assert arguments[-6:] == ["--mca", "btl_tcp_if_include", both, "--mca", "oob_tcp_if_include", both]
-    one = settings("tcp", nodes, network="10.9.0.0/16")["mpirun_arguments"]
-    assert "10.9.0.0/16" in one and both not in one
-
-
 @pytest.mark.parametrize(
     ("nccl", "expected", "absent"),
     [
@@ -150,13 +140,6 @@ def test_enables_gpudirect_only_for_cards_that_support_it(
 def test_a_level_that_cannot_be_used_is_refused(gdr: str, nodes: list[dict[str, Any]], nccl: str, words: str) -> None:
     with pytest.raises(TransportError, match=words):
         gpudirect_environment("rdma", nodes, nccl, gdr)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "timeout"), [(0, 14), (0.5, 14), (0.6, 15), (34, 20), (35, 21), (100, 22), (200, 23)]
-)
-def test_the_timeout_outlasts_the_stun(seconds: float, timeout: int) -> None:
-    assert ib_timeout(seconds) == timeout
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from plugins.module_utils.training.transport import node_transport
 
 CUDA = {"proven": True, "versions": {"nccl": "2.21.5"}, "devices": [{"name": "GRID T4-16C"}]}
@@ -27,46 +25,9 @@ def node(**proofs: Any) -> dict[str, Any]:
     return {**CARDS, "ansible_local": {f"dml_{name}": proof for name, proof in kept.items() if proof}}
 
 
-def test_chooses_rdma_and_its_card_for_both_transports() -> None:
-    stack = {"proven": True, "name": "a100-2021"}
-    settings = node_transport.default_settings({"w1": node(stack=stack), "w2": node(stack=stack)})
-    assert settings == {
-        "stack": "a100-2021",
-        "transport": "rdma",
-        "transports": ["tcp", "rdma"],
-        "nccl": "2.21.5",
-        "framework": "pytorch",
-        "python": "/opt/dml/horovod/bin/python",
-        "ranks_per_node": 1,
-        "interfaces": {"w1": "ens224", "w2": "ens224"},
-    }
-
-
-@pytest.mark.parametrize(
-    "lacking",
-    [{"rdma": None}, {"rdma": {**RDMA, "proven": False}}, {"cuda": None}, {"horovod": {**HOROVOD, "uses_nccl": False}}],
-)
-def test_all_nodes_use_tcp_if_one_lacks_rdma(lacking: dict[str, Any]) -> None:
-    settings = node_transport.default_settings({"w1": node(), "w2": node(**lacking)})
-    assert (settings["transport"], settings["transports"]) == ("tcp", ["tcp"])
-
-
 def test_falls_back_to_the_default_routes_card() -> None:
     settings = node_transport.default_settings({"w1": node(), "w2": node(rdma=None)})
     assert settings["interfaces"] == {"w1": "ens192", "w2": "ens192"}
-
-
-def test_a_node_without_facts_uses_the_defaults() -> None:
-    assert node_transport.default_settings({"w1": {}}) == {
-        "stack": "",
-        "transport": "tcp",
-        "transports": ["tcp"],
-        "nccl": "",
-        "framework": "tensorflow",
-        "python": "",
-        "ranks_per_node": 1,
-        "interfaces": {"w1": ""},
-    }
 
 
 def test_pytorch_without_horovod_uses_its_python_and_nccl() -> None:
@@ -87,25 +48,6 @@ def test_pytorch_without_horovod_uses_its_python_and_nccl() -> None:
     assert (on_cpus["nccl"], on_cpus["transport"]) == ("", "tcp")
 
 
-def test_nodes_of_different_stacks_share_no_stack() -> None:
-    settings = node_transport.default_settings(
-        {"w1": node(stack={"name": "vgpu-ubuntu24"}), "w2": node(stack={"name": "lab-cpu"})}
-    )
-    assert settings["stack"] == ""
-
-
-@pytest.mark.parametrize(("counts", "ranks"), [((2, 2), 2), ((4, 2), 2), ((0, 0), 1)])
-def test_each_gpu_has_a_rank(counts: tuple[int, int], ranks: int) -> None:
-    nodes = {f"w{count}": node(cuda={**CUDA, "devices": [{}] * count}) for count in counts}
-    assert node_transport.default_settings(nodes)["ranks_per_node"] == ranks
-
-
-def test_counts_gpus_by_driver_without_a_cuda_toolkit() -> None:
-    assert (
-        node_transport.default_settings({"w1": node(cuda=None, gpu_driver={"gpus": [{}, {}]})})["ranks_per_node"] == 2
-    )
-
-
 def test_a_card_has_its_address_network_and_speed() -> None:
     def card_of(facts: Any, name: str) -> tuple[Any, ...]:
         settings = node_transport.network_card(facts, name)
@@ -118,15 +60,3 @@ def test_a_card_has_its_address_network_and_speed() -> None:
     assert card_of(several, "eth0") == ("10.0.1.11", "10.0.1.0/24", None)
     assert node_transport.interface(several, "10.0.1.11") == "eth0"
     assert card_of(CARDS, "") == ("", "", None)
-
-
-@pytest.mark.parametrize(("address", "name"), [("10.216.1.11", "ens224"), ("w1.example.com", "ens192"), ("", "ens192")])
-def test_the_interface_of_an_address_is_found(address: str, name: str) -> None:
-    assert node_transport.interface(CARDS, address) == name
-
-
-def test_the_slowest_card_is_the_speed_of_all() -> None:
-    fast, slow = {"card": "ens224", "speed": 100.0}, {"card": "ens225", "speed": 25.0}
-    assert node_transport.slowest([fast, slow, fast]) == {"card": "ens224, ens225", "speed": 25.0}
-    assert node_transport.slowest([fast, {"card": "ens224", "speed": None}]) == {"card": "ens224", "speed": None}
-    assert node_transport.slowest([]) == {"card": "", "speed": None}
