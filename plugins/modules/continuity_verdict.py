@@ -180,7 +180,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.continuity import verdict
-from ..module_utils.continuity.track import Track
+from ..module_utils.continuity.step_records import Track
 from ..module_utils.errors import Refused
 from ..module_utils.pages import verdict_files
 from ..module_utils.trials.evidence import move_lines, verdict_input

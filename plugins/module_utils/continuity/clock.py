@@ -11,8 +11,7 @@ from itertools import accumulate
 from .lines import Lines
 from .move_windows import Timeline
 from .own_clocks import CLOCK_STEP_S, ClockStep, OwnClocks
-from .step_records import split_steps
-from .track import Track
+from .step_records import Track, split_steps
 
 SETTLED_LINES = 5
 # In an hour, two clocks may drift apart by a clock step. These spans are too short for drift, and exceed any delay.

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 
 from .judged_facts import JobFacts, Move
 from .limits import number
-from .marked_phases import MarkedPhases
+from .marked_phases import MarkedPhases, Stretch
 from .move_windows import Timeline, before_and_after, moment
 from .pace import Pace, Silence
-from .stretches import Stretch
 
 # A time without a step counts as a stall if it is longer than a second and than this multiple of the usual time between
 # two arrivals, both before the first move and around the stall. An arrival is a single step or, if the observer reads

@@ -10,7 +10,7 @@ from .limits import TRAIN, Breach, Limits
 from .lines import Line, neighbours
 from .marked_phases import MarkedPhases
 from .move_windows import MoveGroup, Timeline
-from .track import Track
+from .step_records import Track
 
 OTHERS = "others"
 MOVED_ONLY = "moved_only"

@@ -7,11 +7,10 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from .breach_lists import bounded
-from .limits import Breach, number
+from .limits import Breach, bounded, number
 from .lines import IDENTITY, Line
 from .move_windows import Timeline
-from .track import Track
+from .step_records import Track
 
 SHARED = ("job", "generation", "size")
 NAMED_RANKS = 20

@@ -1,9 +1,10 @@
-"""The limits of a continuity verdict with their defaults, and the shape of a breach."""
+"""The limits of a continuity verdict with their defaults, the shape of a breach, and short lists of breaches."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,6 +18,8 @@ HIGHEST = 1 << 53
 # No job has more ranks: records of further ranks would only use memory.
 MOST_RANKS = 1 << 12
 KNOWN = ("max_gap_s", "phases", "warmup_steps", "resume_deadline_s", "min_throughput_ratio")
+OF_ONE_KIND = 20
+LISTED = 1000
 
 
 class Breach(NamedTuple):
@@ -93,3 +96,37 @@ def _seconds(value: object, name: str, default: float) -> float:
         shown = "out of range" if isinstance(value, int) and abs(value) > HIGHEST else repr(value)
         raise ValueError(f"{name} is {shown}: expected a number of 0 or more.")
     return given
+
+
+def bounded(breaches: Iterable[Breach]) -> Iterator[Breach]:
+    """Yield one rank's first breaches of each kind, and the last one with the number of breaches between."""
+    seen: Counter[str] = Counter()
+    last: dict[str, Breach] = {}
+    for breach in breaches:
+        seen[breach.kind] += 1
+        if seen[breach.kind] <= OF_ONE_KIND:
+            yield breach
+        else:
+            last[breach.kind] = breach
+    for kind, breach in last.items():
+        between = seen[kind] - OF_ONE_KIND - 1
+        yield breach._replace(detail=f"{breach.detail} ({between:,} similar ones before it are not listed)")
+
+
+def in_order(breaches: Iterable[Breach]) -> list[Breach]:
+    """Return the breaches sorted by time; breaches without a time come last."""
+    return sorted(breaches, key=lambda breach: (math.inf if breach.at is None else breach.at, breach.kind))
+
+
+def left_out(ordered: Sequence[Breach]) -> Iterator[str]:
+    """Yield the sentence about the breaches that are not listed."""
+    if len(ordered) > LISTED:
+        kinds = Counter(breach.kind for breach in ordered[LISTED:])
+        counts = ", ".join(f"{kind}: {count:,}" for kind, count in sorted(kinds.items()))
+        yield f"the first {LISTED:,} of {len(ordered):,} breaches are listed; omitted: {counts}"
+
+
+def listed(sentences: Sequence[str]) -> list[str]:
+    """Return the first sentences, and the number of the others."""
+    more = len(sentences) - LISTED
+    return [*sentences[:LISTED], f"{more:,} more are not listed"] if more > 0 else list(sentences)

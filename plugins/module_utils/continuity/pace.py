@@ -12,11 +12,10 @@ from statistics import median
 from typing import NamedTuple, Protocol
 
 from .lines import Line, Lines, neighbours
-from .marked_phases import MarkedPhases
+from .marked_phases import MarkedPhases, Stretch, stretches
 from .move_windows import MoveGroup, Timeline
 from .step_progress import ENOUGH_STEPS
-from .stretches import Stretch, stretches
-from .track import Track
+from .step_records import Track
 
 ALWAYS = (-inf, inf)
 ENOUGH_READS = 3

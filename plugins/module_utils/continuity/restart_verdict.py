@@ -7,8 +7,7 @@ from dataclasses import replace
 from itertools import chain
 from statistics import median
 
-from .breach_lists import LISTED
-from .limits import Breach
+from .limits import LISTED, Breach
 from .restart_facts import (
     BROKEN,
     DIED,

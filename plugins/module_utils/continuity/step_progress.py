@@ -13,7 +13,7 @@ from .lines import FINITE, Line, neighbours
 from .marked_phases import MarkedPhases
 from .move_windows import MoveGroup, Timeline, move_name
 from .own_clocks import goes_back
-from .track import Track
+from .step_records import Track
 
 ENOUGH_STEPS = 20
 # The last read steps of a finished job's ranks may differ by this number.

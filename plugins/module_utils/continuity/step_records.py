@@ -1,4 +1,4 @@
-"""Reads step records into the lines of each rank, in the order in which they were written."""
+"""Reads step records into the lines of each rank, in the order in which they were written, and into its track."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from operator import eq, lt
 from statistics import median
 from typing import Any, NamedTuple, Sequence
 
-from .columns import Columns
-from .limits import HIGHEST, MOST_RANKS, TRAIN, number
-from .lines import FINITE, IDENTITY, Kind, Lines, neighbours, sorted_indexes
+from .limits import HIGHEST, LOSS, MOST_RANKS, TRAIN, number
+from .lines import FINITE, IDENTITY, Columns, Kind, Lines, neighbours, sorted_indexes
 
 KIND = ("stride", "phase", "mark", *IDENTITY)
 # Values that records share are stored once. These are the bounds if the values of all records differ.
@@ -204,3 +203,24 @@ def _without_doubles(lines: Lines, prints: Sequence[int]) -> list[int]:
         first = {prints[index]: index for index in reversed([*alike])}
         distinct += reversed(first.values())
     return distinct
+
+
+class Track:
+    """One rank: its lines by time, its steps by number, the steps that it made again, and its usual pace."""
+
+    def __init__(self, rank: int, written: Lines) -> None:
+        self.rank, self.losses = rank, written
+        self.lines = written = _without_losses(written)
+        self.steps, self.repeated = split_steps(written.ordered(written.step))
+        self.times, self.interval = written.at, typical_interval(written.at)
+        self.first, self.last = written[0], written[-1]
+        self.first_step: int | None = self.steps.step[0] if self.steps else None
+        self.last_step: int | None = self.steps.step[-1] if self.steps else None
+        self.kinds, self.count, self.stamps = self.losses.used(), len(written), written.stamps
+
+
+def _without_losses(written: Lines) -> Lines:
+    """Return the lines without losses that a framework logged after their steps: they show no progress."""
+    if all(kind.mark != LOSS for kind in written.used()):
+        return written
+    return written.picked([at for at, kind in enumerate(written.kind) if written.kinds[kind].mark != LOSS] or [0])

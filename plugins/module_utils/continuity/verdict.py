@@ -17,18 +17,16 @@ from math import inf, sqrt
 from statistics import median
 from typing import Any, Callable, List, NamedTuple
 
-from .breach_lists import LISTED, bounded, in_order, left_out, listed
 from .clock import tracks_of
 from .cost import Observed, Period, RankCost, cost_of, period_of, rank_cost, read_hosts
 from .gaps import MOVED_ONLY, OTHERS, Gap, Judge, find_gaps, gap_breaches
 from .job_identity import absent_ranks, identity_breaches, one_sided, unseen_identity
 from .judged_facts import JobFacts, Move
-from .limits import TRAIN, Breach, Limits, number, read_limits
+from .limits import LISTED, TRAIN, Breach, Limits, bounded, in_order, left_out, listed, number, read_limits
 from .marked_phases import MarkedPhases
 from .move_windows import MoveGroup, Timeline, external_text, faults, is_external, moment, move_name, moved, ranks_of
-from .observations import evidence_of, fact_breaches, missing_facts
+from .observations import evidence_of, fact_breaches, judge_power, missing_facts
 from .pace import ALWAYS, KeptPace, Pace, few_steps, least_steps, rates_around
-from .power_cycles import judge_power
 from .step_progress import (
     Surroundings,
     few_losses,
@@ -40,8 +38,7 @@ from .step_progress import (
     step_breaches,
     stopped_breaches,
 )
-from .step_records import read_lines
-from .track import Track
+from .step_records import Track, read_lines
 
 ENDINGS = ("running", "finished", "died")
 

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..continuity.track import Track
+from ..continuity.step_records import Track
 from ..core.json_values import JsonObject
 from ..training.results.timeline import timeline
 from .escaping import xml

@@ -10,7 +10,7 @@ from typing import Any
 from ...continuity.limits import number
 from ...continuity.lines import Line, neighbours
 from ...continuity.pace import IMAGES, STEPS, images_of_step
-from ...continuity.track import Track
+from ...continuity.step_records import Track
 
 MOST_BINS = 240
 # A silence shorter than this number of usual steps, or than a second, is part of the normal pace of the job.

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from plugins.module_utils.continuity.columns import Columns
-from plugins.module_utils.continuity.lines import Kind, Line, Lines
-from plugins.module_utils.continuity.step_records import loss_of, rate_of
-from plugins.module_utils.continuity.track import Track
+from plugins.module_utils.continuity.lines import Columns, Kind, Line, Lines
+from plugins.module_utils.continuity.step_records import Track, loss_of, rate_of
 
 
 def line(step: int, at: float, **others: Any) -> Line:

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.continuity.breach_lists import LISTED, OF_ONE_KIND, bounded, in_order, left_out
-from plugins.module_utils.continuity.limits import Breach
+from plugins.module_utils.continuity.limits import LISTED, OF_ONE_KIND, Breach, bounded, in_order, left_out
 from plugins.module_utils.continuity.verdict import verdict
 
 

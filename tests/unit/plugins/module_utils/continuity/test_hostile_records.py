@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.continuity import limits, step_records
-from plugins.module_utils.continuity.breach_lists import LISTED, listed
+from plugins.module_utils.continuity.limits import LISTED, listed
 from plugins.module_utils.continuity.verdict import verdict
 from plugins.module_utils.watch.live_pace import LivePace
 

@@ -15,8 +15,7 @@ from plugins.module_utils.continuity.job_identity import (
     unseen_identity,
 )
 from plugins.module_utils.continuity.move_windows import Timeline
-from plugins.module_utils.continuity.step_records import read_lines
-from plugins.module_utils.continuity.track import Track
+from plugins.module_utils.continuity.step_records import Track, read_lines
 
 NO_MOVES = Timeline([], 20)
 

