@@ -27,12 +27,62 @@ def converge(rest: FakeRest, desired: ImageSpec = PRESENT, check: bool = False) 
     return runner.converge(FakeModule(check_mode=check), work)
 
 
+@pytest.mark.parametrize(
+    ("components", "desired", "after"),
+    [
+        ({}, PRESENT, {NAME: NEW}),
+        ({NAME: OLD, "tool": "1"}, PRESENT, {NAME: NEW, "tool": "1"}),
+        ({NAME: NEW}, PRESENT, {NAME: NEW}),
+        ({NAME: NEW, "tool": "1"}, ABSENT, {"tool": "1"}),
+        ({"tool": "1"}, ABSENT, {"tool": "1"}),
+    ],
+)
+def test_only_the_component_changes(components: dict[str, str], desired: ImageSpec, after: dict[str, str]) -> None:
+    plan = plan_image({**IMAGE, "components": components}, desired)
+    assert plan.after["components"] == after
+    assert bool(plan.changes) == (components != after) == bool(plan.why)
+
+
 def test_a_cluster_without_image_is_refused() -> None:
     refused = converge(FakeRest(managed=False))
     assert "gpu" in refused["msg"]
     assert "not managed by an image; install VIBs on its hosts with esxi_vib" in refused["msg"]
     with pytest.raises(Refused):
         plan_image({**IMAGE, "managed": False}, PRESENT)
+
+
+def test_four_runs_draft_validate_and_commit_once() -> None:
+    rest, writes = FakeRest(tool="1"), []
+    for check in (True, False, True, False):
+        converge(rest, check=check)
+        writes.append(len(rest.writes))
+    assert writes == [0, 4, 4, 4]
+    draft = "/software/drafts/7"
+    expected = [("POST", "/software/drafts"), ("PATCH", f"{draft}/software/components")]
+    assert rest.writes == [*expected, ("validate", draft), ("commit", draft)]
+    assert rest.components == {"tool": "1", NAME: NEW}
+
+
+@pytest.mark.parametrize(("status", "left"), [("COMPLIANT", 0), ("NON_COMPLIANT", 1), ("", 1)])
+def test_reports_remediation_until_vlcm_finds_hosts_compliant(status: str, left: int) -> None:
+    rest = FakeRest(**{NAME: NEW})
+    rest.compliance = status
+    assert len(converge(rest)["hosts"][0]["why"]) == left
+
+
+def test_component_without_a_version_stays() -> None:
+    rest = FakeRest()
+    rest.components["tool"] = None  # type: ignore[assignment] # VMware's description of the API allows it
+
+    converge(rest)
+
+    assert rest.components == {"tool": None, NAME: NEW}
+
+
+def test_removal_deletes_only_the_component() -> None:
+    rest = FakeRest(**{NAME: OLD, "tool": "1"})
+    assert converge(rest, ABSENT)["changed"]
+    assert rest.components == {"tool": "1"}
 
 
 def test_deletes_the_draft_of_an_invalid_image() -> None:

@@ -144,6 +144,25 @@ def test_side_effects_cause_a_warning() -> None:
     )
 
 
+def test_installed_vib_needs_a_boot_until_it_happens() -> None:
+    host, vibs = host_with({DRIVER: OLD, "tool": "1.0"})
+    subject = Vib(host, PRESENT, {})
+    result = converge(subject)
+    assert host.writes == [("software vib install", {"depot": DEPOT})]
+    assert vibs.requests[-1][1]["patience"] == 1800
+    assert (result["hosts"][0]["state"]["running"], result["hosts"][0]["state"]["next_boot"]) == (OLD, NEW)
+    vibs.boot()
+    assert converge(subject)["needs"] == []
+    assert vibs.running == {DRIVER: NEW, "tool": "1.0"}
+
+
+def test_a_live_install_needs_no_boot() -> None:
+    host, vibs = host_with(live=True)
+    vibs.depots["/vmfs/volumes/shared/tool.zip"] = ("tool", "2.0")
+    result = converge(Vib(host, VibSpec("tool", "2.0", "/vmfs/volumes/shared/tool.zip"), {}))
+    assert (result["changed"], result["needs"]) == (True, [])
+
+
 @pytest.mark.parametrize("desired", [PRESENT, ABSENT], ids=["updated", "removed"])
 def test_manager_needs_a_boot_even_if_unreported(desired: VibSpec) -> None:
     # NVIDIA's bundles answer "Reboot Required: false", and the host lists the new version at once.
@@ -204,6 +223,22 @@ def test_a_lost_connection_is_not_a_refusal() -> None:
     host.refresh()
     with pytest.raises(Unreachable):
         Vib(host, PRESENT, {}).read()
+
+
+def test_reads_the_cluster_and_gpus_of_a_host() -> None:
+    host, _vibs = host_with({DRIVER: NEW, "NVD-VGPU_X": "1.0"}, Gpu(active="basic"), Gpu("0000:d8:00.0", enabled=True))
+    host.refresh()
+    current = Vib(host, PRESENT, {"domain-c1": "gpu"}).read()
+    assert (current["image_of"], current["others"]) == ("gpu", ["NVD-VGPU_X 1.0"])
+    assert (current["gpus_in_passthrough"], current["gpus_without_driver"]) == (["0000:d8:00.0"], [T4])
+    assert current["rehearsal"] is None
+
+
+def test_does_not_rehearse_with_a_gpu_in_passthrough() -> None:
+    host, vibs = host_with({}, Gpu(enabled=True, passed=True))
+    host.refresh()
+    assert Vib(host, PRESENT, {}).read()["rehearsal"] is None
+    assert vibs.requests == []
 
 
 def test_subjects_share_one_vib_read_between_refreshes() -> None:

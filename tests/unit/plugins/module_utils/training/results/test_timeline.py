@@ -28,10 +28,34 @@ def rate_at(timeline: dict[str, Any], moment: float) -> float:
     return float(timeline["rates"][int(moment / timeline["bin_s"])])
 
 
+def test_throughput_sums_all_ranks_and_falls_during_stuns() -> None:
+    timeline = timeline_of(records(200, stall=(45, 12.0)), [move(40, 60)])
+    assert timeline["unit"] == "images/s"
+    assert rate_at(timeline, 20) == pytest.approx(4 * 340)
+    assert rate_at(timeline, 50) == pytest.approx(4 * 340 / 13, abs=0.001)
+    assert rate_at(timeline, 150) == pytest.approx(4 * 340)
+    assert [(gap["from"], gap["seconds"], gap["kind"]) for gap in timeline["gaps"]] == [(44.0, 13.0, "in a move")]
+
+
 def test_without_images_steps_are_counted() -> None:
     timeline = timeline_of(changed(records(100), lambda _record: True, images_per_sec=None), [])
     assert timeline["unit"] == "steps/s"
     assert rate_at(timeline, 50) == pytest.approx(1.0)
+
+
+def test_steps_before_the_watch_do_not_raise_throughput() -> None:
+    made = records(200)
+    start = sorted(one["seen"] for one in made)[len(made) // 4] + 0.5
+    timeline = timeline_of([{**one, "seen": max(one["seen"], start)} for one in made], [])
+    assert timeline["rates"][0] == pytest.approx(4 * 340, rel=0.3)
+
+
+def test_a_worker_changes_hosts_after_a_successful_move() -> None:
+    failed = move(90, 110, rank=2, ok=False)
+    timeline = timeline_of(records(200), [move(40, 60), failed])
+    stays = {one["worker"]: [stay["host"] for stay in one["stays"]] for one in timeline["hosts"]}
+    assert stays == {"w0": ["esx0"], "w1": ["esx1", "esx5"], "w2": ["esx1"], "w3": ["esx3"]}
+    assert [band["moved"] for band in timeline["moves"]] == [True, False]
 
 
 def test_classifies_silences_by_cause() -> None:
@@ -75,6 +99,17 @@ def test_one_worker_has_the_published_move_beside_it() -> None:
     seen = {"hot_migration": True, "encrypted": True}
     page = move_timeline_page.page(timeline_of(records(200), [move(40, 60, vsphere=seen)]))
     assert "in 20.0 s (hot, encrypted), the whitepaper&#x27;s in 189 s" in page
+
+
+def test_a_move_shows_expected_stun_and_encryption() -> None:
+    for is_encrypted, shown in ((True, "yes"), (False, "no"), (None, "-")):
+        seen = {"hot_migration": True, "encrypted": is_encrypted, "encryption": "required", "stun_expected_s": 22.0}
+        lines = move_timeline_page.markdown(
+            timeline_of(records(200), [move(40, 60, vsphere=seen)]), "Test"
+        ).splitlines()
+        heads, cells = ([cell.strip() for cell in line.split("|")] for line in (lines[4], lines[6]))
+        row = dict(zip(heads, cells))
+        assert (row["Encrypted"], row["Stun expected"]) == (shown, "22.0")
 
 
 def test_draws_any_run_with_all_of_its_steps() -> None:
