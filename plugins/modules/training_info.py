@@ -248,8 +248,8 @@ def job_of(module: AnsibleModule) -> runner.Result:
     run_dir, limit = params["run_dir"], params["output_bytes"]
     job = job_state(run_dir)
     if job["state"] == "absent" and params["slurm_job"]:
-        _code, output, failure = module.run_command(["scontrol", "listpids", params["slurm_job"]])
-        job = slurm_processes.state_of(params["slurm_job"], output, failure.strip(), params["records"] or "")
+        output, failure = slurm_processes.listed(params["slurm_job"], module.run_command)
+        job = slurm_processes.state_of(params["slurm_job"], output, failure, params["records"] or "")
     elif job["state"] == "absent" and params["records"]:
         job = others_job.state_of(params["records"])
     return {**job, "output": shown_output(run_dir, limit)} if limit > 0 else {**job}

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from ansible.plugins.action import ActionBase
@@ -16,12 +18,14 @@ from ..module_utils.core import run_request
 from ..module_utils.durable.calls import Result
 from ..module_utils.durable.program import MemoryJournal, Program
 from ..module_utils.errors import CollectionError, Refused
+from ..module_utils.slurm.job_states import task_of
 from ..module_utils.slurm.own_job import OwnSlurmJob, waiting_runs
 from ..module_utils.training.programs import ask, fabric_check, stop, train, vary
+from ..module_utils.training.results import manifest
 from ..module_utils.training.running import busy
 from ..module_utils.training.runs import job_search, node_setup, rank_words, run_source, training_run
 from ..module_utils.training.runs.training_options import Options
-from ..module_utils.training.runs.training_run import KUBERNETES, MPI, SLURM, TrainingRun
+from ..module_utils.training.runs.training_run import KUBERNETES, SLURM, TrainingRun
 from . import restartable_jobs, training_request
 from .interruption import shown_if_interrupted
 from .modules import Modules
@@ -56,8 +60,13 @@ def _vary(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
         for each in runs:
             setup.calls.show(f"{each.name} on {', '.join(each.nodes)}: {' '.join(each.command)}")
         return {"changed": True}
-    setup.require_free(replace(setup.varied(runs[0]), first=runs[0].name.rpartition(".")[0]))
-    with shown_if_interrupted(lambda: "The runs that have started continue. The same command continues the sweep."):
+    # Other runs train on any of the nodes, and Slurm has an order of those of each group.
+    for group in groups if setup.options["backend"] == SLURM else groups[:1]:
+        setup.require_free(replace(setup.varied(group[0]), first=group[0].name.rpartition(".")[0]))
+    left = (
+        "The submitted runs continue." if setup.options["backend"] == SLURM else "The runs that have started continue."
+    )
+    with shown_if_interrupted(lambda: f"{left} The same command continues the sweep."):
         return vary.vary(p, setup.site, groups, setup.varied, setup.known)
 
 
@@ -101,9 +110,11 @@ def _list(_p: Program, setup: AskingSetup, *, is_check: bool) -> Result:
 
 def _stop(p: Program, setup: AskingSetup, *, is_check: bool) -> Result:
     run = setup.named()
-    if is_check and run.o["backend"] == MPI and stop.find(setup.site, run)["runs"]:
-        return _shown({"lines": [f"would stop {run.name}"], "changed": True})
-    return stop.stop(p, setup.site, run)
+    runs = setup.members(run) or [run]
+    if is_check:
+        left = [each for each in runs if stop.is_left(setup.site, each)]
+        return _shown({"lines": [f"would stop {each.name}" for each in left], "changed": bool(left)})
+    return stop.stop(p, setup.site, run) if runs == [run] else stop.stop_sweep(p, setup.site, runs)
 
 
 def _logs(_p: Program, setup: AskingSetup, *, is_check: bool) -> Result:
@@ -226,6 +237,14 @@ class AskingSetup(TrainingSetup):
         run = TrainingRun({**o, "name": own}, self.all_nodes(), own, own, self.requested_by, known=known)
         self._place = (str(known.get("launcher") or ""), run.dir)
         return run
+
+    def members(self, run: TrainingRun) -> list[TrainingRun]:
+        """Return the runs of a sweep that is named like one; empty for a run, and if a run does not wait in a queue."""
+        if run.known or run.o["backend"] != SLURM:
+            return []
+        found = Path(str(run.o["results"])).glob(f"{glob.escape(run.name)}.*/{manifest.FILE}")
+        numbers = sorted(int(number) for path in found if (number := task_of(path.parent.name)[1]))
+        return [self.named(f"{run.name}.{number}") for number in numbers]
 
     def requested(self) -> TrainingRun:
         """Return the named run with its program; if this controller does not know it, all workers are asked."""

@@ -18,7 +18,7 @@ from ansible.plugins.action import ActionBase
 from ..module_utils.errors import NotFound, Refused
 from ..module_utils.kubernetes.own_mpijob import OwnMpiJob
 from ..module_utils.maintenance.lock.holder import current_user
-from ..module_utils.slurm.own_job import OwnSlurmJob
+from ..module_utils.slurm.own_job import OwnSlurmJob, cancel_runs, submit_array
 from ..module_utils.training.programs.follow import TrainingSite
 from ..module_utils.training.results import saved_manifests
 from ..module_utils.training.results.manifest import REPORTED, Manifest
@@ -69,8 +69,9 @@ class TrainingSetup:
 
     @property
     def site(self) -> TrainingSite:
-        job_of = partial(JOBS[self.options["backend"]], self.calls)
-        return TrainingSite(self.calls, job_of, str(LIBRARY), str(self.options["results"]))
+        job_of, results = partial(JOBS[self.options["backend"]], self.calls), str(self.options["results"])
+        arrays = (submit_array, cancel_runs) if self.options["backend"] == SLURM else ()
+        return TrainingSite(self.calls, job_of, str(LIBRARY), results, *(partial(each, self.calls) for each in arrays))
 
     def run(self) -> TrainingRun:
         """Return the run that the options ask for: a new one, or one that is followed, resumed or repeated."""
@@ -121,7 +122,7 @@ class TrainingSetup:
 
     def varied(self, variation: Variation) -> TrainingRun:
         o: Options = {**self.options, "name": variation.name, "command": variation.command, "nodes": variation.nodes}
-        return self._made({**o, "launcher": variation.nodes[0], "attempts": 1})
+        return self._made({**o, "launcher": variation.nodes[0], "attempts": 1, "array": o["backend"] == SLURM})
 
     def known(self, name: str) -> Manifest:
         """Return the manifest of the latest attempt of a run that this controller keeps; empty without one."""

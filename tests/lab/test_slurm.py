@@ -40,6 +40,26 @@ class SlurmCluster:
         python = {"training_python": "/usr/bin/python3", "training_framework": "pytorch_ddp"}
         return self.nodes.begin(name, training_backend="slurm", **program, **python, **variables)
 
+    def sweep(self, name: str, values: list[int]) -> Any:
+        """Submit a run of both nodes for each number of steps, and follow them."""
+        command = ["python", "train.py", "--steps", "{steps}"]
+        return self.begin(name, command, training_sweep={"steps": values}, training_sweep_size=2)
+
+    def stop(self, name: str) -> Any:
+        """Run the playbook that stops a run, or a sweep."""
+        named = {
+            "training_name": name,
+            "training_backend": "slurm",
+            "training_results": str(self.nodes.folder / "results"),
+        }
+        playbook = ("playbooks/stop.yml", "-i", str(self.nodes.inventory))
+        return self.nodes.ansible.playbook(*playbook, "-e", json.dumps(named))
+
+    def end_of(self, run: str) -> str:
+        """Return the end of a run according to its manifest."""
+        known = json.loads((self.nodes.folder / "results" / run / "manifest.json").read_text())
+        return str(known.get("end", {}).get("state"))
+
     def ask(self, command: str) -> str:
         """Return the output of a command of Slurm."""
         return self.nodes.inside("n1", command)
@@ -85,13 +105,7 @@ def test_second_run_waits_until_the_first_is_stopped(slurm: SlurmCluster) -> Non
     second = slurm.begin("second", ["python", "train.py", "--steps", "30"])
     await_(lambda: "dml-second PENDING" in slurm.ask("squeue -h -o '%j %T'"), "the second run waits")
 
-    playbook = ("playbooks/stop.yml", "-i", str(slurm.nodes.inventory))
-    named = {
-        "training_name": "first",
-        "training_backend": "slurm",
-        "training_results": str(slurm.nodes.folder / "results"),
-    }
-    stopped = slurm.nodes.ansible.playbook(*playbook, "-e", json.dumps(named))
+    stopped = slurm.stop("first")
 
     assert stopped.rc == 0, stopped.out
     code, output = slurm.nodes.end(first)
@@ -113,3 +127,32 @@ def test_time_limit_and_killed_rank_have_their_cause(slurm: SlurmCluster) -> Non
     code, output = slurm.nodes.end(killed)
     assert code != 0 and "rank 1 on n2" in output and "signal 9 (Killed)" in output, output
     assert slurm.nodes.left() == []
+
+
+def test_sweep_is_an_array_that_needs_no_controller(slurm: SlurmCluster) -> None:
+    killed = slurm.sweep("sweep", [30, 31, 32])
+    await_(lambda: len(slurm.ask("squeue -h --array --name=dml-sweep").splitlines()) == 3, "the array is submitted")
+    killed.kill()
+    await_(lambda: slurm.ask("squeue -h --array --name=dml-sweep") == "", "all its tasks have ended")
+
+    code, output = slurm.nodes.end(slurm.sweep("sweep", [30, 31, 32]))
+
+    assert code == 0 and "submitted as" not in output, output
+    assert [slurm.end_of(f"sweep.{number}") for number in (1, 2, 3)] == ["finished"] * 3
+    assert slurm.ask("squeue -h --array --states=all --name=dml-sweep -o %T").split() == ["COMPLETED"] * 3
+
+
+def test_stop_ends_one_run_of_a_sweep_or_all(slurm: SlurmCluster) -> None:
+    endless = slurm.sweep("endless", [10**6, 10**6 + 1, 10**6 + 2])
+    await_(lambda: "run.json" in slurm.ask("sudo ls /var/lib/dml/runs/endless.1 || true"), "its first run trains")
+
+    one = slurm.stop("endless.2")
+    states = slurm.ask("squeue -h --array --states=all --name=dml-endless --sort=K -o %T").split()
+    whole = slurm.stop("endless")
+
+    assert (one.rc, whole.rc) == (0, 0), one.out + whole.out
+    assert states == ["RUNNING", "CANCELLED", "PENDING"]
+    code, output = slurm.nodes.end(endless)
+    assert code != 0 and "3 of 3 runs did not finish" in output, output
+    assert [slurm.end_of(f"endless.{number}") for number in (1, 2, 3)] == ["stopped"] * 3
+    assert slurm.nodes.left() == [] and slurm.ask("squeue -h") == ""

@@ -141,8 +141,8 @@ def attributes(name: str, value: str) -> tuple[list[Any], list[Any]]:
 
 def queued(output: str) -> job_states.SlurmJob:
     """The job of a run in the output of squeue; another one without it."""
-    other = job_states.SlurmJob("1", "PENDING", "None", "N/A", "dml", "dml:a")
-    return job_states.own_job(job_states.jobs_of(output), "dml:a") or other
+    other = job_states.SlurmJob("1", "dml-a", "PENDING", "None", "N/A", "dml", "dml:a")
+    return job_states.own_job(job_states.jobs_of(output), "a", "a") or other
 
 
 def pending(value: str) -> Any:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 # The columns of squeue. A comment may contain any character, so it comes last.
-FORMAT = "%i|%T|%r|%S|%P|%k"
+FORMAT = "%i|%j|%T|%r|%S|%P|%k"
 COLUMNS = FORMAT.count("|")
+# The number of a job, and of one task of a job array.
+NUMBER = re.compile(r"[0-9]{1,12}(?:_[0-9]{1,12})?")
 WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD")
+# The start of each job's name, and of its comment. Names of nodes and runs have no such separator.
+PREFIX, MARK, TASK = "dml-", "dml:", "_"
 ALIVE = (*WAITING, "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING")
 # Why Slurm itself ends a job; the second value says whether a machine did it, so that another attempt may succeed.
 ENDED_BY_SLURM = {
@@ -24,9 +29,10 @@ ENDED_BY_SLURM = {
 
 @dataclass(frozen=True)
 class SlurmJob:
-    """A job in the queue of Slurm, or one that ended a short time ago."""
+    """A job in the queue of Slurm, or one that ended a short time ago; 4711_2 is task 2 of job array 4711."""
 
     number: str
+    name: str
     state: str
     reason: str
     start: str
@@ -38,17 +44,44 @@ class SlurmJob:
         """Return whether the job waits or runs."""
         return self.state in ALIVE
 
+    @property
+    def run(self) -> str:
+        """Return the run whose job it is."""
+        return run_of(self.name, self.number)
+
+    def has(self, run_id: str) -> bool:
+        """Return whether the comment names a run; that of an array has the start of each identifier."""
+        ids = self.comment[len(MARK) :].split(",") if self.comment.startswith(MARK) else []
+        return any(run_id.startswith(each) for each in ids if each)
+
+
+def name_of(run: str) -> str:
+    """Return the name of the job of a run; a comma would separate two names."""
+    return f"{PREFIX}{re.sub('[^A-Za-z0-9_.-]', '_', run)}"
+
+
+def run_of(name: str, number: str) -> str:
+    """Return the run of a job; the tasks of an array are the runs of a sweep."""
+    task = number.partition(TASK)[2]
+    return f"{name[len(PREFIX) :]}.{task}" if task else name[len(PREFIX) :]
+
+
+def task_of(run: str) -> tuple[str, str]:
+    """Return the sweep to which a run may belong, and its number in it; empty if its name has no number."""
+    sweep, _dot, number = run.rpartition(".")
+    return (sweep, number) if sweep and number.isdecimal() else ("", "")
+
 
 def jobs_of(output: str) -> list[SlurmJob]:
     """Return the jobs in the output of squeue with ``FORMAT``."""
     rows = (line.strip().split("|", COLUMNS) for line in output.splitlines())
-    return [SlurmJob(*row) for row in rows if len(row) == COLUMNS + 1]
+    return [SlurmJob(*row) for row in rows if len(row) == COLUMNS + 1 and NUMBER.fullmatch(row[0])]
 
 
-def own_job(jobs: Sequence[SlurmJob], comment: str) -> SlurmJob | None:
-    """Return the job with a comment, the newest of several; without a comment, the newest job."""
-    own = [job for job in jobs if comment in ("", job.comment)]
-    return max(own, key=lambda job: int(job.number) if job.number.isdecimal() else 0, default=None)
+def own_job(jobs: Sequence[SlurmJob], run: str, run_id: str) -> SlurmJob | None:
+    """Return the job of a run, the newest of several; ``run_id`` is empty if its launcher does not answer."""
+    own = [job for job in jobs if job.run == name_of(run)[len(PREFIX) :] and (not run_id or job.has(run_id))]
+    return max(own, key=lambda job: int(job.number.partition(TASK)[0]), default=None)
 
 
 def why_waiting(job: SlurmJob, queue: str) -> str:

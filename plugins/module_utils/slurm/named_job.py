@@ -18,8 +18,6 @@ from . import job_states
 COMMAND = "ansible.builtin.command"
 # Columns without free text: users choose the names and comments of jobs.
 COLUMNS, OF_NODES = "%i|%T|%r|%u|%B|%N", "%N|%n|%o|%T|%E"
-# The number of a job, and of one task of a job array.
-NUMBER = re.compile(r"[0-9]{1,12}(?:_[0-9]{1,12})?")
 # A name or comment with a line break could only be in lines before these.
 _STARTS = re.compile(r"^   Requeue=[01] Restarts=([0-9]{1,9}) .*ExitCode=([0-9]{1,9}):[0-9]+$", re.MULTILINE)
 _FLAGS = "*~#!%$@^-"
@@ -63,19 +61,28 @@ class ReadJob:
 
 def read_job(ask: Ask, number: str) -> ReadJob | None:
     """Return a job with its nodes; None if Slurm does not have it, or no longer."""
-    if not NUMBER.fullmatch(number):
+    if not job_states.NUMBER.fullmatch(number):
         raise Refused(f"the job {number!r} in Slurm", "find it", "this is not a number", "use one that squeue shows")
-    listed = _run(ask, "squeue", "--noheader", "--states=all", f"--jobs={number}", f"--format={COLUMNS}")
+    listed = _run(ask, "squeue", "--array", "--noheader", "--states=all", f"--jobs={number}", f"--format={COLUMNS}")
     if "Invalid job id" in str(listed.get("stderr") or ""):
         return None
     rows = [row for row in _rows(required(listed)["stdout"], COLUMNS) if number in (row[0], row[0].partition("_")[0])]
     if not rows:
         return None
-    own, state, reason, user, launcher, names = rows[0]
+    own, state, reason, user, launcher, names = _task(number, rows)
     job = ReadJob(own, state, reason, user, launcher)
-    starts = _STARTS.findall(str(_run(ask, "scontrol", "show", "job", number).get("stdout") or ""))
+    starts = _STARTS.findall(str(_run(ask, "scontrol", "show", "job", own).get("stdout") or ""))
     job = replace(job, restarts=int(starts[-1][0]), exit=starts[-1][1]) if starts else job
     return replace(job, nodes=tuple(read_nodes(ask, names)))
+
+
+def _task(number: str, rows: Sequence[list[str]]) -> list[str]:
+    """Return the row of a job; that of the only running task if the number is that of a job array."""
+    running = [row for row in rows if row[1] == "RUNNING"]
+    if len(running) > 1:
+        cause = f"it is a job array whose tasks {', '.join(row[0] for row in running)} run"
+        raise Refused(f"the job {number} in Slurm", "find it", cause, "name one of them")
+    return (running or rows)[0]
 
 
 def read_nodes(ask: Ask, names: str) -> list[SlurmNode]:
@@ -118,7 +125,7 @@ def located(job: ReadJob | None, number: str, hosts: Mapping[str, Sequence[str]]
         "user": job.user,
         "nodes": list(dict.fromkeys(workers.values())),
         "slurm": {
-            "job": number,
+            "job": job.number,
             "names": names,
             "restarts": job.restarts,
             "nodes": [node.name for node in job.nodes],
@@ -194,7 +201,7 @@ def state_of(there: Mapping[str, Any], job: ReadJob | None, number: str, restart
         code = int(job.exit or 0)
         ends = {"state": "finished"} if job.state == ENDED else {"state": "died", "why": _failed(there, job)}
         return {**there, **ends, "exit_code": code}
-    queued = job_states.SlurmJob(number, job.state, job.reason, "", "", "")
+    queued = job_states.SlurmJob(number, "", job.state, job.reason, "", "", "")
     return job_states.combined(there, queued, "the output of the job", f"it is {job.state} ({job.reason}) in Slurm")
 
 

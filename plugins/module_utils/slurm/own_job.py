@@ -1,14 +1,14 @@
 """Runs the job of a training run in Slurm: mpirun starts the ranks inside the allocation of a batch job; pure.
 
 The first node of the allocation is the launcher. Its run directory has everything that the job needs before the job is
-submitted, so that the job starts without the controller, and its state is read as that of a job without Slurm.
+submitted, so that the job starts without the controller, and its state is read as that of a job without Slurm. The runs
+of a sweep on the same nodes are one job array, of which Slurm starts one task after the other.
 """
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,15 +19,18 @@ from ..training.runs.launching import Launched, OwnMpirun
 from ..training.runs.training_options import Options
 from ..training.runs.training_run import Prepared, TrainingFailed, TrainingRun
 from . import job_states
-from .job_states import SlurmJob
+from .job_states import MARK, PREFIX, TASK, SlurmJob, name_of, run_of, task_of
 
 COMMAND = "ansible.builtin.command"
 MESSAGES = "slurm.log"
-# The start of each job's name.
-PREFIX = "dml-"
+# A comment in Slurm has at most 1024 characters: an array has the start of the identifier of each run.
+MOST_OF_ARRAY, OF_IDENTIFIER = 100, 8
 # Slurm waits 30 s between SIGTERM and SIGKILL, unless its site set KillWait.
 STOP_SECONDS = 180.0
 OPTIONS = ("partition", "account", "qos", "time")
+ARRAY = ("-a", "--array")
+# The waiting jobs, each task of an array in its own line, in the order in which Slurm considers them.
+WAITING = ("--array", "--noheader", "--states=PENDING", "--sort=P,-p,i")
 # The supervisor of the job ends it when it gets SIGTERM. The run directory is on the expected first node only.
 SCRIPT = """#!/bin/sh
 # With --export=NONE, Slurm sets this variable, and srun would start the daemons of mpirun without an environment.
@@ -37,7 +40,8 @@ if [ "$nodes" != {nodes} ]; then
   echo "Slurm allocated the nodes $nodes, and the run is prepared for "{nodes} >&2
   exit 78
 fi
-exec {python} {folder}/supervisor.py run {folder}
+folder={folder}
+cd "$folder" && exec {python} "$folder/supervisor.py" run "$folder"
 """
 
 
@@ -59,6 +63,10 @@ class OwnSlurmJob(OwnMpirun):
             raise Refused(
                 f"the training run {run.name}", "submit it to Slurm", cause, "set training_image to an empty string"
             )
+        arrays = [each for each in map(str, run.o["slurm"].get("options") or []) if each.startswith(ARRAY)]
+        if arrays:
+            cause = f"the options in training_slurm have {arrays[0]}, and all its tasks would use one run directory"
+            raise Refused(f"the training run {run.name}", "submit it to Slurm", cause, "set training_sweep instead")
         listed = required(self._ask("scontrol", "--oneliner", "show", "nodes"))["stdout"].splitlines()
         there = [line.split()[0].partition("=")[2] for line in listed if line.startswith("NodeName=")]
         unknown = [name for name in names if name not in there]
@@ -74,40 +82,48 @@ class OwnSlurmJob(OwnMpirun):
             raise Refused(f"the training run {run.name}", "submit it to Slurm", cause, f"set training_nodes to {right}")
 
     def begin(self, prepared: Prepared) -> Launched:
-        """Submit the job, unless it was submitted before."""
+        """Submit the job, unless it was submitted before; that of a sweep waits for ``submit_array``."""
         claimed = required(self._on_launcher(JOB, {**self.options(prepared), "queued": True}))["job"]
-        comment = _comment(str(claimed["run_id"]))
-        if claimed["state"] == "waiting" and self._find(comment) is None:
-            command = {"argv": self.words(comment), "stdin": self.script()}
-            submitted = self._calls.on(self._login, COMMAND, command)
-            if submitted.get("failed"):
-                reason = str(submitted.get("stderr") or submitted.get("msg") or "-").strip()
-                raise TrainingFailed(
-                    f"Slurm did not accept the training run {self._run.name} ({reason}): correct training_slurm, and "
-                    "run the same command again."
-                )
-            self._calls.show(f"submitted as Slurm job {str(submitted['stdout']).partition(';')[0].strip()}")
+        run_id = str(claimed["run_id"])
+        if claimed["state"] == "waiting" and not self._run.o.get("array") and self._find(run_id) is None:
+            self.submit(run_id)
         return self.found()
 
-    def words(self, comment: str) -> list[str]:
+    def submit(self, ids: str, tasks: str = "") -> None:
+        """Submit the job with these identifiers in its comment, or a job array with these tasks."""
+        command = {"argv": self.words(f"{MARK}{ids}", tasks), "stdin": self.script(tasks)}
+        submitted = self._calls.on(self._login, COMMAND, command)
+        if submitted.get("failed"):
+            reason = str(submitted.get("stderr") or submitted.get("msg") or "-").strip()
+            raise TrainingFailed(
+                f"Slurm did not accept the training run {self._run.name} ({reason}): correct training_slurm, and "
+                "run the same command again."
+            )
+        number, what = str(submitted["stdout"]).partition(";")[0].strip(), "array " if tasks else ""
+        self._calls.show(f"submitted as Slurm job {what}{number}{TASK + tasks if tasks else ''}")
+
+    def words(self, comment: str, tasks: str = "") -> list[str]:
         """Return the command that submits the job; options of the user come first, so that they change none of ours."""
         run, o = self._run, self._run.o
-        ranks = int(o["ranks_per_node"])
+        ranks, sweep = int(o["ranks_per_node"]), task_of(run.name)[0]
         named = [f"--{key}={o['slurm'][key]}" for key in OPTIONS if o["slurm"].get(key)]
+        name, folder = (sweep, f"{o['runs']}/{sweep}.%a") if tasks else (run.name, run.dir)
         return [
             *("sbatch", "--parsable", *named, *map(str, o["slurm"].get("options") or [])),
             *([f"--gres=gpu:{ranks}"] if o["nccl"] else []),
             *([] if o["share_nodes"] else ["--exclusive"]),
-            *(f"--job-name={_title(run)}", f"--comment={comment}", "--no-requeue", "--export=NONE"),
+            *(f"--job-name={name_of(name)}", f"--comment={comment}", "--no-requeue", "--export=NONE"),
             *(f"--nodes={len(run.nodes)}", f"--nodelist={','.join(self._names())}", f"--ntasks-per-node={ranks}"),
-            *(f"--chdir={run.dir}", f"--output={run.dir}/{MESSAGES}", "--open-mode=append"),
+            *(f"--chdir={o['runs']}", f"--output={folder}/{MESSAGES}", "--open-mode=append"),
+            *([f"--array={tasks}%1"] if tasks else []),
         ]
 
-    def script(self) -> str:
+    def script(self, tasks: str = "") -> str:
         """Return the batch script."""
+        run, task = self._run, '"$SLURM_ARRAY_TASK_ID"'
         nodes = shlex.quote("".join(f"{name} " for name in self._names()))
-        python, folder = shlex.quote(self._run.o["remote_python"]), shlex.quote(self._run.dir)
-        return SCRIPT.format(nodes=nodes, python=python, folder=folder)
+        folder = shlex.quote(f"{run.o['runs']}/{task_of(run.name)[0]}.") + task if tasks else shlex.quote(run.dir)
+        return SCRIPT.format(nodes=nodes, python=shlex.quote(run.o["remote_python"]), folder=folder)
 
     def look(self) -> Result:
         """Return the state of the job from its run directory and from Slurm, each of which may be unreachable."""
@@ -115,7 +131,7 @@ class OwnSlurmJob(OwnMpirun):
         there: Mapping[str, Any] = looked.get("job") or {}
         run_id = str(there.get("run_id") or "")
         try:
-            job = self._find(_comment(run_id) if run_id else "")
+            job = self._find(run_id)
         except ModuleFailed as error:
             # Slurm may be down for a while; the run directory shows whether the ranks run.
             is_waiting = there.get("state") == "waiting"
@@ -129,14 +145,14 @@ class OwnSlurmJob(OwnMpirun):
 
     def stop(self) -> Result:
         """Cancel the job, and wait for its end."""
-        job = super().look().get("job") or {}
-        found = self._find(_comment(str(job["run_id"])) if job.get("run_id") else "")
+        run_id = str((super().look().get("job") or {}).get("run_id") or "")
+        found = self._find(run_id)
         if found is None or not found.is_alive:
             return {"changed": False, "job": self.look().get("job") or {}}
         required(self._ask("scancel", found.number))
         until = self._calls.now() + STOP_SECONDS
         while True:
-            again = self._find(found.comment)
+            again = self._find(run_id)
             if again is None or not again.is_alive:
                 return {"changed": True, "job": self.look().get("job") or {}}
             if self._calls.now() > until:
@@ -163,46 +179,72 @@ class OwnSlurmJob(OwnMpirun):
     def place(self) -> dict[str, Any]:
         """Return the number of the job and its nodes, as a vMotion test reads it; empty if Slurm does not have it."""
         job = super().look().get("job") or {}
-        found = self._find(_comment(str(job["run_id"]))) if job.get("run_id") else None
+        found = self._find(str(job["run_id"])) if job.get("run_id") else None
         names = dict(zip(self._names(), self._run.nodes))
         return {"job": found.number, "login": self._login, "names": names, "nodes": list(names)} if found else {}
 
     def _names(self) -> list[str]:
         return [str(node["slurm"]) for node in self._run.nodes.values()]
 
-    def _find(self, comment: str) -> SlurmJob | None:
+    def unsubmitted(self) -> str:
+        """Return the identifier of a run that is prepared, and that Slurm does not have; empty for any other."""
+        job = super().look().get("job") or {}
+        run_id = str(job.get("run_id") or "")
+        return run_id if job.get("state") == "waiting" and self._find(run_id) is None else ""
+
+    def alive(self) -> str:
+        """Return the number of its job that waits or runs; empty without one."""
+        found = self._find(str((super().look().get("job") or {}).get("run_id") or ""))
+        return found.number if found and found.is_alive else ""
+
+    def cancel(self, numbers: Sequence[str]) -> None:
+        """Cancel jobs together, so that none starts because another one ends."""
+        required(self._ask("scancel", *numbers))
+
+    def _find(self, run_id: str) -> SlurmJob | None:
+        run = self._run.name
+        names = ",".join(name_of(each) for each in (run, task_of(run)[0]) if each)
         listed = self._ask(
-            "squeue", "--noheader", "--states=all", f"--name={_title(self._run)}", f"--format={job_states.FORMAT}"
+            "squeue", "--array", "--noheader", "--states=all", f"--name={names}", f"--format={job_states.FORMAT}"
         )
-        return job_states.own_job(job_states.jobs_of(required(listed)["stdout"]), comment)
+        return job_states.own_job(job_states.jobs_of(required(listed)["stdout"]), run, run_id)
 
     def _queue(self) -> str:
         """Return the waiting jobs that this user may see, in the order in which Slurm considers them."""
-        waiting = self._ask("squeue", "--noheader", "--states=PENDING", "--sort=P,-p,i", "--format=%i|%P")
+        waiting = self._ask("squeue", *WAITING, "--format=%i|%P")
         return str(waiting.get("stdout") or "")
 
     def _ask(self, *words: str) -> Result:
         return self._calls.on(self._login, COMMAND, {"argv": list(words)})
 
 
+def submit_array(calls: NodeCalls, runs: Sequence[TrainingRun]) -> None:
+    """Submit runs on the same nodes as one job array; those that Slurm has already are not submitted again."""
+    found = [(job, job.unsubmitted()) for job in (OwnSlurmJob(calls, run) for run in runs)]
+    left = [(run, job, run_id) for run, (job, run_id) in zip(runs, found) if run_id]
+    for start in range(0, len(left), MOST_OF_ARRAY):
+        part = left[start : start + MOST_OF_ARRAY]
+        tasks = ",".join(task_of(run.name)[1] for run, _job, _id in part)
+        part[0][1].submit(",".join(run_id[:OF_IDENTIFIER] for _run, _job, run_id in part), tasks)
+
+
+def cancel_runs(calls: NodeCalls, runs: Sequence[TrainingRun]) -> None:
+    """Cancel the jobs of runs together, so that Slurm does not start the next task of an array as one ends."""
+    jobs = [OwnSlurmJob(calls, run) for run in runs]
+    numbers = [number for number in (job.alive() for job in jobs) if number]
+    if numbers:
+        jobs[0].cancel(numbers)
+
+
 def waiting_runs(calls: NodeCalls, o: Options) -> list[str]:
     """Return a line for each run that waits in the queue, also of other users, as far as this user may see them."""
-    columns = ("squeue", "--noheader", "--states=PENDING", "--sort=P,-p,i", "--format=%i|%u|%r|%S|%j")
+    columns = ("squeue", *WAITING, "--format=%i|%u|%r|%S|%j")
     listed = calls.on(str(o["slurm"].get("login") or o["nodes"][0]), COMMAND, {"argv": list(columns)})
     if listed.get("failed"):
         return [f"the queue of Slurm is unknown: {listed.get('msg')}"]
     rows = [line.strip().split("|", 4) for line in str(listed["stdout"]).splitlines()]
     return [
-        f"{row[4][len(PREFIX) :]} of {row[1]} waits as Slurm job {row[0]}: {row[2]}, expected start {row[3]}"
+        f"{run_of(row[4], row[0])} of {row[1]} waits as Slurm job {row[0]}: {row[2]}, expected start {row[3]}"
         for row in rows
         if len(row) == 5 and row[4].startswith(PREFIX)
     ]
-
-
-def _title(run: TrainingRun) -> str:
-    # A comma would separate two names.
-    return f"{PREFIX}{re.sub('[^A-Za-z0-9_.-]', '_', run.name)}"
-
-
-def _comment(run_id: str) -> str:
-    return f"dml:{run_id}"

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import re
 import socket
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, List, NamedTuple, Tuple
 
 from ...guests import supervisor
 from ...watch import jobs_program
@@ -17,6 +18,7 @@ from . import others_job
 
 RECORDS = b"DML_RECORDS="
 BATCH, FIRST = "batch", "0"
+Run = Callable[[List[str]], Tuple[int, str, str]]
 _PID = re.compile("[0-9]{1,9}")
 
 
@@ -26,6 +28,17 @@ class Process(NamedTuple):
     pid: int
     step: str
     local: str
+
+
+def listed(number: str, run: Run) -> tuple[str, str]:
+    """Return the output of ``scontrol listpids`` and its error: it knows a task of an array only by its own number."""
+    if "_" in number:
+        _code, own, failure = run(["squeue", "--noheader", f"--jobs={number}", "--format=%A"])
+        number = own.strip()
+        if not number.isdecimal():
+            return "", failure.strip()
+    _code, output, failure = run(["scontrol", "listpids", number])
+    return output, failure.strip()
 
 
 def processes_of(output: str) -> list[Process]:

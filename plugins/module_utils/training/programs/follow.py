@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -25,14 +25,22 @@ QUEUE_SECONDS = 15.0
 WATCH_SECONDS = 60.0
 
 
+ForRuns = Callable[[Sequence[TrainingRun]], None]
+
+
 @dataclass(frozen=True)
 class TrainingSite:
-    """The world of runs: modules, the job of each run, and the folder of the training library."""
+    """The world of runs: modules, the job of each run, and the folder of the training library.
+
+    ``submit_array`` submits prepared runs as one job, and ``cancel_runs`` cancels them, if a batch system can do so.
+    """
 
     calls: TrainingCalls
     job_of: Callable[[TrainingRun], OwnJob]
     library: str
     results: str = ""
+    submit_array: ForRuns | None = None
+    cancel_runs: ForRuns | None = None
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ...durable.calls import required
 from ...durable.program import Program
+from ..results.manifest import Manifest
 from ..runs import any_job, job_search, run_files
 from ..runs.training_run import TrainingFailed, TrainingRun
 from .follow import TrainingSite
@@ -19,7 +21,10 @@ def stop(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
     if job.is_scheduled:
         _require_known(site, run)
         deleted = p.ensure(job.stop)
-        if run.known:
+        state = str((deleted.get("job") or {}).get("state") or "stopped")
+        if state != "stopped":
+            p.say(f"the training run {run.name} has ended already: {state}")
+        elif run.known and not _has_end(run.known):
             _keep_end(p, site, run, str(run.known["rank_0_on"]), {"ended": p.now(), "step": None, "by": by})
         return {"changed": bool(deleted.get("changed"))}
     found = p.ensure(lambda: find(site, run))
@@ -38,6 +43,26 @@ def stop(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
     return {"changed": True}
 
 
+def stop_sweep(p: Program, site: TrainingSite, runs: Sequence[TrainingRun]) -> dict[str, Any]:
+    """Stop the runs of a sweep that have not ended, all at once."""
+    left = [run for run in runs if not _has_end(run.known)]
+    if not left:
+        p.say(f"all {len(runs)} runs of the sweep have ended already")
+    elif site.cancel_runs:
+        p.ensure(partial(site.cancel_runs, left))
+    for run in left:
+        stop(p, site, run)
+    return {"changed": bool(left)}
+
+
+def is_left(site: TrainingSite, run: TrainingRun) -> bool:
+    """Return whether there is a run to stop."""
+    if site.job_of(run).is_scheduled:
+        _require_known(site, run)
+        return not _has_end(run.known)
+    return bool(find(site, run)["runs"] or _stopped_before(site, run))
+
+
 def find(site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
     """Return the run; only if its launcher does not have it, the other nodes are asked."""
     launcher = str(run.known.get("launcher") or "")
@@ -53,13 +78,18 @@ def find(site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
 
 def _stopped_before(site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
     """Return the job of a run that an earlier controller stopped before it kept the end; empty if there is none."""
-    known, end = run.known, run.known.get("end", {})
-    is_kept = "state" in end and (end["state"] != "stopped" or not known["folder"] or "outputs" in end)
-    if not known or is_kept or known["launcher"] not in run.nodes:
+    known = run.known
+    if not known or _has_end(known) or known["launcher"] not in run.nodes:
         return {}
     looked = site.calls.on(known["launcher"], any_job.INFO, {"gather": ["job"], "run_dir": known["run_dir"]})
     state = looked.get("job") or {}
     return dict(state) if state.get("state") == "stopped" else {}
+
+
+def _has_end(known: Manifest) -> bool:
+    """Return whether this controller has kept all of the end of a run."""
+    end = known.get("end", {})
+    return "state" in end and (end["state"] != "stopped" or not known.get("folder") or "outputs" in end)
 
 
 def _keep_end(p: Program, site: TrainingSite, run: TrainingRun, launcher: str, end: Mapping[str, Any]) -> None:

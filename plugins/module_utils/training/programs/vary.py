@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from ..runs.run_watch import WEEK_SECONDS, RunWatch
 from ..runs.training_options import Options
 from ..runs.training_run import TrainingFailed, TrainingRun, request_of
 from ..runs.variations import Variation, row, table
-from .follow import ALIVE, Ended, TrainingSite
+from .follow import ALIVE, Ended, ForRuns, TrainingSite, stop_command
 from .train import StartedJob, bring_back, judge, require_finished, start, train
 
 # A launcher that reports no end is asked for the state of its job this often.
@@ -43,13 +43,17 @@ class Running:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The world of a sweep, how its runs are made and read, their watches, and the failures by the name of the run."""
+    """The world of a sweep, how its runs are made and read, and their watches.
+
+    ``started`` and ``failures`` have the runs that were started, and the failed ones, by their names.
+    """
 
     p: Program
     site: TrainingSite
     run_of: Callable[[Variation], TrainingRun]
     known_of: KnownOf
     watches: ExitStack
+    started: dict[str, tuple[TrainingRun, StartedJob]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
 
     def failed(self, name: str, error: CollectionError) -> None:
@@ -71,8 +75,9 @@ def vary(
     left = [[each for each in group if each not in made] for group in groups]
     with ExitStack() as watches:
         sweep = Sweep(p, site, run_of, known_of, watches)
+        _submit_arrays(sweep, left)
         running = [each for group in left for each in _begin_next(sweep, group)]
-        p.say("To stop a run, use ansible-playbook -i INVENTORY dml.vsphere.stop -e training_name=RUN")
+        p.say(f"To stop a run, use {stop_command(replace(running[0].run, name='RUN'))}" if running else "")
         while running:
             ended = p.wait(partial(_ended, p, site, running), WEEK_SECONDS)
             if ended is None:
@@ -105,6 +110,35 @@ def _require_same_program(
         run_source.require_same_program(site.calls, run_of(made[0]), results)
 
 
+def _submit_arrays(sweep: Sweep, groups: Sequence[list[Variation]]) -> None:
+    """Submit the runs of each group as one job of a batch system, which then does not need this controller."""
+    submit_array = sweep.site.submit_array
+    if submit_array is None:
+        return
+    for group in groups:
+        group[:] = [each for each in group if _is_started(sweep, each)]
+        _submit(sweep, group, submit_array)
+
+
+def _submit(sweep: Sweep, group: list[Variation], submit_array: ForRuns) -> None:
+    """Submit the prepared runs of a group."""
+    try:
+        sweep.p.ensure(lambda: submit_array([sweep.started[each.name][0] for each in group]))
+    except CollectionError as error:
+        for variation in group:
+            sweep.failed(variation.name, error)
+        group.clear()
+
+
+def _is_started(sweep: Sweep, variation: Variation) -> bool:
+    """Start the run of a variation as far as its nodes can, and return whether that succeeded."""
+    try:
+        sweep.started[variation.name] = _start(sweep, variation)
+    except CollectionError as error:
+        sweep.failed(variation.name, error)
+    return variation.name in sweep.started
+
+
 def _begin_next(sweep: Sweep, group: list[Variation]) -> list[Running]:
     """Start the next run of a group that can be started, and return it; empty if none is left."""
     while group:
@@ -117,19 +151,25 @@ def _begin_next(sweep: Sweep, group: list[Variation]) -> list[Running]:
 
 
 def _begin(sweep: Sweep, variation: Variation) -> Running:
-    """Start the run of a variation and its watch; one that failed before is made again."""
-    p, site, run = sweep.p, sweep.site, sweep.run_of(variation)
-    looked = p.ensure(site.job_of(run).look)
-    state = str((looked.get("job") or {}).get("state"))
-    if state in FAILED:
-        require_outputs_here(run, sweep.known_of(run.name), state)
-        p.once(("forget", run.name), site.job_of(run).forget)
-    started = start(p, site, run)
+    """Start the run of a variation, unless its job was submitted with others, and its watch."""
+    p, site = sweep.p, sweep.site
+    run, started = sweep.started.get(variation.name) or _start(sweep, variation)
     watch = RunWatch(site.calls, run, started.launched, started.rank_0(run))
     sweep.watches.enter_context(p.held(f"the watch of {run.name}", watch.start, watch.stop))
     values = ", ".join(f"{key} {value}" for key, value in variation.values.items())
     p.say(f"{run.name} trains on {', '.join(run.nodes)} with {values}")
     return Running(variation, run, started, watch)
+
+
+def _start(sweep: Sweep, variation: Variation) -> tuple[TrainingRun, StartedJob]:
+    """Start the run of a variation; one that failed before is made again."""
+    p, site, run = sweep.p, sweep.site, sweep.run_of(variation)
+    job = p.ensure(site.job_of(run).look).get("job") or {}
+    if job.get("state") in FAILED:
+        if job.get("started"):
+            require_outputs_here(run, sweep.known_of(run.name), str(job["state"]))
+        p.once(("forget", run.name), site.job_of(run).forget)
+    return run, start(p, site, run)
 
 
 def require_outputs_here(run: TrainingRun, known: Manifest, state: str) -> None:

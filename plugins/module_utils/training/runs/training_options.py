@@ -111,7 +111,9 @@ class Options(RoleOptions, _Followed, total=False):
     """The options of one command, and what follows from its nodes, its folder and the run that it follows.
 
     ``interfaces`` has the network interface of each node, and ``left_out`` the patterns of files that are not copied.
+    The job of a run with ``array`` is submitted with those of others.
     """
 
     interfaces: Mapping[str, str]
+    array: bool
     left_out: Sequence[str]

@@ -10,9 +10,9 @@ from plugins.module_utils.slurm import job_states
 from plugins.module_utils.slurm.job_states import SlurmJob
 
 # squeue of Slurm 22.05.8 on four nodes of the lab.
-SQUEUE = """1|COMPLETED|None|2026-11-29T02:28:43|dml|(null)
-7|PENDING|Resources|N/A|dml|dml:abc
-5|RUNNING|None|2026-11-29T02:28:58|dml|dml:a|b
+SQUEUE = """1|dml-a|COMPLETED|None|2026-11-29T02:28:43|dml|(null)
+7|dml-a|PENDING|Resources|N/A|dml|dml:abc
+5|dml-a|RUNNING|None|2026-11-29T02:28:58|dml|dml:a|b
 
 """
 WAITS, RUNS, CAME = {"state": "waiting"}, {"state": "running"}, {"state": "finished"}
@@ -21,7 +21,7 @@ STOPPED = {"state": "stopped"}
 
 
 def job(state: str) -> SlurmJob:
-    return SlurmJob("5", state, "None", "N/A", "dml", "dml:a")
+    return SlurmJob("5", "dml-a", state, "None", "N/A", "dml", "dml:a")
 
 
 def test_jobs_are_found_by_their_comment() -> None:
@@ -31,8 +31,8 @@ def test_jobs_are_found_by_their_comment() -> None:
         ("7", True, "dml:abc"),
         ("5", True, "dml:a|b"),
     ]
-    assert job_states.own_job(jobs, "dml:a|b") == jobs[2] and job_states.own_job(jobs, "") == jobs[1]
-    assert job_states.own_job(jobs, "dml:other") is None
+    assert job_states.own_job(jobs, "a", "a|b") == jobs[2] and job_states.own_job(jobs, "a", "") == jobs[1]
+    assert job_states.own_job(jobs, "a", "other") is None and job_states.own_job(jobs, "b", "") is None
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_jobs_are_found_by_their_comment() -> None:
         (job("PENDING"), "", "Slurm job 5 in partition dml: waits, None"),
         (job("PENDING"), "9|gpu\n8|dml\n5|dml\n", "Slurm job 5 in partition dml: place 2 of 2, None"),
         (
-            SlurmJob("5", "PENDING", "Priority", "2026-11-29T03:00:00", "dml", ""),
+            SlurmJob("5", "dml-a", "PENDING", "Priority", "2026-11-29T03:00:00", "dml", ""),
             "5|dml",
             "place 1 of 1, Priority, expected",
         ),

@@ -12,6 +12,8 @@ from plugins.module_utils.slurm.named_job import located, place_on, read_job
 
 # The answers of Slurm 22.05.8 about a job on four nodes, before, while and after one of them was silent for 400 s.
 RUNNING = "4711|RUNNING|None|debian|n1|n[1-4]\n"
+# A job array of which the first task runs.
+ARRAY = "2_3|PENDING|JobArrayTaskLimit|debian|n/a|\n2_1|RUNNING|None|debian|n1|n[1-4]\n"
 STARTS = """JobId=4711 JobName=job.sh
    UserId=debian(1000) GroupId=debian(1000) MCS_label=N/A
    JobState=RUNNING Reason=None Dependency=(null)
@@ -65,9 +67,19 @@ def test_name_of_a_node_precedes_an_address() -> None:
     assert located(read_job(Slurm().login, "4711"), "4711", hosts)["nodes"] == ["worker01", "worker02", "n3", "gpu4"]
 
 
+def test_array_is_its_running_task() -> None:
+    slurm = Slurm(ARRAY)
+
+    found = located(read_job(slurm.login, "2"), "2", HOSTS)
+
+    assert (found["slurm"]["job"], found["nodes"]) == ("2_1", list(HOSTS))
+    assert ["scontrol", "show", "job", "2_1"] in slurm.ran
+
+
 @pytest.mark.parametrize(
     ("slurm", "hosts", "sentence"),
     [
+        (Slurm((ARRAY + ARRAY.replace("2_1", "2_3")).replace("2_", "4711_")), HOSTS, "tasks 4711_1, 4711_3 run; name"),
         (Slurm(failure="slurm_load_jobs error: Invalid job id specified"), HOSTS, "Slurm does not have it; name a job"),
         (
             Slurm(RUNNING.replace("RUNNING|None", "PENDING|Resources")),

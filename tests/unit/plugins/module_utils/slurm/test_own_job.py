@@ -90,7 +90,7 @@ class SlurmWorld(TrainingWorld):
             return {"stdout": ""}
         self.waits_for -= 1
         state = WAITING if self.waits_for >= 0 else RUNNING if self.waits_for >= -2 else self.last
-        return {"stdout": f"1|{state}|dml|dml:r1\n"}
+        return {"stdout": f"1|{title.partition('=')[2].partition(',')[0]}|{state}|dml|dml:r1\n"}
 
 
 def once(world: SlurmWorld) -> dict[str, Any]:
@@ -159,6 +159,7 @@ def _words_of(world: SlurmWorld, **options: Any) -> list[str]:
 @pytest.mark.parametrize(("allocated", "code"), [("w1 w2", 0), ("w2 w1", 78), ("w1", 78)])
 def test_script_runs_only_on_the_nodes_of_the_run(tmp_path: Path, allocated: str, code: int) -> None:
     world = SlurmWorld(runs=str(tmp_path / "r x"), remote_python="true")
+    Path(world.run().dir).mkdir(parents=True)
     scontrol = tmp_path / "scontrol"
     scontrol.write_text(f"#!/bin/sh\nprintf '%s\\n' {allocated}\n")
     scontrol.chmod(0o755)
@@ -200,9 +201,16 @@ def test_nodes_that_slurm_does_not_have_so_are_refused(nodes: str, words: str) -
         job.require_usable()
 
 
-def test_image_is_refused() -> None:
-    world = SlurmWorld(image="train:1")
-    with pytest.raises(Refused, match="training_image is train:1"):
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"image": "train:1"}, "training_image is train:1"),
+        ({"slurm": {"options": ["--mem=0", "--array=1-3"]}}, "have --array=1-3, .*; set training_sweep instead"),
+    ],
+)
+def test_refuses_what_a_run_in_slurm_cannot_have(options: dict[str, Any], words: str) -> None:
+    world = SlurmWorld(**options)
+    with pytest.raises(Refused, match=words):
         OwnSlurmJob(world, world.run()).require_usable()
 
 
@@ -282,7 +290,7 @@ def test_window_cancels_the_job_and_submits_its_next_attempt() -> None:
 
 
 def test_cancelled_job_keeps_the_requester_of_its_end() -> None:
-    cancelled = job_states.jobs_of("7|CANCELLED|None|N/A|dml|dml:r1")[0]
+    cancelled = job_states.jobs_of("7|dml-one|CANCELLED|None|N/A|dml|dml:r1")[0]
 
     requested = job_states.combined({"state": "stopped", "why": "stopped by the window of me@here"}, cancelled, "")
     cancelled_by_hand = job_states.combined({"state": "died", "why": "signal 15"}, cancelled, "")

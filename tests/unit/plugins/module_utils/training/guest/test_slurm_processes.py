@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from plugins.module_utils.guests import supervisor
-from plugins.module_utils.training.guest.slurm_processes import state_of
+from plugins.module_utils.training.guest.slurm_processes import listed, state_of
 
 # The answer of 22.05.8 on the node of the batch script.
 HEAD = "PID      JOBID    STEPID   LOCALID GLOBALID\n"
@@ -57,3 +57,32 @@ def test_job_without_listed_processes_is_absent(output: str, failure: str) -> No
     why = f"Slurm lists no process of job 4711 on {socket.gethostname()}"
 
     assert state_of("4711", output, failure, "") == {"state": "absent", "why": f"{why}: {failure}" if failure else why}
+
+
+@pytest.mark.parametrize(
+    ("number", "squeue", "listed_as", "error"),
+    [
+        ("4711", (0, "", ""), "4711", ""),
+        ("2_1", (0, "3\n", ""), "3", ""),
+        (
+            "2_1",
+            (1, "", "slurm_load_jobs error: Invalid job id specified\n"),
+            "",
+            "slurm_load_jobs error: Invalid job id",
+        ),
+    ],
+)
+def test_task_of_an_array_is_listed_by_its_own_number(
+    number: str, squeue: tuple[int, str, str], listed_as: str, error: str
+) -> None:
+    """Slurm 22.05.8 answers: "2_1" does not look like a jobid."""
+    commands: list[list[str]] = []
+
+    def run(command: list[str]) -> tuple[int, str, str]:
+        commands.append(command)
+        return squeue if command[0] == "squeue" else (0, HEAD, "")
+
+    output, why = listed(number, run)
+
+    assert commands[-1][-1] == (listed_as or "--format=%A")
+    assert why.startswith(error) and output == (HEAD if listed_as else "")
