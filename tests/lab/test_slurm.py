@@ -109,7 +109,7 @@ def test_second_run_waits_until_the_first_is_stopped(slurm: SlurmCluster) -> Non
 
     assert stopped.rc == 0, stopped.out
     code, output = slurm.nodes.end(first)
-    assert code != 0 and "was stopped by a command" in output, output
+    assert code != 0 and "was stopped by root@" in output, output
     code, output = slurm.nodes.end(second)
     assert code == 0 and "in partition dml: place 1 of 1, Resources" in output, output
     assert json.loads((slurm.nodes.folder / "results/second.json").read_text())["steps"] == 30

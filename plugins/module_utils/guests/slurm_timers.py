@@ -16,6 +16,12 @@ CONTROLLERS = ("slurmctld", "slurmdbd")
 TTL = {"auth/munge": 300.0, "auth/slurm": 60.0}
 CRED_EXPIRE, BATCH_START, RESUME, PMIX = 120.0, 10.0, 60.0, 300.0
 KEEPALIVE = {"keepalivetime": 7200.0, "keepaliveinterval": 75.0, "keepaliveprobes": 9.0}
+# The answers of 22.05 if the clock of a node, or its munge key, is not that of slurmctld.
+UNAUTHENTICATED = ("Zero Bytes were transmitted or received", "authentication error", "Invalid authentication")
+CLOCK = (
+    "the clock of the node is minutes ahead or behind, or its munge key is another one: correct the clock, as with "
+    "timedatectl, compare /etc/munge/munge.key, and restart munge"
+)
 _NUMBER = re.compile(r"([0-9]{1,12})(?: sec)?")
 
 
@@ -24,6 +30,11 @@ def settings(text: str) -> dict[str, str]:
     pairs = (line.partition("=") for line in text.splitlines())
     found = {name.strip(): value.strip() for name, sign, value in pairs if sign}
     return {name: value for name, value in found.items() if value and not value.startswith("(null")}
+
+
+def with_cause(answer: str) -> str:
+    """Return the answer of a command of Slurm, with the cause and the remedy that Slurm does not tell."""
+    return f"{answer}; {CLOCK}" if any(text in answer for text in UNAUTHENTICATED) else answer
 
 
 def rows(found: object, stun: float) -> Rows:
@@ -36,8 +47,8 @@ def rows(found: object, stun: float) -> Rows:
         yield WARN, f"it runs {name}: move it when no other worker moves, or put {name} on a machine that does not move"
     config = facts.get("config")
     if not isinstance(config, str):
-        text = "it runs Slurm, but scontrol show config fails here: the timers of Slurm are not known"
-        yield WARN, text
+        error = with_cause(str(facts.get("error") or "no answer"))
+        yield WARN, f"it runs Slurm, but scontrol show config fails here ({error}): the timers of Slurm are not known"
         return
     yield from timers(settings(config), stun)
     yield from _changing(facts.get("changing"), settings(config), stun)

@@ -102,7 +102,7 @@ def combined(there: Mapping[str, Any], job: SlurmJob | None, where: str, waits: 
     """
     state = there.get("state")
     if job is None or state == "finished":
-        lost = "Slurm has no job of this run, and its ranks never started: the job was cancelled while it waited"
+        lost = "stopped: Slurm has no job of this run, whose ranks never started: it was cancelled while it waited"
         return {**there, "state": "stopped", "why": lost} if state == "waiting" else dict(there)
     if job.state in ENDED_BY_SLURM:
         how, is_of_machine = ENDED_BY_SLURM[job.state]
@@ -110,7 +110,7 @@ def combined(there: Mapping[str, Any], job: SlurmJob | None, where: str, waits: 
     if job.state == "CANCELLED":
         # A user who requested the end in the run directory had Slurm cancel it.
         requester = str(there.get("why") or "") if state == "stopped" else ""
-        return {**there, "state": "stopped", "why": requester or f"Slurm job {job.number} was cancelled"}
+        return {**there, "state": "stopped", "why": requester or f"stopped: Slurm job {job.number} was cancelled"}
     if job.state in WAITING or (state == "waiting" and job.is_alive):
         return {**there, "state": "waiting", "why": waits or f"Slurm starts job {job.number}"}
     before = f"Slurm ended job {job.number} as {job.state} before its ranks started; {where} says why"

@@ -14,8 +14,8 @@ from ..errors import NotFound, Refused
 from ..guests.slurm_timers import RULE
 from ..training.runs.any_job import INFO, Ask, Findings, JobOnNodes
 from . import job_states
+from .commands import run
 
-COMMAND = "ansible.builtin.command"
 # Columns without free text: users choose the names and comments of jobs.
 COLUMNS, OF_NODES = "%i|%T|%r|%u|%B|%N", "%N|%n|%o|%T|%E"
 # A name or comment with a line break could only be in lines before these.
@@ -63,15 +63,15 @@ def read_job(ask: Ask, number: str) -> ReadJob | None:
     """Return a job with its nodes; None if Slurm does not have it, or no longer."""
     if not job_states.NUMBER.fullmatch(number):
         raise Refused(f"the job {number!r} in Slurm", "find it", "this is not a number", "use one that squeue shows")
-    listed = _run(ask, "squeue", "--array", "--noheader", "--states=all", f"--jobs={number}", f"--format={COLUMNS}")
-    if "Invalid job id" in str(listed.get("stderr") or ""):
+    listed = run(ask, "squeue", "--array", "--noheader", "--states=all", f"--jobs={number}", f"--format={COLUMNS}")
+    if "Invalid job id" in str(listed.get("msg") or ""):
         return None
     rows = [row for row in _rows(required(listed)["stdout"], COLUMNS) if number in (row[0], row[0].partition("_")[0])]
     if not rows:
         return None
     own, state, reason, user, launcher, names = _task(number, rows)
     job = ReadJob(own, state, reason, user, launcher)
-    starts = _STARTS.findall(str(_run(ask, "scontrol", "show", "job", own).get("stdout") or ""))
+    starts = _STARTS.findall(str(run(ask, "scontrol", "show", "job", own).get("stdout") or ""))
     job = replace(job, restarts=int(starts[-1][0]), exit=starts[-1][1]) if starts else job
     return replace(job, nodes=tuple(read_nodes(ask, names)))
 
@@ -89,12 +89,8 @@ def read_nodes(ask: Ask, names: str) -> list[SlurmNode]:
     """Return the nodes of a list such as ``n[1-4]``, each once."""
     if not names.strip("()"):
         return []
-    listed = required(_run(ask, "sinfo", "--noheader", "--Node", f"--nodes={names}", f"--format={OF_NODES}"))["stdout"]
+    listed = required(run(ask, "sinfo", "--noheader", "--Node", f"--nodes={names}", f"--format={OF_NODES}"))["stdout"]
     return list(dict.fromkeys(SlurmNode(*row) for row in _rows(listed, OF_NODES)))
-
-
-def _run(ask: Ask, *words: str) -> Result:
-    return ask(COMMAND, {"argv": list(words)})
 
 
 def _rows(output: str, columns: str) -> Iterable[list[str]]:
@@ -182,7 +178,7 @@ class JobInSlurm(JobOnNodes):
 
     def stop(self) -> Result:
         """Cancel the job."""
-        return required(_run(self._on_login, "scancel", self._number))
+        return required(run(self._on_login, "scancel", self._number))
 
     def _place(self) -> dict[str, str]:
         return {**super()._place(), "slurm_job": self._number}

@@ -7,21 +7,26 @@ of a sweep on the same nodes are one job array, of which Slurm starts one task a
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ..durable.calls import ModuleFailed, NodeCalls, Result, required
 from ..errors import Refused
+from ..guests.slurm_timers import CLOCK, with_cause
+from ..training.ending.job_state import STOP_REQUEST
 from ..training.runs.any_job import JOB
 from ..training.runs.launching import Launched, OwnMpirun
+from ..training.runs.run_files import COPY
 from ..training.runs.training_options import Options
 from ..training.runs.training_run import Prepared, TrainingFailed, TrainingRun
 from . import job_states
+from .commands import COMMAND, run
 from .job_states import MARK, PREFIX, TASK, SlurmJob, name_of, run_of, task_of
 
-COMMAND = "ansible.builtin.command"
 MESSAGES = "slurm.log"
 # A comment in Slurm has at most 1024 characters: an array has the start of the identifier of each run.
 MOST_OF_ARRAY, OF_IDENTIFIER = 100, 8
@@ -67,6 +72,7 @@ class OwnSlurmJob(OwnMpirun):
         if arrays:
             cause = f"the options in training_slurm have {arrays[0]}, and all its tasks would use one run directory"
             raise Refused(f"the training run {run.name}", "submit it to Slurm", cause, "set training_sweep instead")
+        self._require_clocks()
         listed = required(self._ask("scontrol", "--oneliner", "show", "nodes"))["stdout"].splitlines()
         there = [line.split()[0].partition("=")[2] for line in listed if line.startswith("NodeName=")]
         unknown = [name for name in names if name not in there]
@@ -81,6 +87,20 @@ class OwnSlurmJob(OwnMpirun):
             right = ", ".join(of_name[name] for name in ordered)
             raise Refused(f"the training run {run.name}", "submit it to Slurm", cause, f"set training_nodes to {right}")
 
+    def _require_clocks(self) -> None:
+        """Refuse nodes of which Slurm takes no message: their ranks would not start."""
+        words = ["squeue", "--noheader", f"--name={name_of(self._run.name)}"]
+        answers = self._calls.on_each(COMMAND, {node: {"argv": words} for node in self._run.nodes})
+        refused = [
+            node
+            for node, answer in answers.items()
+            if answer.get("failed") and with_cause(str(answer["msg"])).endswith(CLOCK)
+        ]
+        if refused:
+            cause = f"Slurm takes no message of {', '.join(refused)}, because {CLOCK.partition(':')[0]}"
+            remedy = CLOCK.partition(": ")[2]
+            raise Refused(f"the training run {self._run.name}", "submit it to Slurm", cause, remedy)
+
     def begin(self, prepared: Prepared) -> Launched:
         """Submit the job, unless it was submitted before; that of a sweep waits for ``submit_array``."""
         claimed = required(self._on_launcher(JOB, {**self.options(prepared), "queued": True}))["job"]
@@ -91,13 +111,11 @@ class OwnSlurmJob(OwnMpirun):
 
     def submit(self, ids: str, tasks: str = "") -> None:
         """Submit the job with these identifiers in its comment, or a job array with these tasks."""
-        command = {"argv": self.words(f"{MARK}{ids}", tasks), "stdin": self.script(tasks)}
-        submitted = self._calls.on(self._login, COMMAND, command)
+        submitted = self._ask(*self.words(f"{MARK}{ids}", tasks), stdin=self.script(tasks))
         if submitted.get("failed"):
-            reason = str(submitted.get("stderr") or submitted.get("msg") or "-").strip()
             raise TrainingFailed(
-                f"Slurm did not accept the training run {self._run.name} ({reason}): correct training_slurm, and "
-                "run the same command again."
+                f"Slurm did not accept the training run {self._run.name} ({submitted['msg']}): correct that, as with "
+                "training_slurm, and run the same command again."
             )
         number, what = str(submitted["stdout"]).partition(";")[0].strip(), "array " if tasks else ""
         self._calls.show(f"submitted as Slurm job {what}{number}{TASK + tasks if tasks else ''}")
@@ -145,10 +163,13 @@ class OwnSlurmJob(OwnMpirun):
 
     def stop(self) -> Result:
         """Cancel the job, and wait for its end."""
-        run_id = str((super().look().get("job") or {}).get("run_id") or "")
+        job = super().look().get("job") or {}
+        run_id = str(job.get("run_id") or "")
         found = self._find(run_id)
         if found is None or not found.is_alive:
             return {"changed": False, "job": self.look().get("job") or {}}
+        if job.get("state") == "running":
+            self._write_request()
         required(self._ask("scancel", found.number))
         until = self._calls.now() + STOP_SECONDS
         while True:
@@ -161,6 +182,11 @@ class OwnSlurmJob(OwnMpirun):
                     f"{STOP_SECONDS:.0f} s: scontrol show job {found.number} says on which node."
                 )
             self._calls.pause()
+
+    def _write_request(self) -> None:
+        """Write who asks for the end, for those who follow the run, unless a window has done so."""
+        content, dest = json.dumps({"by": self._run.requested_by}), f"{self._run.dir}/{STOP_REQUEST}"
+        self._calls.on(self._run.launcher, COPY, {"content": content, "dest": dest, "mode": "0600", "force": False})
 
     def end_leftovers(self) -> None:
         """Cancel a job that Slurm still has; Slurm itself ends the processes of a job that has ended."""
@@ -214,8 +240,8 @@ class OwnSlurmJob(OwnMpirun):
         waiting = self._ask("squeue", *WAITING, "--format=%i|%P")
         return str(waiting.get("stdout") or "")
 
-    def _ask(self, *words: str) -> Result:
-        return self._calls.on(self._login, COMMAND, {"argv": list(words)})
+    def _ask(self, *words: str, stdin: str = "") -> Result:
+        return run(partial(self._calls.on, self._login), *words, stdin=stdin)
 
 
 def submit_array(calls: NodeCalls, runs: Sequence[TrainingRun]) -> None:
@@ -238,8 +264,8 @@ def cancel_runs(calls: NodeCalls, runs: Sequence[TrainingRun]) -> None:
 
 def waiting_runs(calls: NodeCalls, o: Options) -> list[str]:
     """Return a line for each run that waits in the queue, also of other users, as far as this user may see them."""
-    columns = ("squeue", *WAITING, "--format=%i|%u|%r|%S|%j")
-    listed = calls.on(str(o["slurm"].get("login") or o["nodes"][0]), COMMAND, {"argv": list(columns)})
+    login = str(o["slurm"].get("login") or o["nodes"][0])
+    listed = run(partial(calls.on, login), "squeue", *WAITING, "--format=%i|%u|%r|%S|%j")
     if listed.get("failed"):
         return [f"the queue of Slurm is unknown: {listed.get('msg')}"]
     rows = [line.strip().split("|", 4) for line in str(listed["stdout"]).splitlines()]

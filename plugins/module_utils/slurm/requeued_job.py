@@ -14,7 +14,8 @@ from ..training.programs.restart_commands import OthersJob
 from ..training.runs.controller_site import TrainingCalls
 from ..training.runs.restartable import SeenCheckpoint, StoppedJob
 from . import job_states
-from .named_job import COMMAND, ReadJob, read_job, state_of
+from .commands import run
+from .named_job import ReadJob, read_job, state_of
 
 # Slurm waits 30 s between SIGTERM and SIGKILL, unless its site set KillWait.
 STOP_SECONDS, START_SECONDS = 180.0, 900.0
@@ -35,7 +36,7 @@ class RequeuedJob(OthersJob):
         """Return why Slurm would not start the job again; empty if it would."""
         shown = self._scontrol("show", "job", self._number)
         if shown.get("failed"):
-            return f"{self.name} cannot be read: {_reason(shown)}."
+            return f"{self.name} cannot be read: {shown['msg']}."
         found = _FIELDS.findall(str(shown.get("stdout") or ""))
         if found and found[-1] == ("1", "1"):
             return ""
@@ -117,12 +118,8 @@ class RequeuedJob(OthersJob):
         return self._calls.on(self._login, module, options)
 
     def _scontrol(self, *words: str) -> Result:
-        return self._ask(COMMAND, {"argv": ["scontrol", *words]})
+        return run(self._ask, "scontrol", *words)
 
     def _require_done(self, tried: str, result: Result) -> None:
         if result.get("failed"):
-            raise Failed(self.name, tried, _reason(result), "correct that, and run again")
-
-
-def _reason(result: Result) -> str:
-    return str(result.get("stderr") or result.get("stdout") or result.get("msg") or "").strip()
+            raise Failed(self.name, tried, str(result["msg"]), "correct that, and run again")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ..durable.calls import Result
 from ..errors import Failed
 from ..training.runs.any_job import Ask
-from .named_job import COMMAND
+from .commands import run
 
 # A window that no run ends does not keep its nodes forever.
 MINUTES = 7 * 24 * 60
@@ -28,7 +28,7 @@ def take(ask: Ask, name: str, nodes: Sequence[str]) -> None:
     created = _scontrol(ask, "create", "reservation", *given, f"nodes={','.join(nodes)}")
     if created.get("failed"):
         remedy = "give its administrator's rights to root on the login node, or set reservation to false in slurm"
-        raise Failed(f"reservation {name} of {', '.join(nodes)}", "create it in Slurm", _reason(created), remedy)
+        raise Failed(f"reservation {name} of {', '.join(nodes)}", "create it in Slurm", str(created["msg"]), remedy)
 
 
 def release(ask: Ask, name: str) -> None:
@@ -36,13 +36,16 @@ def release(ask: Ask, name: str) -> None:
     deleted = _scontrol(ask, "delete", f"ReservationName={name}")
     if deleted.get("failed") and not _is_gone(ask, name):
         raise Failed(
-            f"reservation {name}", "delete it in Slurm", _reason(deleted), f"run scontrol delete ReservationName={name}"
+            f"reservation {name}",
+            "delete it in Slurm",
+            str(deleted["msg"]),
+            f"run scontrol delete ReservationName={name}",
         )
 
 
 def _is_gone(ask: Ask, name: str) -> bool:
     """Return whether Slurm answers that it has no such reservation."""
-    return f"Reservation {name} not found" in _reason(_shown(ask, name))
+    return f"Reservation {name} not found" in str(_shown(ask, name).get("msg") or "")
 
 
 def _shown(ask: Ask, name: str) -> Result:
@@ -50,8 +53,4 @@ def _shown(ask: Ask, name: str) -> Result:
 
 
 def _scontrol(ask: Ask, *words: str) -> Result:
-    return ask(COMMAND, {"argv": ["scontrol", *words]})
-
-
-def _reason(result: Result) -> str:
-    return str(result.get("stderr") or result.get("stdout") or result.get("msg") or "").strip()
+    return run(ask, "scontrol", *words)

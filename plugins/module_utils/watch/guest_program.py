@@ -26,19 +26,21 @@ BLOCK = 1 << 20
 LONGEST_LINE = 1 << 20
 
 
-def output_of(*command: str) -> str | None:
-    """Return the output of a program; None if it is missing or fails."""
+def output_of(*command: str, errors: list[str] | None = None) -> str | None:
+    """Return the output of a program; None if it is missing or fails, and the reason in ``errors``."""
     try:
         done = subprocess.run(  # noqa: S603 - fixed programs
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL if errors is None else subprocess.PIPE,
             timeout=SECONDS,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
+    if errors is not None:
+        errors.append(done.stderr.decode("utf-8", "replace").strip())
     return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
 
 
@@ -154,8 +156,14 @@ def slurm() -> dict[str, object] | None:
     if not daemons:
         return None
     changing = output_of("squeue", "--noheader", "--states=CF,CG", "--nodelist=localhost", "--format=%i")
-    config = output_of("scontrol", "show", "config")
-    return {"daemons": sorted(daemons), "config": config, "changing": (changing or "").split()}
+    errors: list[str] = []
+    config = output_of("scontrol", "show", "config", errors=errors)
+    return {
+        "daemons": sorted(daemons),
+        "config": config,
+        "changing": (changing or "").split(),
+        "error": "".join(errors),
+    }
 
 
 def checkpoint(folder: str) -> dict[str, object] | None:

@@ -10,7 +10,7 @@ from ...core.names import short_name
 from ...durable.calls import Result, required
 from ...durable.program import Program
 from ...errors import CollectionError, Failed, Refused, WholeError
-from ...slurm.named_job import COMMAND
+from ...slurm.commands import COMMAND
 from . import other_jobs
 from .trial import Trial
 

@@ -31,6 +31,14 @@ ERROR = SimpleNamespace(event=SimpleNamespace(msg="'NoneType' object is not iter
         ),
         ({**UNREAD, "rc": 0, "module_stdout": "", "module_stderr": " \n"}, "without a result: it wrote nothing"),
         (
+            {"failed": True, "msg": "non-zero return code", "rc": 1, "stdout": "", "stderr": "squeue: error: no\n"},
+            "squeue: error: no",
+        ),
+        (
+            {"failed": True, "msg": "non-zero return code", "rc": 1, "stdout": "Reservation a not found", "stderr": ""},
+            "Reservation a not found",
+        ),
+        (
             {"failed": True, "exception": ERROR},
             "an unexpected error: 'NoneType' object is not iterable; this is a fault",
         ),

@@ -67,4 +67,16 @@ def test_controller_on_a_worker_and_unread_settings_warn() -> None:
     found = list(slurm_timers.rows({"daemons": ["slurmctld", "slurmd", "slurmdbd"], "config": None}, 60.0))
     assert [severity for severity, _text in found] == ["warn"] * 3
     assert "runs slurmctld" in found[0][1] and "runs slurmdbd" in found[1][1]
-    assert found[2][1] == "it runs Slurm, but scontrol show config fails here: the timers of Slurm are not known"
+    assert found[2][1] == (
+        "it runs Slurm, but scontrol show config fails here (no answer): the timers of Slurm are not known"
+    )
+
+
+def test_clock_that_munge_refuses_is_named_with_its_remedy() -> None:
+    """The answer of 22.05.8 on a node whose clock is 10 minutes ahead or behind."""
+    answer = "slurm_load_ctl_conf error: Zero Bytes were transmitted or received"
+
+    ((severity, text),) = slurm_timers.rows({"daemons": ["slurmd"], "config": None, "error": answer}, 60.0)
+
+    assert severity == "warn" and f"({answer}; the clock of the node is minutes ahead or behind, or" in text
+    assert slurm_timers.with_cause("Invalid job id specified") == "Invalid job id specified"

@@ -98,7 +98,7 @@ class ArrayWorld(SlurmWorld):
         if not self.refusal:
             self.submitted.append([*words, str(options["stdin"])])
             self.arrays.append((given["job-name"], given["comment"], tasks))
-        return {"failed": True, "stderr": self.refusal} if self.refusal else {"stdout": str(10 + len(self.arrays))}
+        return {"failed": True, "msg": self.refusal} if self.refusal else {"stdout": str(10 + len(self.arrays))}
 
     def _scancel(self, words: list[str], _options: Mapping[str, Any]) -> dict[str, Any]:
         self.scancels.append(words[1:])

@@ -41,7 +41,7 @@ class Slurm:
     def login(self, _module: str, options: Any) -> dict[str, Any]:
         self.ran.append(options["argv"])
         if self.failure:
-            return {"failed": True, "msg": "squeue failed", "stderr": self.failure}
+            return {"failed": True, "msg": self.failure}
         return {"stdout": {"squeue": self.queue, "scontrol": self.starts, "sinfo": self.nodes}.get(options["argv"][0])}
 
     def launcher(self, _module: str, options: Any) -> dict[str, Any]:
@@ -89,7 +89,11 @@ def test_array_is_its_running_task() -> None:
         (Slurm(), {"worker01": HOSTS["worker01"]}, r"the address of n2 \(10.86.16.101\), n3 .*; add them to the group"),
         (Slurm(), {**HOSTS, "twin": HOSTS["worker02"]}, r"no host of the inventory has .* n2 \(10.86.16.101\)"),
         (Slurm(RUNNING.replace("debian", "-oProxy")), HOSTS, "Slurm names the user '-oProxy'"),
-        (Slurm(failure="Unable to contact slurm controller"), HOSTS, "squeue failed"),
+        (
+            Slurm(failure="Unable to contact slurm controller"),
+            HOSTS,
+            "squeue failed: Unable to contact slurm controller",
+        ),
     ],
 )
 def test_refuses_a_job_without_known_workers(slurm: Slurm, hosts: Any, sentence: str) -> None:
@@ -127,7 +131,7 @@ def test_refuses_a_number_that_is_an_option() -> None:
             "died",
             "Slurm job 4711 failed with exit code 3",
         ),
-        (Slurm(RUNNING.replace("RUNNING", "CANCELLED")), "stopped", "Slurm job 4711 was cancelled"),
+        (Slurm(RUNNING.replace("RUNNING", "CANCELLED")), "stopped", "stopped: Slurm job 4711 was cancelled"),
         (Slurm(RUNNING.replace("RUNNING|None", "PENDING|Resources")), "waiting", "it is PENDING (Resources) in Slurm"),
         (Slurm(failure="Unable to contact slurm controller"), "running", ""),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -12,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from plugins.module_utils.durable.program import MemoryJournal, Program
-from plugins.module_utils.errors import Refused
+from plugins.module_utils.errors import CollectionError, Refused
 from plugins.module_utils.slurm import job_states
 from plugins.module_utils.slurm.own_job import OwnSlurmJob, waiting_runs
 from plugins.module_utils.training.programs.follow import TrainingSite
@@ -26,6 +27,7 @@ from tests.fakes.deaths import MOST_CONTROLLERS, Killed, histories
 from tests.fakes.training_world import SAVED, TrainingWorld
 
 WAITING, RUNNING, COMPLETED = "PENDING|Resources|2026-11-29T03:00:00", "RUNNING|None|N/A", "COMPLETED|None|N/A"
+ZERO_BYTES = "Zero Bytes were transmitted or received"
 NODES = "NodeName=w0 Arch=x\nNodeName=w1 Arch=x\nNodeName=w2 Arch=x\n"
 
 
@@ -36,6 +38,7 @@ class SlurmWorld(TrainingWorld):
         super().__init__(deaths, backend="slurm", **options)
         self.submitted, self.cancelled = list[list[str]](), list[str]()
         self.waits_for, self.last, self.refusal, self.is_down = 2, COMPLETED, "", False
+        self.refused_on = set[str]()
         self.nodes_text, self.queue = NODES, "7|dml\n1|dml\n"
 
     @property
@@ -62,8 +65,9 @@ class SlurmWorld(TrainingWorld):
         if words[0] not in ("squeue", "sbatch", "scancel", "scontrol"):
             return super()._command(host, options)
         self.log.append(f"{words[0]} on {host}")
-        if self.is_down:
-            return {"failed": True, "msg": "slurm_load_jobs error: Unable to contact slurm controller"}
+        if self.is_down or host in self.refused_on:
+            error = ZERO_BYTES if host in self.refused_on else "Unable to contact slurm controller (connect failure)"
+            return {"failed": True, "msg": f"slurm_load_jobs error: {error}"}
         return dict(getattr(self, f"_{words[0]}")(words, options))
 
     def _scontrol(self, _words: list[str], _options: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,7 +75,7 @@ class SlurmWorld(TrainingWorld):
 
     def _sbatch(self, words: list[str], options: Mapping[str, Any]) -> dict[str, Any]:
         if self.refusal:
-            return {"failed": True, "stderr": self.refusal}
+            return {"failed": True, "msg": self.refusal}
         if self.submitted:
             self.last, self.waits_for = COMPLETED, 2
         self.submitted.append([*words, str(options["stdin"])])
@@ -175,7 +179,9 @@ def test_script_runs_only_on_the_nodes_of_the_run(tmp_path: Path, allocated: str
 def test_shows_a_refusal_of_slurm_then_submits_again() -> None:
     world = SlurmWorld()
     world.refusal = "sbatch: error: invalid partition specified: gpux"
-    with pytest.raises(TrainingFailed, match=r"did not accept the training run one .sbatch: error: invalid partition"):
+    with pytest.raises(
+        TrainingFailed, match=r"did not accept the training run one .sbatch failed: sbatch: error: invalid partition"
+    ):
         once(world)
     world.refusal = ""
     once(world)
@@ -214,12 +220,38 @@ def test_refuses_what_a_run_in_slurm_cannot_have(options: dict[str, Any], words:
         OwnSlurmJob(world, world.run()).require_usable()
 
 
+def test_node_whose_clock_munge_refuses_is_not_submitted() -> None:
+    """The answer of squeue 22.05.8 on a node whose clock is 10 minutes ahead."""
+    world = SlurmWorld()
+    world.refused_on = {"w2"}
+
+    with pytest.raises(Refused) as refused:
+        OwnSlurmJob(world, world.run()).require_usable()
+
+    assert str(refused.value) == (
+        "the training run one: could not submit it to Slurm: Slurm takes no message of w2, because the clock of the "
+        "node is minutes ahead or behind, or its munge key is another one; correct the clock, as with timedatectl, "
+        "compare /etc/munge/munge.key, and restart munge"
+    )
+    world.refused_on, world.refusal = set(), f"sbatch: error: Batch job submission failed: {ZERO_BYTES}"
+    with pytest.raises(TrainingFailed, match=r"did not accept .* received; the clock of the node is minutes ahead"):
+        once(world)
+
+
+def test_slurm_that_is_down_is_named_with_its_answer() -> None:
+    world = SlurmWorld()
+    world.is_down = True
+
+    with pytest.raises(CollectionError, match=r"^scontrol failed: slurm_load_jobs error: Unable to contact"):
+        OwnSlurmJob(world, world.run()).require_usable()
+
+
 def test_waiting_runs_of_all_users_are_listed() -> None:
     world = SlurmWorld()
     world.queue = "7|bob|Priority|N/A|other\n9|carol|Resources|N/A|dml-a|b\n"
     assert waiting_runs(world, world.o) == ["a|b of carol waits as Slurm job 9: Resources, expected start N/A"]
     world.is_down = True
-    assert "the queue of Slurm is unknown: slurm_load_jobs error" in waiting_runs(world, world.o)[0]
+    assert "the queue of Slurm is unknown: squeue failed: slurm_load_jobs error" in waiting_runs(world, world.o)[0]
 
 
 def test_lost_node_in_slurm_is_tried_again() -> None:
@@ -267,7 +299,20 @@ def test_stop_cancels_the_job_and_keeps_its_end() -> None:
     assert (stopped["changed"], world.cancelled) == (True, ["1"])
     assert world.kept("one")["end"]["state"] == "stopped"
     assert site.job_of(run).look()["job"]["state"] == "stopped"
+    assert not world.node_files, "a job that waits has no end that others could follow"
     assert stop(Program(MemoryJournal(), world), site, replace(run, known=known))["changed"] is False
+
+
+def test_stop_of_a_running_job_names_its_user() -> None:
+    world = SlurmWorld()
+    world.ends = [{"state": "running"}]
+    run = world.run()
+    world.site.job_of(run).begin(Prepared(python="python3", port=1))
+    world.waits_for, world.last = -1, RUNNING
+
+    world.site.job_of(run).stop()
+
+    assert json.loads(world.node_files["w1", "/runs/one/stop-request.json"]) == {"by": "me@here"}
 
 
 def test_window_cancels_the_job_and_submits_its_next_attempt() -> None:
@@ -296,4 +341,4 @@ def test_cancelled_job_keeps_the_requester_of_its_end() -> None:
     cancelled_by_hand = job_states.combined({"state": "died", "why": "signal 15"}, cancelled, "")
 
     assert requested["why"] == "stopped by the window of me@here"
-    assert (cancelled_by_hand["state"], cancelled_by_hand["why"]) == ("stopped", "Slurm job 7 was cancelled")
+    assert (cancelled_by_hand["state"], cancelled_by_hand["why"]) == ("stopped", "stopped: Slurm job 7 was cancelled")

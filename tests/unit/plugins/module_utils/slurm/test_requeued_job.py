@@ -57,7 +57,7 @@ class HeldWorld(TrainingWorld):
         assert host == "w1"
         if words[0] == "squeue":
             found = self.now_shown
-            return {"stdout": f"7|{found}|anna|n1|n[1-2]\n"} if found else {"failed": True, "stderr": "Invalid job id"}
+            return {"stdout": f"7|{found}|anna|n1|n[1-2]\n"} if found else {"failed": True, "msg": "Invalid job id"}
         if words[0] == "sinfo":
             return {"stdout": "n1|n1|192.0.2.1|allocated|none\nn2|n2|192.0.2.2|allocated|none\n"}
         if words[1] == "show":
@@ -65,7 +65,7 @@ class HeldWorld(TrainingWorld):
         assert words[2:] == ["7"]
         self.done.append(words[1])
         if self.refusal:
-            return {"failed": True, "stderr": self.refusal}
+            return {"failed": True, "msg": self.refusal}
         if words[1] == "requeuehold":
             self._becomes(ENDING, HELD, 30.0)
         else:
@@ -172,5 +172,7 @@ def test_refused_release_names_what_slurm_answered() -> None:
     job(world).stop()
     world.refusal = "Access/permission denied"
 
-    with pytest.raises(CollectionError, match="job 7 in Slurm: could not release it: Access/permission denied"):
+    with pytest.raises(
+        CollectionError, match="job 7 in Slurm: could not release it: scontrol failed: Access/permission denied"
+    ):
         job(world).start_again(GIVEN)

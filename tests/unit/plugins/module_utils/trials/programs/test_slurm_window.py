@@ -35,13 +35,13 @@ class SlurmWindow(Window):
             return self.effect("end the reservation", self._delete)
         if NAME in self.reserved:
             return {"stdout": f"ReservationName={NAME} StartTime=2026-11-29T08:38:44"}
-        return {"failed": True, "rc": 1, "stdout": f"Reservation {NAME} not found"}
+        return {"failed": True, "msg": f"Reservation {NAME} not found"}
 
     def _create(self, words: str) -> dict[str, Any]:
         if self.refusal or NAME in self.reserved:
             return {
                 "failed": True,
-                "stderr": self.refusal or "Error creating the reservation: Duplicate reservation name",
+                "msg": self.refusal or "Error creating the reservation: Duplicate reservation name",
             }
         self.reserved.add(NAME)
         self.created.append(words.partition(f"reservationname={NAME} ")[2])
@@ -49,7 +49,7 @@ class SlurmWindow(Window):
 
     def _delete(self) -> dict[str, Any]:
         if NAME not in self.reserved:
-            return {"failed": True, "stderr": "Requested reservation is invalid"}
+            return {"failed": True, "msg": "Requested reservation is invalid"}
         self.reserved.remove(NAME)
         return {}
 
@@ -71,7 +71,10 @@ def test_refused_reservation_changes_no_host() -> None:
 
     world.carry_out()
 
-    assert "could not create it in Slurm: Error creating the reservation: Invalid user id; give its" in world.outcome
+    assert (
+        "could not create it in Slurm: scontrol failed: Error creating the reservation: Invalid user id; give its"
+        in world.outcome
+    )
     assert not world.boots and world.is_clean
 
 
