@@ -8,11 +8,9 @@ from __future__ import annotations
 from ansible.utils.display import Display
 
 from ..module_utils.durable.calls import Result
-from ..module_utils.guests.task_failure import output_of
+from ..module_utils.guests.task_failure import message_of, output_of
 
 KILLED = {-9, 137}
-# The message of Ansible about a command.
-NON_ZERO = "non-zero return code"
 REPORT = "this is a fault of the module: please report it, with the output of a run with -vvv"
 OUT_OF_MEMORY = "perhaps for lack of memory: see the kernel's log of that machine (dmesg), and run again"
 
@@ -23,10 +21,9 @@ def explained(name: str, result: Result) -> Result:
         return dict(result)
     if "module_stdout" in result:
         return {**result, "msg": _without_result(name, result)}
-    written = str(result.get("stderr") or result.get("stdout") or "").strip()
-    if result.get("msg") == NON_ZERO and written:
+    if "cmd" in result:
         # The controller keeps only the message of a failed reply.
-        return {**result, "msg": written}
+        return {**result, "msg": message_of(result)}
     if result.get("msg"):
         return dict(result)
     event = getattr(result.get("exception"), "event", None)

@@ -8,6 +8,8 @@ from ..core.json_values import JsonObject
 
 LONGEST = 1200  # characters from the end of a program's output, where the reason is
 EMPTY = {"", "non-zero return code", "All items completed", "One or more items failed"}
+# ansible-core since 2.21.
+EMPTY.add("The command exited with a non-zero return code")
 # The module returned no JSON, in the words of older and of newer releases of Ansible.
 UNREAD = ("MODULE FAILURE", "Module result deserialization failed")
 STREAMS = ("stderr", "module_stderr", "stdout", "module_stdout")

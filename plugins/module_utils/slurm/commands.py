@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, dml.vsphere contributors
-# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Runs the commands of Slurm on a node; one that failed says why, and what to do; pure."""
 
 from __future__ import annotations
@@ -17,5 +15,4 @@ def run(ask: Ask, *words: str, stdin: str = "") -> Result:
     """Return the result of a command; the message of one that failed has the answer of Slurm, and what to do."""
     options: dict[str, Any] = {"argv": list(words), **({"stdin": stdin} if stdin else {})}
     result = ask(COMMAND, options)
-    answer = with_cause(str(result.get("msg") or "-").strip())
-    return {**result, "msg": f"{words[0]} failed: {answer}"} if result.get("failed") else result
+    return {**result, "msg": with_cause(str(result.get("msg") or "-"))} if result.get("failed") else result

@@ -12,6 +12,8 @@ from plugins.plugin_utils.module_result import explained
 UNREAD = {"failed": True, "msg": "Module result deserialization failed: No start of json char found"}
 # ansible-core up to 2.18 says this.
 FAILURE = {"failed": True, "msg": "MODULE FAILURE: No start of json char found\nSee stdout/stderr for the exact error"}
+# ansible-core 2.21; 2.18 says what the second one of its cases says.
+COMMAND = {"failed": True, "cmd": ["squeue", "-h"], "rc": 1, "msg": "The command exited with a non-zero return code."}
 TRACEBACK = 'Traceback (most recent call last):\n  File "x", line 1\nMemoryError\n'
 ERROR = SimpleNamespace(event=SimpleNamespace(msg="'NoneType' object is not iterable", formatted_traceback=TRACEBACK))
 
@@ -31,12 +33,12 @@ ERROR = SimpleNamespace(event=SimpleNamespace(msg="'NoneType' object is not iter
         ),
         ({**UNREAD, "rc": 0, "module_stdout": "", "module_stderr": " \n"}, "without a result: it wrote nothing"),
         (
-            {"failed": True, "msg": "non-zero return code", "rc": 1, "stdout": "", "stderr": "squeue: error: no\n"},
-            "squeue: error: no",
+            {**COMMAND, "stdout": "", "stderr": "slurm_load_jobs error: no\n"},
+            "squeue ended with 1: slurm_load_jobs error: no",
         ),
         (
-            {"failed": True, "msg": "non-zero return code", "rc": 1, "stdout": "Reservation a not found", "stderr": ""},
-            "Reservation a not found",
+            {**COMMAND, "msg": "non-zero return code", "stdout": "Reservation a not found", "stderr": ""},
+            "squeue ended with 1: Reservation a not found",
         ),
         (
             {"failed": True, "exception": ERROR},

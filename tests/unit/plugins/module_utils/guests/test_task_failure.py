@@ -18,6 +18,7 @@ APT = "'/usr/bin/apt-get install' failed: E: Version '9' for 'hello' was not fou
         ({**PIP, "stderr": "ERROR: hashes differ\n", "stdout": "Collecting"}, "pip ended with 1: ERROR: hashes differ"),
         ({**PIP, "stderr": "", "stdout": "only this"}, "pip ended with 1: only this"),
         ({**PIP, "stderr": "", "stdout": ""}, "pip ended with 1"),
+        ({**PIP, "msg": "The command exited with a non-zero return code.", "stderr": "no"}, "pip ended with 1: no"),
         ({"cmd": "rm -rf part && pip wheel", "rc": 2, "stderr": "no g++"}, "The command ended with 2: no g++"),
         ({"msg": APT, "rc": 100, "stderr": "E: Version '9' for 'hello' was not found"}, APT),
         ({"msg": "Could not load.", "stderr": "no such device"}, "Could not load: no such device"),

@@ -92,7 +92,7 @@ def test_array_is_its_running_task() -> None:
         (
             Slurm(failure="Unable to contact slurm controller"),
             HOSTS,
-            "squeue failed: Unable to contact slurm controller",
+            "Unable to contact slurm controller",
         ),
     ],
 )

@@ -71,10 +71,7 @@ def test_refused_reservation_changes_no_host() -> None:
 
     world.carry_out()
 
-    assert (
-        "could not create it in Slurm: scontrol failed: Error creating the reservation: Invalid user id; give its"
-        in world.outcome
-    )
+    assert "could not create it in Slurm: Error creating the reservation: Invalid user id; give its" in world.outcome
     assert not world.boots and world.is_clean
 
 
