@@ -105,7 +105,10 @@ def _node(found: Values, desired: Values) -> CheckResult:
 
 def _gpu_driver(found: Values, desired: Values) -> CheckResult:
     if found["rc"] != 0:
-        return CheckResult({}, [f"nvidia-smi failed: {(found['stdout'] + ' ' + found['stderr']).strip()}"])
+        # It also fails if the driver has no GPU to work on.
+        alone = f"The driver {desired['driver']} cannot be verified, because the node has no GPU; "
+        words = (found["stdout"] + " " + found["stderr"]).strip()
+        return CheckResult({}, [f"{'' if int(desired['gpus']) else alone}nvidia-smi failed: {words}"])
     facts = nvidia.report(found["stdout"])
     return CheckResult(facts, nvidia.driver_misfits(facts, {**desired, "gpus": int(desired["gpus"])}))
 

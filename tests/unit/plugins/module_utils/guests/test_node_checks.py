@@ -45,6 +45,10 @@ RDMA = {"driver": "vmw_pvrdma", "type": "RoCE v2", "addresses": [], "mtu": "1500
 BANDWIDTH = " BW average[Gb/sec]\n 65536 5000 24.10 23.55 0.044917\n"
 DOCKER = {"ServerVersion": "28.3.3", "Runtimes": {"nvidia": {"path": "n"}}, "ContainersRunning": 2}
 WANTS_DOCKER = {"version": "28.3.3", "nvidia": "n", "nvidia_default": False, "mirrors": [], "settings": {"debug": True}}
+NO_DRIVER = (
+    "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA "
+    "driver is installed and running."
+)
 SMI = "Driver Version : 580.65\nGPU 00000000:02:01.0\n    Product Name : A100\n"
 LIMITS = "Limit  Soft Limit  Hard Limit  Units\nMax locked memory     unlimited            unlimited            bytes\n"
 OWN = {"dml.vsphere/gpu": "GRID-T4-16C", "dml.vsphere/gpus": "1"}
@@ -146,6 +150,15 @@ CASES: list[tuple[str, Any, Any, dict[str, Any], dict[str, Any], str]] = [
         {"rc": 9, "stdout": "No devices were found", "stderr": ""},
         {},
         "nvidia-smi failed: No devices were found",
+    ),
+    # The answer of nvidia-smi 535.261.03 of Debian 12 without a GPU.
+    (
+        "gpu_driver",
+        {"rc": 0, "stdout": SMI},
+        {"driver": "580.65", "gpus": 1},
+        {"rc": 9, "stdout": NO_DRIVER, "stderr": ""},
+        {"gpus": "0"},
+        f"The driver 580.65 cannot be verified, because the node has no GPU; nvidia-smi failed: {NO_DRIVER}",
     ),
     (
         "cuda",
