@@ -59,13 +59,13 @@ class FullCluster:
         words = ("-i", str(self.inventory), *arguments, "-e", json.dumps(variables))
         return self.place.ansible.playbook(f"playbooks/{name}.yml", *words, timeout=BUILD_SECONDS)
 
-    def train(self, folder: Path, **more: Any) -> dict[str, Any]:
+    def train(self, folder: Path, *arguments: str, **more: Any) -> dict[str, Any]:
         """Start a run that saves checkpoints, and return the variables that name it."""
         python = {"training_python": "/usr/bin/python3", "training_steps_by": "script"}
         name = {"training_name": folder.name, "training_results": str(folder / "results"), **python, **more}
         command = "python restartable.py --resume {resume}"
         program = {"training_folder": str(ROOT / "lab/training"), "training_command": command}
-        started = self.play("train", **name, **program, training_follow=False)
+        started = self.play("train", *arguments, **name, **program, training_follow=False)
         assert started.rc == 0, started.out[-4000:]
         return name
 
@@ -181,8 +181,8 @@ def test_one_job_moves_and_the_other_restarts(full: FullCluster, tmp_path: Path)
     moves, restarts = tmp_path / "moves", tmp_path / "restarts"
     for folder in (moves, restarts):
         folder.mkdir()
-    full.train(moves, training_nodes="worker03")
-    run = full.train(restarts, training_nodes="worker01,worker02")
+    full.train(moves, "--limit", "worker03")
+    run = full.train(restarts, "--limit", "worker01,worker02")
     free = full.place.facts_of(4)["host"]
     last = {"name": "worker04", "power": "off", "reserve_memory": False}
     off = full.place.ansible.module("worker_vm", cluster="gpu", one_per_host=False, workers=[last])

@@ -77,7 +77,8 @@ def restart(p: Program, trial: Trial) -> None:
         bring_back(p, trial)
     except CollectionError as error:
         p.ensure(partial(trial.site.write_facts, trial.facts))
-        raise WholeError(" ".join([*trial.facts.failures, str(error), restart_lines.taken(trial.facts)])) from error
+        failed = [f"{reason.rstrip('.')}." for reason in (*trial.facts.failures, str(error))]
+        raise WholeError(" ".join([*failed, restart_lines.taken(trial.facts)])) from error
 
 
 def read(p: Program, trial: Trial) -> None:

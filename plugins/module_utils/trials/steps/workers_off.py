@@ -35,7 +35,7 @@ def left_by_moves(trial: Trial) -> list[str]:
         return []
     jobs = required(trial.site.jobs_on_workers(trial.settings))["jobs"]
     named = {short_name(node) for job in jobs for node in job["nodes"]}
-    own = {short_name(node["name"]) for node in trial.settings["nodes"]}
+    own = {short_name(str(machine["name"])) for machine in trial.restartable().machines()}
     workers = trial.of_cluster("worker_vm_info")["workers"]
     running = [(short_name(one["name"]), one["vm_host"]) for one in workers if one["vm_power"] == "on"]
     others = {host for name, host in running if name in named} - {host for name, host in running if name in own}

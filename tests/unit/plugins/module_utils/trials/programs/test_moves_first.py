@@ -17,6 +17,8 @@ class Mixed(Beside):
         super().__init__(deaths, {**BERT, "nodes": ["w3"]})
         self.add_idle_worker("w3", place)
         self.site.most = 2
+        # These are all workers of the inventory.
+        self.settings["nodes"].append({"name": "w3", "reach": ["sh", "-c"]})
         # The verdict is a real one.
         self.verdict = {}
         for window in (self.settings["window"], self.requested):
