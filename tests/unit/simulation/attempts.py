@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.training.results.checkpoint_reader import SETTLED_SECONDS, WRITTEN
+from plugins.module_utils.training.results.checkpoint import SETTLED_SECONDS, WRITTEN
 from plugins.module_utils.training.runs.restartable import Checkpoints, SeenCheckpoint, StoppedJob
 
 from .job import STEP_SECONDS, Job
