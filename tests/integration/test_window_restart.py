@@ -186,6 +186,26 @@ def test_killed_window_names_its_job_and_ends_as_requested(full: FullCluster) ->
 
 
 @pytest.mark.slow
+def test_worker_that_does_not_start_leaves_the_window_open(full: FullCluster) -> None:
+    full.train()
+    fault = {"fault": "GenericVmConfigFault", "message": "The PCI device is not available."}
+    full.vcenter.fault("PowerOnVM_Task", "task_fails", count=1, **fault)
+
+    left = full.change(window_by="restart", max_out_of_service=1)
+
+    text = " ".join(left.out.split())
+    assert left.rc != 0 and "could not power it on: the server said GenericVmConfigFault: The PCI device" in text
+    assert "its host has left. Cluster gpu: the job is stopped at the checkpoint" in text, left.out
+    assert "worker04 may be off: the playbook hosts, or" in text
+    assert full.attempts() == [NAME] and full.booted() == dict.fromkeys(HOSTS, 1), left.out
+
+    again = full.change(window_by="restart", max_out_of_service=1)
+
+    assert again.rc == 0 and full.kept("restart.json")["verdict"]["verdict"] == "resumed", again.out
+    assert full.booted() == dict.fromkeys(HOSTS, 1) and full.attempts() == [NAME, f"{NAME}-2"], again.out
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "reported", "attempts"),
     [
