@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from plugins.module_utils.training.results.saved_checkpoints import newest_checkpoint, unusable_checkpoint
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS, FILES = Path(__file__).parent / "scripts", ROOT / "roles" / "training" / "files"
@@ -161,3 +164,19 @@ def test_batches_of_keras_have_their_loss(tmp_path: Path, environment: str) -> N
     assert all(loss is not None and loss > 0 for _number, loss in made)
     marks = [(each["phase"], each["mark"]) for each in records(tmp_path) if "mark" in each]
     assert marks == [("eval", "begin"), ("eval", "end")]
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_sharded_checkpoint_resumes_on_fewer_and_more_ranks(tmp_path: Path, size: int) -> None:
+    run("pytorch", tmp_path, "fsdp2", "20", size=2)
+    outputs = tmp_path / "outputs"
+    found = newest_checkpoint("one", str(outputs), [], required=True)
+    shutil.rmtree(tmp_path / "run")
+
+    resumed = run("pytorch", tmp_path, "fsdp2", "25", f"outputs/{found['path']}", size=size)
+
+    assert (found["path"], found["restart"]["step"], found["restart"]["optimizer"]) == ("step-20", 20, True)
+    assert all(f"ended at step 25 of {size} ranks" in output for output in resumed)
+    assert len(steps(tmp_path, rank=size - 1)) == 5
+    (outputs / "step-20" / "__1_0.distcp").unlink()
+    assert "lacks __1_0.distcp" in unusable_checkpoint("one", str(outputs), [])

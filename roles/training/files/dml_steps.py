@@ -25,6 +25,9 @@ import dml_records
 import dml_room
 import dml_trainers
 
+# The function of torch.distributed.checkpoint, and how many callers of an optimizer's step are looked through for it.
+STATE_MAKER, CALLERS = "_init_optim_state", 16
+
 BY, FOLDER, EVERY = "DML_STEPS_BY", "DML_RECORDS", "DML_CHECK_GRADIENTS"
 TORCH = "torch.optim.optimizer"
 # The modules that define CallbackList in Keras 3, Keras 2, and TensorFlow up to 2.5.
@@ -175,6 +178,14 @@ def _is_capturing(torch: Any) -> bool:
     return bool(is_used and torch.cuda.is_current_stream_capturing())
 
 
+def _makes_state() -> bool:
+    """Return whether PyTorch makes the state of an optimizer for a checkpoint, with a step that trains nothing."""
+    frame, left = sys._getframe(1), CALLERS  # type: Any
+    while frame is not None and left and frame.f_code.co_name != STATE_MAKER:
+        frame, left = frame.f_back, left - 1
+    return bool(frame is not None and left)
+
+
 class Optimizers:
     """The steps of the optimizers in PyTorch; those of one of them count."""
 
@@ -187,7 +198,7 @@ class Optimizers:
 
     def before(self, optimizer: Any, *_arguments: Any) -> None:
         """Note the outermost step: an optimizer may call that of another, or its own class twice."""
-        if not self._is_compiling() and (self._open is None or self._open() is None):
+        if not self._is_compiling() and (self._open is None or self._open() is None) and not _makes_state():
             self._open = weakref.ref(optimizer)
             self._gradients.check(optimizer)
 

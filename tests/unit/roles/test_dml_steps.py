@@ -54,6 +54,12 @@ def test_records_each_optimizer_step_without_a_loss(folder: Path) -> None:
     assert {(each["by"], each["others"]) for each in made} == {("optimizer SGD", 0)}
 
 
+def test_does_not_count_state_made_for_a_checkpoint(folder: Path) -> None:
+    """PyTorch makes the state of an optimizer with a step of zero gradients before it loads a sharded checkpoint."""
+    loading = "def _init_optim_state(made): made.step()\n_init_optim_state(one)\n"
+    assert [each["step"] for each in records(folder, BEGIN + loading + "one.step()\n" * 3)] == [1, 2, 3]
+
+
 @pytest.mark.parametrize(
     ("script", "steps", "by", "others"),
     [
