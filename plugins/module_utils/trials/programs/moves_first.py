@@ -6,7 +6,8 @@ from functools import partial
 
 from ...core.findings import listed
 from ...durable.program import Program
-from ..evidence.outcome import outcome
+from ..evidence.other_verdicts import broken
+from ..evidence.restart_lines import BROKEN
 from ..steps import workers_off
 from ..steps.trial import Trial
 from .around_job import conclude, make_moves
@@ -27,7 +28,9 @@ def move_others(p: Program, trial: Trial) -> bool:
     p.say(f"changes {listed(facts.first_hosts)} before the job stops: workers of other jobs move")
     make_moves(p, trial, change_all)
     conclude(p, trial)
-    return not outcome(facts, trial.site.folder, p.left)
+    # The transport of workers without a rank of the job cannot be proven, which is no reason to end here.
+    judged = (facts.judged or {}).get("verdict", BROKEN)
+    return not (facts.stopped or facts.failures or facts.lost or p.left or judged == BROKEN or broken(facts.other_jobs))
 
 
 def first_hosts(trial: Trial) -> list[str]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tests.unit.simulation.world import HOSTS
+import pytest
+
+from tests.unit.simulation.world import CONTINUOUS, HOSTS
 
 from .test_other_jobs import BERT, Beside
 from .test_restart_window import BY_RESTART, is_running_once, untouched
@@ -37,6 +39,17 @@ def test_workers_of_other_jobs_move_before_the_stop() -> None:
         assert world.log.index("reboot esx3") < world.log.index("stop the job") < world.log.index("reboot esx1")
         assert facts.other_jobs[0]["verdict"] == "continuous" and "power off w3" not in world.log
         assert facts.restart["verdict"]["verdict"] == "resumed" and len(facts.finished_changes) == 4
+
+
+@pytest.mark.parametrize(("verdict", "is_restarted"), [("inconclusive", True), ("broken", False)])
+def test_only_a_broken_job_is_not_stopped(verdict: str, is_restarted: bool) -> None:
+    """No rank of the job runs on the workers that moved, so that their transport is not verified."""
+    world = Mixed()
+    world.verdict = {**CONTINUOUS, "verdict": verdict}
+
+    world.carry_out()
+
+    assert ("start the job" in world.log) == is_restarted == (world.outcome == ""), world.outcome
 
 
 def test_broken_other_job_keeps_the_job_running() -> None:
