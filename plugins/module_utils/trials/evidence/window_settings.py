@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, TypedDict
 
@@ -42,9 +42,12 @@ class WindowSettings(TypedDict, total=False):
 KNOWN = {*WindowSettings.__annotations__, *LIMITS, *(field.name for field in fields(HostChangeOptions))}
 
 
-def require_known(names: Iterable[str]) -> None:
+def require_known(window: Mapping[str, Any]) -> None:
     """Refuse settings that nothing reads."""
-    unknown = sorted({*names} - KNOWN)
+    unknown = sorted({*window} - KNOWN)
     if unknown:
         cause = f"a maintenance window has no setting {listed(unknown)}"
         raise Refused("vmotion_test_window", "read it", cause, "correct the name, or leave it out")
+    if window.get("spare") and window.get("by") == "restart":
+        cause = "with window_by=restart, the workers of the job are shut down and move to no other host"
+        raise Refused("window_spare", "use it", cause, "leave it out, or set window_by to move or auto")

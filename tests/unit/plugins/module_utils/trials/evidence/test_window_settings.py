@@ -17,4 +17,12 @@ def test_refuses_a_setting_that_nothing_reads() -> None:
 
     require_known(window)
     with pytest.raises(Refused, match=r"^vmotion_test_window: could not read it: a .* no setting max_stall, reboot;"):
-        require_known([*window, "reboot", "max_stall"])
+        require_known({**window, "reboot": 1, "max_stall": 2})
+
+
+def test_refuses_spare_hosts_if_no_worker_moves() -> None:
+    spare = {"cluster": "cpu", "hosts": ["esx21.lab"]}
+    for way in ("move", "auto"):
+        require_known({"by": way, "spare": spare})
+    with pytest.raises(Refused, match=r"^window_spare: could not use it: with window_by=restart, the workers"):
+        require_known({"by": "restart", "spare": spare})
