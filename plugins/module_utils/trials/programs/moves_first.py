@@ -28,7 +28,7 @@ def move_others(p: Program, trial: Trial) -> bool:
     p.say(f"changes {listed(facts.first_hosts)} before the job stops: workers of other jobs move")
     make_moves(p, trial, change_all)
     conclude(p, trial)
-    # The transport of workers without a rank of the job cannot be proven, which is no reason to end here.
+    # The transport of workers without a rank of the job cannot be verified: the window goes on.
     judged = (facts.judged or {}).get("verdict", BROKEN)
     return not (facts.stopped or facts.failures or facts.lost or p.left or judged == BROKEN or broken(facts.other_jobs))
 
