@@ -76,6 +76,7 @@ def test_result_groups_hosts_and_plans_a_window() -> None:
         **asdict(WindowLimits()),
         **BY_MOVES,
         "notify": [],
+        "spare": None,
         "requires_ack": False,
         "accept_other_jobs": False,
     }
