@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 from lab.simulator import Simulator
 from tests.integration.ansible import Ansible
+from tests.integration.booting import boot
 
 GPU = "0000:3b:00.0"
+DESIRED = {"cluster": "gpu", "type": "shared_direct", "policy": "consolidation"}
 DRIVEN = """
 hardware:
   mig:
@@ -22,6 +24,16 @@ clusters:
       - {name: esx02.lab, hardware: t4_cx5, passthrough: [all]}
       - {name: esx03.lab, hardware: no_gpu}
 """
+
+
+def test_settings_take_effect_with_driver_and_boot(vcenter: Simulator, ansible: Ansible) -> None:
+    applied = ansible.module("esxi_graphics", **DESIRED)
+    assert applied.rc == 0, applied.out
+    state = applied.host("esx01.lab")["state"]
+    assert (state["types"], state["active_types"]) == ({GPU: "shared_direct"}, {GPU: "basic"})
+    assert (state["policy"], state["active_policy"]) == ("consolidation", "performance")
+    boot(vcenter, "esx01.lab")
+    assert ansible.module("esxi_graphics", **DESIRED).host("esx01.lab")["state"]["active_policy"] == "consolidation"
 
 
 def test_xorg_restart_replaces_a_reboot_with_running_driver(
