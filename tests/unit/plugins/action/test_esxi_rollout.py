@@ -27,7 +27,7 @@ def given(**changed: Any) -> dict[str, Any]:
     return dict(validated.validated_parameters)
 
 
-BY_MOVES = {"by": "move", "checkpoint_wait": 3600, "checkpoint_signal": "", "accept_repeat_s": 0.0}
+BY_MOVES = {"by": "move", "checkpoint_wait": 3600, "checkpoint_signal": "", "accept_repeat_s": 0.0, "spare": None}
 DESIRED = Profile(1, leaves=False).option
 
 
@@ -76,7 +76,6 @@ def test_result_groups_hosts_and_plans_a_window() -> None:
         **asdict(WindowLimits()),
         **BY_MOVES,
         "notify": [],
-        "spare": None,
         "requires_ack": False,
         "accept_other_jobs": False,
     }
