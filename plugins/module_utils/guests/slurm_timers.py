@@ -18,10 +18,8 @@ CRED_EXPIRE, BATCH_START, RESUME, PMIX = 120.0, 10.0, 60.0, 300.0
 KEEPALIVE = {"keepalivetime": 7200.0, "keepaliveinterval": 75.0, "keepaliveprobes": 9.0}
 # The answers of 22.05 if the clock of a node, or its munge key, is not that of slurmctld.
 UNAUTHENTICATED = ("Zero Bytes were transmitted or received", "authentication error", "Invalid authentication")
-CLOCK = (
-    "the clock of the node is minutes ahead or behind, or its munge key is another one: correct the clock, as with "
-    "timedatectl, compare /etc/munge/munge.key, and restart munge"
-)
+CLOCK = "the clock of the node is minutes ahead or behind, or its munge key is another one"
+SET_CLOCK = "correct the clock, as with timedatectl, compare /etc/munge/munge.key, and restart munge"
 _NUMBER = re.compile(r"([0-9]{1,12})(?: sec)?")
 
 
@@ -32,9 +30,14 @@ def settings(text: str) -> dict[str, str]:
     return {name: value for name, value in found.items() if value and not value.startswith("(null")}
 
 
+def is_unauthenticated(answer: str) -> bool:
+    """Return whether a command of Slurm failed because slurmctld takes no message of its node."""
+    return any(text in answer for text in UNAUTHENTICATED)
+
+
 def with_cause(answer: str) -> str:
     """Return the answer of a command of Slurm, with the cause and the remedy that Slurm does not tell."""
-    return f"{answer}; {CLOCK}" if any(text in answer for text in UNAUTHENTICATED) else answer
+    return f"{answer}; {CLOCK}: {SET_CLOCK}" if is_unauthenticated(answer) else answer
 
 
 def rows(found: object, stun: float) -> Rows:

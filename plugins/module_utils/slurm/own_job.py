@@ -16,7 +16,7 @@ from typing import Any
 
 from ..durable.calls import ModuleFailed, NodeCalls, Result, required
 from ..errors import Refused
-from ..guests.slurm_timers import CLOCK, with_cause
+from ..guests.slurm_timers import CLOCK, SET_CLOCK, is_unauthenticated
 from ..training.ending.job_state import STOP_REQUEST
 from ..training.runs.any_job import JOB
 from ..training.runs.launching import Launched, OwnMpirun
@@ -92,14 +92,11 @@ class OwnSlurmJob(OwnMpirun):
         words = ["squeue", "--noheader", f"--name={name_of(self._run.name)}"]
         answers = self._calls.on_each(COMMAND, {node: {"argv": words} for node in self._run.nodes})
         refused = [
-            node
-            for node, answer in answers.items()
-            if answer.get("failed") and with_cause(str(answer["msg"])).endswith(CLOCK)
+            node for node, answer in answers.items() if answer.get("failed") and is_unauthenticated(str(answer["msg"]))
         ]
         if refused:
-            cause = f"Slurm takes no message of {', '.join(refused)}, because {CLOCK.partition(':')[0]}"
-            remedy = CLOCK.partition(": ")[2]
-            raise Refused(f"the training run {self._run.name}", "submit it to Slurm", cause, remedy)
+            cause = f"Slurm takes no message of {', '.join(refused)}, because {CLOCK}"
+            raise Refused(f"the training run {self._run.name}", "submit it to Slurm", cause, SET_CLOCK)
 
     def begin(self, prepared: Prepared) -> Launched:
         """Submit the job, unless it was submitted before; that of a sweep waits for ``submit_array``."""

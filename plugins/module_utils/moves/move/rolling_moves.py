@@ -172,7 +172,7 @@ def plan_window(workers: ClusterWorkers, fleet: Fleet, hosts: Sequence[str]) -> 
 
 
 def _plan_window(workers: ClusterWorkers, fleet: Fleet, hosts: Sequence[str]) -> list[window.EmptiedHost]:
-    """Return the plan of a window, which uses spare hosts only if there is none without them."""
+    """Return the plan of a window; it uses spare hosts only if no plan without them exists."""
     home = fleet.without(workers.spare)
     if not workers.spare or workers.spare & set(hosts):
         return window.plan_window(home, workers.at, hosts, workers.targets)

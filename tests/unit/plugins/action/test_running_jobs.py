@@ -164,7 +164,7 @@ def test_run_skips_the_wait_without_required_jobs(tmp_path: Path, given: dict[st
 def test_refuses_one_job_in_several_clusters_at_once(named: dict[str, Any], tmp_path: Path) -> None:
     unfinished = search(tmp_path, settings=SETTINGS)
     unfinished._vars["ansible_play_hosts_all"] = ["gpu", "more"]
-    unfinished._hosts.update({"gpu": {}, "more": named})  # type: ignore[attr-defined]
+    unfinished._hosts.update({"gpu": {}, "more": named})  # type: ignore[attr-defined]  # of the fake
 
     if named:
         assert unfinished.job()["run_dir"] == "/runs/one"

@@ -52,7 +52,7 @@ def test_own_objects_are_removed_the_last_one_first() -> None:
         ([{"metadata": {"name": "somebodys"}}], True),
     ],
 )
-def test_namespace_with_objects_of_others_stays(beside: list[dict[str, Any]], is_left: bool) -> None:
+def test_keeps_a_namespace_that_others_use(beside: list[dict[str, Any]], is_left: bool) -> None:
     elsewhere = {"item": [thing("Namespace", name="other"), {}], "resources": [{"metadata": {"name": "x"}}]}
     decided = removal([], NAMED, NAMED, [{"item": [NAMESPACE, {}], "resources": beside}, elsewhere])
     assert (NAMESPACE not in decided["remove"]) is is_left

@@ -208,7 +208,7 @@ def test_stop_of_one_run_leaves_the_others() -> None:
     assert world.kept("s.2")["end"]["state"] == "stopped" and "end" not in world.kept("s.1")
 
 
-def test_stop_of_a_sweep_cancels_all_its_runs_at_once() -> None:
+def test_stopped_sweep_cancels_all_runs_together() -> None:
     world = waiting_sweep()
     members = [world.member(number) for number in (1, 2, 3)]
 
@@ -221,7 +221,7 @@ def test_stop_of_a_sweep_cancels_all_its_runs_at_once() -> None:
     assert "all 3 runs of the sweep have ended already" in world.lines
 
 
-def test_same_command_submits_only_what_was_cancelled_while_it_waited() -> None:
+def test_submits_again_only_runs_cancelled_while_waiting() -> None:
     world = waiting_sweep()
     world.is_held = True
     stop(Program(MemoryJournal(), world), world.site, world.member(3))
@@ -244,7 +244,7 @@ def test_finished_run_keeps_its_end_when_it_is_stopped() -> None:
     assert "the training run s.1 has ended already: finished" in world.lines
 
 
-def test_task_of_an_array_is_the_job_of_its_run() -> None:
+def test_array_task_is_the_job_of_its_run() -> None:
     jobs = job_states.jobs_of(
         SQUEUE + "22|dml-one.5|RUNNING|None|N/A|dml|dml:dddddddd0\n21_[6-9%1]|dml-one|a|b|c|d|e\n"
     )

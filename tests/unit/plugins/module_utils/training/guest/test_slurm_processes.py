@@ -72,7 +72,7 @@ def test_job_without_listed_processes_is_absent(output: str, failure: str) -> No
         ),
     ],
 )
-def test_task_of_an_array_is_listed_by_its_own_number(
+def test_lists_an_array_task_by_its_number(
     number: str, squeue: tuple[int, str, str], listed_as: str, error: str
 ) -> None:
     """Slurm 22.05.8 answers: "2_1" does not look like a jobid."""
