@@ -173,13 +173,12 @@ def plan_window(workers: ClusterWorkers, fleet: Fleet, hosts: Sequence[str]) -> 
 
 def _plan_window(workers: ClusterWorkers, fleet: Fleet, hosts: Sequence[str]) -> list[window.EmptiedHost]:
     """Return the plan of a window; it uses spare hosts only if no plan without them exists."""
-    home = fleet.without(workers.spare)
-    if not workers.spare or workers.spare & set(hosts):
-        return window.plan_window(home, workers.at, hosts, workers.targets)
     try:
-        return window.plan_window(home, workers.at, hosts, workers.targets)
+        return window.plan_window(fleet.without(workers.spare), workers.at, hosts, workers.targets)
     except moves.Infeasible:
-        return window.plan_window(fleet, workers.at, hosts, workers.targets)
+        if not workers.spare or workers.spare & set(hosts):
+            raise
+    return window.plan_window(fleet, workers.at, hosts, workers.targets)
 
 
 def plan_return(workers: ClusterWorkers, fleet: Fleet, planned: Sequence[window.EmptiedHost]) -> list[moves.Move]:

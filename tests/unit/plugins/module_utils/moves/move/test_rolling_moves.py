@@ -162,3 +162,15 @@ def test_names_a_machine_that_took_the_slot() -> None:
         rolling_moves.plan_window(workers, room, ["esx1"])
     with pytest.raises(Refused, match=taken):
         rolling_moves.plan_moves(workers, ["w1"], return_home=False, one_per_host=True)
+
+
+@pytest.mark.parametrize(("room_at_home", "target"), [(1, "esx3"), (0, "esx2")])
+def test_uses_spare_hosts_only_without_room_at_home(room_at_home: int, target: str) -> None:
+    workers = look(machine("w1", hardware.vgpu("grid_t4-16c")), hosts=3)
+    workers.spare = frozenset({"esx2"})
+    rooms = {"esx1": HostRoom((1, 0, 0)), "esx2": HostRoom((1, 0, 0)), "esx3": HostRoom((room_at_home, 0, 0))}
+    room = Fleet({"w1": MovingWorker((1, 0, 0), {"esx2", "esx3"})}, rooms)
+
+    (emptied,) = rolling_moves.plan_window(workers, room, ["esx1"])
+
+    assert [move.target for move in emptied.moves] == [target]
