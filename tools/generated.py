@@ -14,9 +14,7 @@ from pathlib import Path
 from tools import inventory_schema, simulator, subjects, unproven, versions
 
 ROOT = Path(__file__).resolve().parent.parent
-FILES: dict[str, Callable[[], str]] = {
-    "docs/inventory.schema.json": inventory_schema.document,
-}
+FILES: dict[str, Callable[[], str]] = {"docs/inventory.schema.json": inventory_schema.document}
 # A page in git has only the place of a table: <!-- table: NAME -->, a sentence about it, <!-- end -->.
 TABLES: dict[str, Callable[[], str]] = {
     "assumptions": unproven.table,

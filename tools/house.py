@@ -69,9 +69,7 @@ def floor(rooms: tuple[str, ...], y: int) -> tuple[list[str], int]:
     """One floor as SVG, and how high it is."""
     each_row = (WIDTH - LEFT) // (ACROSS + GAP)
     high = GAP + -(-len(rooms) // each_row) * (HIGH + GAP)
-    parts = [
-        f'<rect class="floor" x="0" y="{y}" width="{WIDTH}" height="{high}" rx="8"/>',
-    ]
+    parts = [f'<rect class="floor" x="0" y="{y}" width="{WIDTH}" height="{high}" rx="8"/>']
     for number, room in enumerate(rooms):
         row, column = divmod(number, each_row)
         parts += box(room, LEFT + column * (ACROSS + GAP), y + GAP + row * (HIGH + GAP))

@@ -18,12 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "lab" / "vcenter" / "internal" / "versions" / "since.txt"
 # The oldest version of the simulator: methods and properties of all later versions are not listed.
 OLDEST, NEWEST = "8.0.2.0", "9.1.0.0"
-RELEASES = {
-    "8.0.2": "8.0 U2",
-    "8.0.3": "8.0 U3",
-    "9.0.0": "9.0",
-    "9.1.0": "9.1",
-}
+RELEASES = {"8.0.2": "8.0 U2", "8.0.3": "8.0 U3", "9.0.0": "9.0", "9.1.0": "9.1"}
 HEAD = """\
 # Methods and properties that vSphere supports since a version after {oldest}, from the type tables of pyVmomi; written
 # by tools/versions.py.

@@ -71,10 +71,7 @@ class Authority:
     def kubeconfig(self, server: str, name: str, groups: Sequence[str] = ()) -> str:
         """Return a kubeconfig for a user, as JSON, which is valid YAML."""
         identity = self.client(name, groups)
-        user = {
-            "client-certificate-data": _base64(identity.certificate),
-            "client-key-data": _base64(identity.key),
-        }
+        user = {"client-certificate-data": _base64(identity.certificate), "client-key-data": _base64(identity.key)}
         cluster = {"server": server, "certificate-authority-data": _base64(self.certificate)}
         config = {
             "apiVersion": "v1",

@@ -45,10 +45,7 @@ class Hostile:
 def marked(name: str, **more: Any) -> dict[str, Any]:
     """The mark of a worker with this name, which its machine confirms."""
     whole = worker_mark.desired_mark(name, {"built": True}, cluster="gpu", role="worker", tenant="lab") | more
-    return {
-        "attributes": {worker_mark.ATTRIBUTE: json.dumps(whole)},
-        "extra_config": {worker_mark.BUILDING: name},
-    }
+    return {"attributes": {worker_mark.ATTRIBUTE: json.dumps(whole)}, "extra_config": {worker_mark.BUILDING: name}}
 
 
 def _machines() -> list[dict[str, Any]]:

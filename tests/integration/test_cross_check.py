@@ -45,11 +45,7 @@ def test_community_vmware_finds_nothing_left_to_change(written: Simulator, ansib
     )
     assert kernel["changed"] is False
     option = theirs(
-        ansible,
-        "vmware_host_config_manager",
-        check=True,
-        esxi_hostname=HOST,
-        options={"Net.PVRDMAVmknic": "vmk1"},
+        ansible, "vmware_host_config_manager", check=True, esxi_hostname=HOST, options={"Net.PVRDMAVmknic": "vmk1"}
     )
     assert option["changed"] is False
 

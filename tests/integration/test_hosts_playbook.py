@@ -14,15 +14,7 @@ import yaml
 from lab.simulator import DATACENTRES, PASSWORD, Simulator
 from tests.integration.ansible import Ansible
 from tests.integration.releases import NEWEST
-from tests.integration.rolling import (
-    PLAYBOOK,
-    arguments,
-    datacentre,
-    recap,
-    run,
-    shown_changes,
-    times,
-)
+from tests.integration.rolling import PLAYBOOK, arguments, datacentre, recap, run, shown_changes, times
 
 pytestmark = pytest.mark.release(NEWEST)
 

@@ -58,9 +58,7 @@ def test_other_plays_in_the_run_keep_the_login(tmp_path: Path) -> None:
 
 
 def test_modules_connect_with_the_login_of_the_environment(
-    start: Callable[..., Simulator],
-    ansible_for: Callable[[Simulator], Ansible],
-    tmp_path: Path,
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], tmp_path: Path
 ) -> None:
     vcenter = start(text=datacentre("name: esx01.lab"))
     read = {"ansible_connection": "local", "vsphere_password": "{{ lookup('ansible.builtin.env', 'VMWARE_PASSWORD') }}"}

@@ -59,10 +59,7 @@ def real_profile(profile: Profile) -> dict[str, Any]:
 
 
 # The keys of each host by which programs decide.
-KEYS = {
-    "esxi_profile": ("host", "changed", "needs", "reboots", "out_of_service"),
-    "esxi_power": ("host", "changed"),
-}
+KEYS = {"esxi_profile": ("host", "changed", "needs", "reboots", "out_of_service"), "esxi_power": ("host", "changed")}
 
 
 def seen(module: str, result: Mapping[str, Any]) -> dict[str, Any]:

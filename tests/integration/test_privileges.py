@@ -79,10 +79,7 @@ WITH_WORKERS = [
 ]
 WITHOUT_WORKERS = [
     Case(
-        "custom_attributes",
-        {"cluster": "gpu"},
-        "CustomFieldsManager.RemoveCustomFieldDef",
-        "Global.ManageCustomFields",
+        "custom_attributes", {"cluster": "gpu"}, "CustomFieldsManager.RemoveCustomFieldDef", "Global.ManageCustomFields"
     )
 ]
 COMPONENT = {"cluster": "gpu", "components": {"NVD-AIE-800": "550.90.05-1OEM.800.1.0.20613240"}}
@@ -155,10 +152,7 @@ def test_tests_cover_every_module_that_writes() -> None:
     ("found", "words"),
     [
         ({"esxi_power": {"HostSystem.ShutdownHost_Task"}}, "and to CALLS\n    'HostSystem.ShutdownHost_Task': (Need("),
-        (
-            {"esxi_vib": {"Folder.CreateFolder"}},
-            "esxi_vib called Folder.CreateFolder: add to 'esxi_vib' in MODULES",
-        ),
+        ({"esxi_vib": {"Folder.CreateFolder"}}, "esxi_vib called Folder.CreateFolder: add to 'esxi_vib' in MODULES"),
         (
             {"esxi_vib": {"read HostProfileManager.profile"}},
             "esxi_vib called read HostProfileManager.profile: add to 'esxi_vib' in MODULES",

@@ -102,12 +102,7 @@ def test_repairs_drift_and_leaves_the_rest_alone(start: Make, ansible_for: For) 
     assert changed.rc == 0, changed.msg
     assert changed.result["fabric"]["port_groups"] == {"rdma-vmk": {"vlan": 300}, "rdma-vm": {"vlan": 216}}
     methods = {write["method"] for write in vcenter.writes()}
-    assert methods == {
-        "ReconfigureDVPortgroup_Task",
-        "ReconfigureDvs_Task",
-        "UpdateVirtualNic",
-        "SelectVnicForNicType",
-    }
+    assert methods == {"ReconfigureDVPortgroup_Task", "ReconfigureDvs_Task", "UpdateVirtualNic", "SelectVnicForNicType"}
     assert info(ansible, ping=True)["pings"][0]["size"] == 7972
     shown = ansible.module("rdma_fabric", check=True, **desired()).result["diff"]
     drifted = {"switch", "port_groups.rdma-vmk", *(f"hosts.{host}" for host in HOSTS)}

@@ -200,8 +200,7 @@ def test_accepts_the_site_by_reads_alone(place: Simulator, ansible_for: Callable
 
 
 @pytest.mark.parametrize(
-    "release",
-    ["8.0 U2", *(pytest.param(one, marks=pytest.mark.slow) for one in ("8.0 U3", "9.0")), "9.1"],
+    "release", ["8.0 U2", *(pytest.param(one, marks=pytest.mark.slow) for one in ("8.0 U3", "9.0")), "9.1"]
 )
 def test_accepts_every_version(
     start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], release: str

@@ -32,11 +32,7 @@ PROFILE: dict[str, Any] = {
     "roce": {"priority": 3},
     "pvrdma": {"vmk": "vmk1"},
 }
-DEPOT = {
-    "name": MANAGER,
-    "version": OLD,
-    "source": "[shared] NVD-AIE-800_550.54.16-1OEM.800.1.0.20613240_23471877.zip",
-}
+DEPOT = {"name": MANAGER, "version": OLD, "source": "[shared] NVD-AIE-800_550.54.16-1OEM.800.1.0.20613240_23471877.zip"}
 # A bare host, and one that had a life before: an older manager that shares its GPU, its own options, another tag.
 HOSTS = f"""
       - {{name: esx01.lab}}

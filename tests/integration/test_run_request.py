@@ -173,11 +173,7 @@ PART = """
 
 
 @pytest.mark.parametrize(
-    ("variables", "arguments", "reached"),
-    [
-        ({}, [], False),
-        ({"guests": "{{ 1 == 1 }}"}, [], True),
-    ],
+    ("variables", "arguments", "reached"), [({}, [], False), ({"guests": "{{ 1 == 1 }}"}, [], True)]
 )
 def test_site_prepares_guests_only_if_a_variable_requests(
     ansible: Ansible, tmp_path: Path, variables: dict[str, Any], arguments: list[str], reached: bool
@@ -191,11 +187,7 @@ def test_site_prepares_guests_only_if_a_variable_requests(
 
 
 @pytest.mark.parametrize(
-    ("playbook", "variables", "reached"),
-    [
-        ("fabric", {}, False),
-        ("fabric", {"fabric_port_groups": []}, True),
-    ],
+    ("playbook", "variables", "reached"), [("fabric", {}, False), ("fabric", {"fabric_port_groups": []}, True)]
 )
 def test_part_of_site_runs_only_with_its_variables(
     ansible: Ansible, tmp_path: Path, playbook: str, variables: dict[str, Any], reached: bool

@@ -24,11 +24,7 @@ TOOL = {"name": "homemade-tool", "version": "1.0-1", "source": "[shared] homemad
 IMPOSSIBLE: list[tuple[str, dict[str, Any], str]] = [
     ("advanced_option", {"options": {"NFS.MaxVolumes": 7}}, "NFS.MaxVolumes: 7 is not within 8 to 256"),
     ("advanced_option", {"options": {"Mem.ShareForceSaltin": 0}}, "similar options: Mem.ShareForceSalting"),
-    (
-        "kernel_module",
-        {"name": "nmlx5_core", "options": {"max_vsf": 4}},
-        "max_vsf (did you mean max_vfs?)",
-    ),
+    ("kernel_module", {"name": "nmlx5_core", "options": {"max_vsf": 4}}, "max_vsf (did you mean max_vfs?)"),
     ("passthrough", {"devices": ["0000:18:00.0"], "enabled": True}, "cannot be passed through"),
     ("passthrough", {"devices": ["0000:99:00.0"], "enabled": True}, "choose among 0000:3b:00.0"),
     ("pvrdma", {"vmk": "vmk0"}, "vmk0 is on the standard switch vSwitch0"),

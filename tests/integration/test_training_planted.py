@@ -76,14 +76,8 @@ PLANTED = {
         "if records.rank == 1:\n    fact()\n    os.kill(os.getpid(), 9)\ntime.sleep(100)\n",
         r"rank 1 on n2 \(process \d+\) was ended by signal 9 \(Killed\)",
     ),
-    "a million lines": (
-        MANY_LINES,
-        r"rank 1 on n2 ended: ValueError: end \(train\.py, line \d+\)",
-    ),
-    "an end without a step": (
-        "fact()\nsys.exit(3)\n",
-        r"rank [01] on \S+ ended with exit code 3",
-    ),
+    "a million lines": (MANY_LINES, r"rank 1 on n2 ended: ValueError: end \(train\.py, line \d+\)"),
+    "an end without a step": ("fact()\nsys.exit(3)\n", r"rank [01] on \S+ ended with exit code 3"),
 }
 
 

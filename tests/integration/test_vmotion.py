@@ -80,11 +80,7 @@ def test_plans_makes_and_observes_a_move_once(place: Simulator, ansible: Ansible
         "encryption": encryption,
         "stun_expected_s": 21.0,  # a T4-16C at 10 Gbit/s, by the simulated server
     }
-    assert [one["kind"] for one in move["events"]] == [
-        first,
-        "VmEmigratingEvent",
-        "VmMigratedEvent",
-    ]
+    assert [one["kind"] for one in move["events"]] == [first, "VmEmigratingEvent", "VmMigratedEvent"]
     assert moves(place) == [WORKER]
     again = go(ansible)
     assert (again.changed, again.result.get("move"), moves(place)) == (False, None, [WORKER]), again.out

@@ -54,10 +54,7 @@ def prove_gpus(place: Place, number: int, reported: dict[str, Any]) -> None:
     place.inside(
         number, f"sudo mkdir -p {FACTS} && sudo tee {FACTS}/dml_gpu_driver.fact <<'E'\n{json.dumps(reported)}\nE"
     )
-    place.inside(
-        number,
-        f"sudo tee {PROGRAM} <<'E' && sudo chmod 755 {PROGRAM}\n#!/bin/sh\n{DESCRIBES}\nE",
-    )
+    place.inside(number, f"sudo tee {PROGRAM} <<'E' && sudo chmod 755 {PROGRAM}\n#!/bin/sh\n{DESCRIBES}\nE")
 
 
 def test_workers_become_nodes_that_can_train(members: Place, tmp_path: Path) -> None:

@@ -46,10 +46,7 @@ def inventory(place: Place, folder: Path) -> Path:
     """The cluster and its workers, which Slurm has under the same names."""
     here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
     workers = {f"worker0{number}": {"ansible_host": place.address(number)} for number in place.numbers}
-    groups = {
-        "clusters": {"hosts": {"gpu": here}},
-        "workers": {"hosts": workers, "vars": ansible_login(place.lab.key)},
-    }
+    groups = {"clusters": {"hosts": {"gpu": here}}, "workers": {"hosts": workers, "vars": ansible_login(place.lab.key)}}
     path = folder / "inventory.yml"
     path.write_text(json.dumps({"all": {"children": groups}}))
     return path

@@ -28,13 +28,7 @@ ELSEWHERE: dict[str, str] = {
     "plugin_utils/module_result.py": "tests/unit/plugins/plugin_utils/test_module_result.py",
     **{f"hosts/rollback/{one}.py": _ROLLBACK for one in ("evidence", "restoring", "ways")},
     **{f"{one}.py": USER for one in _OPTIONS},
-    **dict.fromkeys(
-        (
-            "vsphere/option_definitions.py",
-            "workers/unified_memory.py",
-        ),
-        USER,
-    ),
+    **dict.fromkeys(("vsphere/option_definitions.py", "workers/unified_memory.py"), USER),
     "guests/signing_key.py": "tests/integration/test_signing_key.py",
     "kubernetes/api/connection.py": f"{_UNIT}/kubernetes/api/test_connection.py",
     **{f"kubernetes/{one}.py": _KUBERNETES for one in ("causes", "gpu_operator", "object_fields", "preflight", "seen")},

@@ -68,12 +68,7 @@ class Place:
     """A ground on which the first run ends so, and the second so."""
 
     def __init__(
-        self,
-        first: Ended,
-        second: Ended | None = None,
-        end: str = "b = 2",
-        left: str = "",
-        third: Ended | None = None,
+        self, first: Ended, second: Ended | None = None, end: str = "b = 2", left: str = "", third: Ended | None = None
     ) -> None:
         self.vcenter, self.harmed = Server(), list[tuple[Any, int]]()
         self.ended = [first, second or Ended([WELL]), third or Ended([WELL])]

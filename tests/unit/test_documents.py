@@ -12,13 +12,7 @@ from plugins.module_utils.hosts.module_privileges import TABLE as NEEDS
 from tests.harms import RECORDS_ONLY, TABLE, Harm
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted(
-    [
-        *ROOT.glob("*.md"),
-        *(ROOT / "docs").rglob("*.md"),
-        *(ROOT / "roles").glob("*/README.md"),
-    ]
-)
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "roles").glob("*/README.md")])
 REFERENCE = (ROOT / "docs" / "reference.md").read_text()
 HARM_DOCUMENT = (ROOT / "docs" / "harms.md").read_text()
 
@@ -34,12 +28,7 @@ def stems(pattern: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("heading", "pattern"),
-    [
-        ("Playbook", "playbooks/*.yml"),
-        ("Role", "roles/*"),
-        ("Module", "plugins/modules/*.py"),
-    ],
+    ("heading", "pattern"), [("Playbook", "playbooks/*.yml"), ("Role", "roles/*"), ("Module", "plugins/modules/*.py")]
 )
 def test_the_reference_is_complete(heading: str, pattern: str) -> None:
     there = stems(pattern)

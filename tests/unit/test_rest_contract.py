@@ -54,8 +54,6 @@ def test_exchange_fits_or_names_the_problem(
 ) -> None:
     sent, received = ("" if one is None else json.dumps(one) for one in (body, answer))
 
-    found = contract.problems(
-        {"method": method, "path": path, "body": sent, "status": status, "answer": received},
-    )
+    found = contract.problems({"method": method, "path": path, "body": sent, "status": status, "answer": received})
 
     assert any(problem in one for one in found) if problem else found == []

@@ -28,8 +28,7 @@ def test_a_run_replaces_its_own_rows_only() -> None:
     assert recorded(PAGE, done, "abc", "today") == PAGE.replace(
         "| `unit` | 1 | old |", "| `unit` | abc | today | **failed** | 9 passed, **1 failed** | 20 | 31 |"
     ).replace(
-        "| `attack` | 1 | old |\n",
-        "| `attack` | 1 | old |\n| `setup` | abc | today | passed | 1 passed | 20 | 31 |\n",
+        "| `attack` | 1 | old |\n", "| `attack` | 1 | old |\n| `setup` | abc | today | passed | 1 passed | 20 | 31 |\n"
     )
 
 

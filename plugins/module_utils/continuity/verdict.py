@@ -88,12 +88,7 @@ class Case:
     """The data of one verdict; ``tracks`` are the records of its ranks."""
 
     def __init__(
-        self,
-        records: Iterable[Mapping[str, Any]],
-        moves: Sequence[Move],
-        limits: Limits,
-        ended: str,
-        facts: JobFacts,
+        self, records: Iterable[Mapping[str, Any]], moves: Sequence[Move], limits: Limits, ended: str, facts: JobFacts
     ) -> None:
         self.moves, self.limits, self.ended, self.facts = moves, limits, ended, facts
         self.timeline = Timeline(moves, limits.resume_deadline_s)

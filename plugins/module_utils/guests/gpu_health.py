@@ -197,10 +197,7 @@ def _clocks_and_link(gpu: Gpu) -> Rows:
         yield WARN, f"it has {width} of {widest} PCIe lanes: check its slot, unless this is by design"
     generation, newest = gpu.generation
     if gpu.state in _BUSY and generation and newest and generation < newest:
-        yield (
-            WARN,
-            f"its PCIe link has generation {generation} of {newest}: check its slot, unless this is by design",
-        )
+        yield (WARN, f"its PCIe link has generation {generation} of {newest}: check its slot, unless this is by design")
 
 
 def _held_memory(gpu: Gpu) -> Rows:

@@ -106,11 +106,7 @@ def released(there: object, desired: object) -> str:
 
 def _rank_facts(found: JsonObject) -> dict[str, Any]:
     first = next(iter(sums(found["run"])), {})
-    return {
-        "framework_version": first.get("framework", ""),
-        "python": first.get("python", ""),
-        "sum": first.get("sum"),
-    }
+    return {"framework_version": first.get("framework", ""), "python": first.get("python", ""), "sum": first.get("sum")}
 
 
 def _versions(found: JsonObject, framework: str) -> dict[str, str]:

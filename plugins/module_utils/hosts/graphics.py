@@ -276,12 +276,7 @@ PART = Part(
     kept=("graphics",),
     restore=restoring.graphics,
     restores="host default, type of each GPU, assignment policy",
-    calls=(
-        *NOTE,
-        "HostSystem.RefreshGraphicsManager",
-        "HostSystem.RestartService",
-        "HostSystem.UpdateGraphicsConfig",
-    ),
+    calls=(*NOTE, "HostSystem.RefreshGraphicsManager", "HostSystem.RestartService", "HostSystem.UpdateGraphicsConfig"),
     paths=PATHS,
     after=("vibs",),
     result=lambda _requested: {"mig_procedure": list(MIG_PROCEDURE)},

@@ -73,13 +73,7 @@ def _entry(host: Host, names: Sequence[str], requested: Profiles) -> Entry:
     return {**entry, "reboot_owed": bool(reasons), "reboot_why": reasons}
 
 
-_SYSTEM = (
-    "config.product.version",
-    "config.product.build",
-    "summary.hardware.vendor",
-    "summary.hardware.model",
-    UUID,
-)
+_SYSTEM = ("config.product.version", "config.product.build", "summary.hardware.vendor", "summary.hardware.model", UUID)
 
 
 def _system(host: Host) -> Entry:

@@ -25,12 +25,7 @@ class ImageWork:
     """One call, whose parts are made one after another, until one fails."""
 
     def __init__(
-        self,
-        gate: runner.Gate,
-        session: Session,
-        rest: Rest,
-        params: Params,
-        report: Callable[[str, str], None],
+        self, gate: runner.Gate, session: Session, rest: Rest, params: Params, report: Callable[[str, str], None]
     ) -> None:
         self.gate, self.session, self.rest, self.params, self.report = gate, session, rest, params, report
         self.result: dict[str, Any] = {"changed": False, "diff": [], "warnings": [], "hosts": []}

@@ -83,12 +83,7 @@ class HostNetwork(TypedDict):
 def read(host: Host) -> HostNetwork:
     """Return the network of one host: uplinks, RDMA devices, switches and vmkernel adapters."""
     devices = rdma_devices(host)
-    return {
-        "uplinks": uplinks(host, devices),
-        "rdma": devices,
-        "switches": switches(host),
-        "vmkernel": vmkernel(host),
-    }
+    return {"uplinks": uplinks(host, devices), "rdma": devices, "switches": switches(host), "vmkernel": vmkernel(host)}
 
 
 def uplinks(host: Host, devices: Mapping[str, RdmaDevice]) -> dict[str, Uplink]:

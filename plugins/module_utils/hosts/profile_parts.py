@@ -6,13 +6,5 @@ from . import advanced_option, graphics, kernel_module, passthrough, pvrdma, roc
 from .part import Part, in_order
 
 PARTS: tuple[Part, ...] = in_order(
-    (
-        advanced_option.PART,
-        graphics.PART,
-        kernel_module.PART,
-        passthrough.PART,
-        pvrdma.PART,
-        roce.PART,
-        vib.PART,
-    )
+    (advanced_option.PART, graphics.PART, kernel_module.PART, passthrough.PART, pvrdma.PART, roce.PART, vib.PART)
 )

@@ -272,11 +272,7 @@ PART = Part(
     kept=("pvrdma",),
     restore=restoring.pvrdma,
     restores="the tagged adapter, and the firewall ruleset if it was closed",
-    calls=(
-        "HostSystem.DisableRuleset",
-        "HostSystem.EnableRuleset",
-        "HostSystem.UpdateOptions",
-    ),
+    calls=("HostSystem.DisableRuleset", "HostSystem.EnableRuleset", "HostSystem.UpdateOptions"),
     paths=PATHS,
     after=("roce",),
 )

@@ -183,10 +183,7 @@ class MaintenanceMode:
         if error is not None and not isinstance(error, (vim.fault.Timedout, vmodl.fault.RequestCanceled)):
             return Failed(self.target, ENTER, words(error), FAILED)
         return TimedOut(
-            self.target,
-            ENTER,
-            f"after {self.desired.maintenance_timeout} s {self._who_is_left()}",
-            STILL_IN,
+            self.target, ENTER, f"after {self.desired.maintenance_timeout} s {self._who_is_left()}", STILL_IN
         )
 
     def _who_is_left(self) -> str:

@@ -11,11 +11,7 @@ from .evacuation import DRS
 
 # Reports progress: the host, and what happened.
 ReportProgress = Callable[[str, str], None]
-VSAN = {
-    "ensure_accessibility": "ensureObjectAccessibility",
-    "evacuate": "evacuateAllData",
-    "no_action": "noAction",
-}
+VSAN = {"ensure_accessibility": "ensureObjectAccessibility", "evacuate": "evacuateAllData", "no_action": "noAction"}
 
 
 @dataclass(frozen=True)

@@ -35,11 +35,7 @@ FIGURES = (
         "about 20 s without a step; 55 % fewer wasted GPU hours than the best alternative (projected)",
         "arXiv 2412.12636v3",
     ),
-    (
-        "TrainMover, a move every 10 minutes",
-        "99 % training efficiency",
-        "arXiv 2412.12636v2",
-    ),
+    ("TrainMover, a move every 10 minutes", "99 % training efficiency", "arXiv 2412.12636v2"),
     (
         "Llama 3 405B, 16,384 GPUs, restarts from checkpoints: 466 interruptions in 54 days",
         "more than 90 % effective training time",

@@ -85,13 +85,7 @@ def follow(records: str, options: FollowOptions, show: Show) -> Followed:
     ended = "unwatched" if ended == QUIET and watcher.is_left(file) else ended
     drawn = {"images_per_sec": curve.rate(), "points": curve.points()}
     summary = {**pace.summary(), "first_silent": silence_text(pace.first_silence(), shown.moves(time.time()))}
-    return {
-        "ended": ended,
-        "last_seen": pace.last_seen,
-        "has_file": file.exists(),
-        "pace": summary,
-        "curve": drawn,
-    }
+    return {"ended": ended, "last_seen": pace.last_seen, "has_file": file.exists(), "pace": summary, "curve": drawn}
 
 
 def _nothing(_about: str, _what: str) -> None:

@@ -84,13 +84,7 @@ class Extras(NamedTuple):
 NO_EXTRAS = Extras()
 
 
-def plot(
-    title: str,
-    unit: str,
-    lines: Sequence[PlotLine],
-    axis: str = GPUS,
-    more: Extras = NO_EXTRAS,
-) -> str:
+def plot(title: str, unit: str, lines: Sequence[PlotLine], axis: str = GPUS, more: Extras = NO_EXTRAS) -> str:
     """Return one figure with its legend; its text has the size of the page's if it is shown as wide as it is drawn."""
     width = more.width
     points = [point for line in lines for point in line.points]

@@ -50,12 +50,7 @@ def built(runs: Sequence[Run]) -> list[list[str]]:
         for node, built_parts in (run.get("built") or {}).items():
             parts.update({(str(node), str(part).removeprefix(_PREFIX)): facts for part, facts in built_parts.items()})
     return [
-        [
-            node,
-            part,
-            _words(facts),
-            "yes" if facts.get("proven") else f"no: {facts.get('why') or 'no reason is known'}",
-        ]
+        [node, part, _words(facts), "yes" if facts.get("proven") else f"no: {facts.get('why') or 'no reason is known'}"]
         for (node, part), facts in sorted(parts.items())
     ]
 

@@ -90,10 +90,7 @@ def _order(gpu: JsonObject) -> tuple[Any, ...]:
 
 
 def _group(
-    tenant: str | None,
-    parts: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
-    price: float | None,
-    hours: float,
+    tenant: str | None, parts: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]], price: float | None, hours: float
 ) -> dict[str, Any]:
     share = sum(float(user["share"]) for _gpu, user in parts)
     used = _gpu_hours((user for _gpu, user in parts), hours) if tenant is not None else None

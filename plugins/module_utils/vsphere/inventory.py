@@ -15,10 +15,7 @@ from .esxcli import Esxcli
 from .sdk import ApiObject, vim
 from .session import Session
 
-ARGUMENTS: dict[str, Any] = {
-    "hosts": {"type": "list", "elements": "str"},
-    "cluster": {"type": "str"},
-}
+ARGUMENTS: dict[str, Any] = {"hosts": {"type": "list", "elements": "str"}, "cluster": {"type": "str"}}
 EXACTLY_ONE = [("hosts", "cluster")]
 ALWAYS = ("name", "runtime.connectionState", "runtime.inMaintenanceMode", "runtime.bootTime")
 SETTLE_SECONDS = 5

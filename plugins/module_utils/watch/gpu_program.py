@@ -57,11 +57,7 @@ def run(*command: str, seconds: int = SECONDS) -> tuple[int, str, str]:
     """Return exit code, output and errors of a program; a missing program has a shell's exit code for that."""
     try:
         done = subprocess.run(  # noqa: S603 - fixed programs
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=seconds,
-            check=False,
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False
         )
     except FileNotFoundError:
         return MISSING, "", ""

@@ -22,12 +22,7 @@ from .link import Link
 
 
 def watch_records(
-    nodes: Sequence[Mapping[str, Any]],
-    folder: str,
-    *,
-    tail: int = 0,
-    view: bool = False,
-    **options: Any,
+    nodes: Sequence[Mapping[str, Any]], folder: str, *, tail: int = 0, view: bool = False, **options: Any
 ) -> dict[str, Any]:
     """Keep a connection to each node, and append its records to one file, each with its time of arrival (``seen``).
 

@@ -16,13 +16,7 @@ from .placement import mmio
 from .placement.gpu_slots import parse
 from .placement.place import Demand, Device, DeviceRequest, HostResources
 
-PATHS = (
-    *capacity.PATHS,
-    *capacity.DEVICE_PATHS,
-    "summary.hardware.numCpuThreads",
-    "summary.hardware.cpuMhz",
-    VERSION,
-)
+PATHS = (*capacity.PATHS, *capacity.DEVICE_PATHS, "summary.hardware.numCpuThreads", "summary.hardware.cpuMhz", VERSION)
 MOST_UNCOUNTED = 16
 # The key, next to the properties of a host, of the profiles that the host offers after its GPUs are prepared.
 TO_COME = "to come"

@@ -47,13 +47,7 @@ GROUPS = "config.deviceGroups"
 GROUPS_SINCE = (8, 0, 0, 1)
 RECONFIGURE_SECONDS = 600
 # The properties of virtual machines that are not workers of the call: the resources that they use on their hosts.
-HOLDING = (
-    "name",
-    "runtime.host",
-    machines.DEVICES,
-    machines.RESERVED_MB,
-    "config.cpuAllocation.reservation",
-)
+HOLDING = ("name", "runtime.host", machines.DEVICES, machines.RESERVED_MB, "config.cpuAllocation.reservation")
 
 
 @dataclass

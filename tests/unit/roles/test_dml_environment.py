@@ -14,13 +14,7 @@ from roles.training.files import dml_environment
 STACK = {"torch": "2.15.0", "numpy": "2.4.6"}
 
 
-@pytest.mark.parametrize(
-    ("text", "stack"),
-    [
-        ("tqdm==2\n", STACK),
-        ("tqdm\n", {**STACK, "numpy": "2.4.7"}),
-    ],
-)
+@pytest.mark.parametrize(("text", "stack"), [("tqdm==2\n", STACK), ("tqdm\n", {**STACK, "numpy": "2.4.7"})])
 def test_another_text_or_package_is_another_environment(text: str, stack: dict[str, str]) -> None:
     key = dml_environment.key_of("tqdm\n", dict(reversed(STACK.items())))
     assert key == dml_environment.key_of("tqdm\n", STACK) != dml_environment.key_of(text, stack)

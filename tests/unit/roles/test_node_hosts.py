@@ -14,11 +14,7 @@ import yaml
 from tests.rendering import rendered
 
 TASKS = Path(__file__).parents[3] / "roles" / "node" / "tasks" / "user.yml"
-PEERS = {
-    "w1": {"address": "10.216.1.11"},
-    "w2": {"address": "fd00::12"},
-    "10.216.1.13": {"address": "10.216.1.13"},
-}
+PEERS = {"w1": {"address": "10.216.1.11"}, "w2": {"address": "fd00::12"}, "10.216.1.13": {"address": "10.216.1.13"}}
 # Mounts need root; others have them in a user namespace, where they are root.
 UNSHARE = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
 

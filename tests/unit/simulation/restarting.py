@@ -18,10 +18,7 @@ class RestartMachine(SiteMachine):
     """Windows by restart besides all else."""
 
     @rule(
-        most=st.integers(1, 3),
-        how=st.sampled_from(ANSWERS),
-        faults=FAULTS,
-        seconds=st.sampled_from([0.0, 0.0, 3600.0]),
+        most=st.integers(1, 3), how=st.sampled_from(ANSWERS), faults=FAULTS, seconds=st.sampled_from([0.0, 0.0, 3600.0])
     )
     def restart_around_hosts(
         self, most: int, how: tuple[str, str], faults: dict[int, tuple[str, str]], seconds: float

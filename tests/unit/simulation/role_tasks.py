@@ -29,9 +29,7 @@ class RoleTasks:
     """One run of roles. ``call`` runs a module; ``replaced`` has stand-ins for whole roles."""
 
     def __init__(
-        self,
-        call: Callable[[str, Scope, bool], Scope],
-        replaced: Mapping[str, Callable[[Scope], None]],
+        self, call: Callable[[str, Scope, bool], Scope], replaced: Mapping[str, Callable[[Scope], None]]
     ) -> None:
         begin()
         self._call, self._replaced = call, replaced

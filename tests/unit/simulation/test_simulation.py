@@ -171,9 +171,7 @@ MENDS: dict[str, list[tuple[Any, str, Any]]] = {
         (maintenance_window, "start_round", nothing),
         (maintenance_window, "wave", nothing),
     ],
-    "a later controller starts nothing after the end of its window": [
-        (maintenance_window, "no_time", always_in_time),
-    ],
+    "a later controller starts nothing after the end of its window": [(maintenance_window, "no_time", always_in_time)],
     "a later controller reads the stop rules before it moves": [(maintenance_window, "why_not", lambda *_given: "")],
     "hours without a controller are not the time of a host": [(prediction, "attended", list)],
     "a failed attempt keeps all that it has written": [(Program, "ensure", stopped_at_ensure)],

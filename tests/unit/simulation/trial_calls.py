@@ -49,11 +49,7 @@ class TrialCalls(SimulatedCalls):
     """The calls of a vMotion test or a window, with the files in its folder."""
 
     def __init__(
-        self,
-        site: Site,
-        run: str,
-        faults: Mapping[int, Callable[[SimulatedCalls], None]],
-        folder: Folder,
+        self, site: Site, run: str, faults: Mapping[int, Callable[[SimulatedCalls], None]], folder: Folder
     ) -> None:
         super().__init__(site, run, faults)
         self.folder, self.files, self.controller = str(folder.path), folder.files, run

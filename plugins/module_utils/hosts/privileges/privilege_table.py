@@ -59,11 +59,7 @@ _FOLDER_DELETE = (Need("Folder.Delete", FOLDER, SECURITY),)
 _POLICY_READ = (Need("StorageProfile.View", ROOT, UNSURE),)
 _IMAGE_READ = Need("VcIntegrity.lifecycleSoftwareSpecification.Read", ROOT, LIFECYCLE)
 _SETTINGS_READ = Need("VcIntegrity.lifecycleSettings.Read", ROOT, LIFECYCLE)
-_IMAGE_WRITE = (
-    _IMAGE_READ,
-    Need("VcIntegrity.lifecycleSoftwareSpecification.Write", ROOT, LIFECYCLE),
-    _SETTINGS_READ,
-)
+_IMAGE_WRITE = (_IMAGE_READ, Need("VcIntegrity.lifecycleSoftwareSpecification.Write", ROOT, LIFECYCLE), _SETTINGS_READ)
 _HEALTH_READ = Need("VcIntegrity.lifecycleHealth.Read", ROOT, LIFECYCLE)
 _IMAGE_CHECK = (Need("VcIntegrity.lifecycleSoftwareRemediation.Read", ROOT, LIFECYCLE), _HEALTH_READ)
 _IMAGE_APPLY = (Need("VcIntegrity.lifecycleSoftwareRemediation.Write", ROOT, LIFECYCLE), _HEALTH_READ)
@@ -130,10 +126,7 @@ CALLS: dict[str, tuple[Need, ...]] = {
     "GET /api/vcenter/storage/policies/compliance/vm": _POLICY_READ,
     "GET /api/vcenter/storage/policies/{id}/vm": _POLICY_READ,
     "POST /api/vcenter/storage/policies/{id}?action=check-compatibility": _POLICY_READ,
-    "PATCH /api/vcenter/vm/{id}/storage/policy": (
-        *_POLICY_READ,
-        Need("VirtualMachine.Config.Settings", VM, UNSURE),
-    ),
+    "PATCH /api/vcenter/vm/{id}/storage/policy": (*_POLICY_READ, Need("VirtualMachine.Config.Settings", VM, UNSURE)),
     "POST /api/content/library/subscribed-item/{id}?action=sync": (
         Need("ContentLibrary.SyncLibraryItem", "content library", UNSURE),
     ),
@@ -299,11 +292,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "HostSystem.UpdateVirtualNic",
     ),
     "site": ("esxcli vim CLIInfo FetchCLIInfo", *_READERS),
-    "shared_settings": (
-        *LOCK,
-        "ClusterComputeResource.ReconfigureComputeResource_Task",
-        "OptionManager.UpdateOptions",
-    ),
+    "shared_settings": (*LOCK, "ClusterComputeResource.ReconfigureComputeResource_Task", "OptionManager.UpdateOptions"),
     "vcenter_role": (
         "AuthorizationManager.AddAuthorizationRole",
         "AuthorizationManager.RemoveAuthorizationRole",

@@ -63,12 +63,7 @@ _SCHEMA: dict[str, Any] = _object(
     format={"type": "integer"},
     taken=_TEXT,
     wanted=_object(profile=_MAPPING, host_profiles=_MAPPING),
-    cluster=_object(
-        name=_TEXT,
-        vcenter=_object(instance_uuid=_TEXT),
-        options=_MAPPING,
-        drs=_object(options=_MAPPING),
-    ),
+    cluster=_object(name=_TEXT, vcenter=_object(instance_uuid=_TEXT), options=_MAPPING, drs=_object(options=_MAPPING)),
     hosts={"type": "array", "minItems": 1, "items": _object(host=_TEXT, uuid={"type": ["string", "null"]})},
     digest=_TEXT,
 )

@@ -25,13 +25,7 @@ from ...workers.worker_cluster import WorkerCluster
 from ..checks import move_checks, stun_estimate
 from . import move_watch
 
-TARGET = (
-    "datastore",
-    "network",
-    "triggeredAlarmState",
-    "summary.hardware.numCpuCores",
-    pvrdma.TAG,
-)
+TARGET = ("datastore", "network", "triggeredAlarmState", "summary.hardware.numCpuCores", pvrdma.TAG)
 MANAGER = "configManager.graphicsManager"
 STUN_SINCE = (8, 0, 2)
 CHECK_SECONDS = 300

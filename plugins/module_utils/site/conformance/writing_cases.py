@@ -77,12 +77,7 @@ CASES = (
     Case(
         "sessions",
         (
-            Step(
-                "a wrong password",
-                "cluster_info",
-                _STRANGER,
-                {**REFUSED, "fault": "InvalidLogin"},
-            ),
+            Step("a wrong password", "cluster_info", _STRANGER, {**REFUSED, "fault": "InvalidLogin"}),
             Step("the right password", "cluster_info", LOCK, {**SAME, "cluster.name": "{cluster}"}),
         ),
     ),

@@ -22,10 +22,7 @@ VSPHERE = ("hot_migration", "encrypted", "gpus", "stun_expected_s")
 
 
 def timeline(
-    tracks: Sequence[Track],
-    moves: Sequence[Mapping[str, Any]],
-    judged: Mapping[str, Any],
-    at: Mapping[str, str],
+    tracks: Sequence[Track], moves: Sequence[Mapping[str, Any]], judged: Mapping[str, Any], at: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the data of a plot, with times in seconds since the first record.
 

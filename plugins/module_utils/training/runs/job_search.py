@@ -30,10 +30,7 @@ def undescribed_jobs(calls: TrainingCalls, names: Iterable[str]) -> dict[str, An
 
 
 def only_run(
-    o: Options,
-    found: Mapping[str, Any],
-    nodes: Mapping[str, Mapping[str, Any]],
-    own: Manifest | None,
+    o: Options, found: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]], own: Manifest | None
 ) -> dict[str, Any]:
     """Return the only run and its launcher; without a run, ``why`` says why.
 
@@ -61,10 +58,7 @@ def only_run(
 
 
 def only_job(
-    o: Options,
-    found: Mapping[str, Any],
-    nodes: Mapping[str, Mapping[str, Any]],
-    own: Manifest | None = None,
+    o: Options, found: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]], own: Manifest | None = None
 ) -> dict[str, Any]:
     """Return where the only job runs, and the connections to its nodes; without one, ``why`` says why."""
     only = only_run(o, found, nodes, own)

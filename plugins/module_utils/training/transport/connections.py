@@ -71,10 +71,7 @@ def checksums(reading: Reading) -> dict[str, str]:
 
 
 def _of_node(
-    node: str,
-    readings: tuple[Mapping[str, Any], Mapping[str, Any]],
-    sent: Rows,
-    usual: float | None,
+    node: str, readings: tuple[Mapping[str, Any], Mapping[str, Any]], sent: Rows, usual: float | None
 ) -> tuple[str, str, float | None]:
     ranks = [objects_in(reading.get("ranks")) for reading in readings]
     unreadable = _unreadable(node, readings, ranks)

@@ -173,11 +173,7 @@ def _licence(facts: Mapping[str, Any], now: float, lasts: float) -> Rows:
 def _licence_status(status: str, details: str, now: float, lasts: float) -> Rows:
     """Check one licence status and the details that follow it in brackets."""
     if status.lower() in _UNKNOWN:
-        yield (
-            NOTE,
-            "licence",
-            f"nvidia-smi reports the licence {status or '(empty)'}: whether it is valid is unknown",
-        )
+        yield (NOTE, "licence", f"nvidia-smi reports the licence {status or '(empty)'}: whether it is valid is unknown")
         return
     if status != "Licensed":
         yield STOP, "licence", f"its vGPU is {status.lower()}: it will be slowed down; license it"

@@ -44,10 +44,7 @@ def attended(changes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def host_seconds(
-    window: Value,
-    stage: Value,
-    earlier: Sequence[Value],
-    of_others: Callable[[Iterable[float]], float] = median,
+    window: Value, stage: Value, earlier: Sequence[Value], of_others: Callable[[Iterable[float]], float] = median
 ) -> float:
     """Return the expected seconds of a host and its moves, from its last change, else from other hosts or defaults."""
     took = [(change["host"], change["back_at"] - change["began"]) for change in earlier]
@@ -86,12 +83,7 @@ def comparison(facts: Facts, cost: Value) -> str:
     if not expected or not changes:
         return ""
     seconds = sum(change["back_at"] - change["began"] for change in changes)
-    came = {
-        "hosts": changes,
-        "seconds": seconds,
-        "stall_s": cost.get("stalled_s"),
-        "goodput": cost.get("goodput"),
-    }
+    came = {"hosts": changes, "seconds": seconds, "stall_s": cost.get("stalled_s"), "goodput": cost.get("goodput")}
     return f"Expected: {_whole(expected)}. Measured: {_whole(came)}."
 
 

@@ -88,11 +88,7 @@ def transports(facts: Facts) -> dict[str, Any]:
         {"before": _transports_after(readings, move["looks"]), "after": _transports_after(readings, _end(facts, index))}
         for index, move in enumerate(facts.moves)
     ]
-    return {
-        "usual": readings[0] if readings else {},
-        "last": readings[-1] if readings else {},
-        "of_moves": of_moves,
-    }
+    return {"usual": readings[0] if readings else {}, "last": readings[-1] if readings else {}, "of_moves": of_moves}
 
 
 def _end(facts: Facts, index: int) -> int:

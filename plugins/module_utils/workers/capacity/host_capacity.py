@@ -12,13 +12,7 @@ from . import pci_ids
 
 SERVICE_PATHS = ("runtime.connectionState", "runtime.inMaintenanceMode", "runtime.inQuarantineMode")
 # The properties for the functions about service, memory and vGPUs.
-PATHS = (
-    "name",
-    *SERVICE_PATHS,
-    "summary.hardware.memorySize",
-    "config.graphicsInfo",
-    "config.sharedPassthruGpuTypes",
-)
+PATHS = ("name", *SERVICE_PATHS, "summary.hardware.memorySize", "config.graphicsInfo", "config.sharedPassthruGpuTypes")
 # Further properties for the functions about devices in passthrough.
 DEVICE_PATHS = ("config.pciPassthruInfo", "config.network.pnic", "hardware.pciDevice", "hardware.numaInfo")
 RDMA = "config.network.rdmaDevice"

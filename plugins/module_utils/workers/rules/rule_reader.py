@@ -12,11 +12,7 @@ from ..placement.rule_conflicts import ForeignRule
 from ..placement.rule_set import RuleNames
 
 DISABLED, CLUSTER = "disabled", "cluster"
-BEHAVIOURS = {
-    "manual": "manual",
-    "partially_automated": "partiallyAutomated",
-    "fully_automated": "fullyAutomated",
-}
+BEHAVIOURS = {"manual": "manual", "partially_automated": "partiallyAutomated", "fully_automated": "fullyAutomated"}
 _OURS = {theirs: ours for ours, theirs in BEHAVIOURS.items()}
 CLUSTER_PRIORITY = "clusterRestartPriority"
 

@@ -47,11 +47,7 @@ def test_kubernetes_that_tolerates_stuns_has_no_blocking_finding(tmp_path: Path)
 
 
 def test_settings_that_end_jobs_block_unless_accepted(tmp_path: Path) -> None:
-    more = {
-        "/api/v1/pods": [SERVER],
-        "/api/v1/configmaps": [PLUGIN],
-        "/apis/policy/v1/poddisruptionbudgets": [BUDGET],
-    }
+    more = {"/api/v1/pods": [SERVER], "/api/v1/configmaps": [PLUGIN], "/apis/policy/v1/poddisruptionbudgets": [BUDGET]}
     options: dict[str, Any] = {"toleration_seconds": 10, "needs": {"nvidia.com/gpu": 2}, "pvrdma": True}
     result = found(tmp_path, more, **options)
     stopping = ["control_plane", "rdma_vendor", "resource", "toleration"]

@@ -84,10 +84,7 @@ def test_a_webhook_gets_the_text_as_json(status: int, reason: str) -> None:
 
 @pytest.mark.parametrize(
     ("url", "reason"),
-    [
-        ("file:///etc/passwd", "it is not a URL of http or https"),
-        ("http://127.0.0.1:1/", "could not post to it: "),
-    ],
+    [("file:///etc/passwd", "it is not a URL of http or https"), ("http://127.0.0.1:1/", "could not post to it: ")],
 )
 def test_reports_why_a_webhook_cannot_be_reached(url: str, reason: str) -> None:
     assert reason in post(url, "{}", 5.0)["msg"]

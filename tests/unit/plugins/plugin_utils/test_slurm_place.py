@@ -108,10 +108,7 @@ def test_reads_a_job_on_launcher_and_login_node(tmp_path: Path) -> None:
     trial_site.job_of(site, {**named, "slurm": {"job": 4711, "login": "n9"}}).look()
 
     places = {call.args[:3] for call in modules.on.call_args_list}
-    assert places == {
-        ("worker01", "anna", "dml.vsphere.training_info"),
-        ("n9", "", "ansible.builtin.command"),
-    }
+    assert places == {("worker01", "anna", "dml.vsphere.training_info"), ("n9", "", "ansible.builtin.command")}
 
 
 def test_refuses_a_login_node_outside_the_inventory(monkeypatch: pytest.MonkeyPatch) -> None:

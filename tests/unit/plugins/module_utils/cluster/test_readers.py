@@ -157,9 +157,7 @@ def test_reports_an_evaluation_licence_but_never_keys() -> None:
     assert "SECRET" not in str(found)
 
 
-def test_subtracts_network_delay_from_host_clock_offsets(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_subtracts_network_delay_from_host_clock_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
     # The answer of vCenter takes two seconds, and that of each host four.
     monotonic, times = iter([100.0, 102.0, 103.0, 107.0, 107.0, 111.0]), iter([NOW])
     monkeypatch.setattr(host_clocks.time, "monotonic", lambda: next(monotonic))
@@ -208,11 +206,7 @@ def test_finds_passthrough_gpus_with_and_without_address(device: Any, running: b
 )
 def test_reports_use_and_memory_of_each_gpu(graphics: Any, passed: Any, mode: str, gigabytes: float) -> None:
     devices = [hardware.pci_device(), hardware.pci_device(hardware.NVSWITCH, 0x1AF1, hardware.BRIDGE)]
-    values = {
-        "config__graphicsInfo": graphics,
-        "config__pciPassthruInfo": passed,
-        "hardware__pciDevice": devices,
-    }
+    values = {"config__graphicsInfo": graphics, "config__pciPassthruInfo": passed, "hardware__pciDevice": devices}
     (card,) = gpu_usage._cards(host(**values))
     assert (card.address, card.mode, card.gigabytes) == (T4, mode, gigabytes)
     assert card.listed == (("vm-1",) if mode == "vgpu" else ())

@@ -41,18 +41,14 @@ def test_creates_and_grants_a_new_role(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
-def test_leaves_a_correct_role_for_any_account_spelling(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_leaves_a_correct_role_for_any_account_spelling(monkeypatch: pytest.MonkeyPatch) -> None:
     manager = FakeManager(monkeypatch, "Host.Config.Settings")
     manager.rule(CLUSTER, "LAB\\Ansible")
     apply(role(manager, ["Host.Config.Settings"], grant("ansible@lab")))
     assert manager.writes == []
 
 
-def test_updates_privileges_once_and_keeps_other_grants(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_updates_privileges_once_and_keeps_other_grants(monkeypatch: pytest.MonkeyPatch) -> None:
     manager = FakeManager(monkeypatch, "Host.Config.Settings")
     manager.rule(CLUSTER, "LAB\\somebody")
     subject = role(manager, ["Profile.View"], grant())

@@ -50,10 +50,7 @@ def test_a_replaced_launcher_breaks_if_both_were_observed() -> None:
     result = breaches(
         launcher={"before": before, "after": {**LAUNCHER, "pid": 41, "user": "b", "shell": "c", "tty": None}}
     )
-    assert result == [
-        ("identity", None, "launcher: pid 40 became 41"),
-        ("identity", None, "launcher: user a became b"),
-    ]
+    assert result == [("identity", None, "launcher: pid 40 became 41"), ("identity", None, "launcher: user a became b")]
 
 
 def test_recreated_pods_and_differing_parameters_break() -> None:

@@ -33,12 +33,7 @@ KNOWN = Known(
     },
     site=("fabric", "hosts", "guests"),
 )
-GROUPS = {
-    "all": ["one", "two", "w1", "w2"],
-    "clusters": ["one", "two"],
-    "workers": ["w1", "w2"],
-    "ungrouped": [],
-}
+GROUPS = {"all": ["one", "two", "w1", "w2"], "clusters": ["one", "two"], "workers": ["w1", "w2"], "ungrouped": []}
 
 
 def found(playbook: str = "hosts", pattern: str = "clusters", **request: Any) -> str:
@@ -158,12 +153,7 @@ def test_accepts_a_pattern_or_a_boolean_for_guests(guests: object, pattern: str)
     [
         ({"workers": ["w1"]}, False, False, ""),
         ({"workers": []}, True, True, ""),
-        (
-            {},
-            False,
-            True,
-            "but the inventory hosts.yml has none and no source that finds them; also give -i a file",
-        ),
+        ({}, False, True, "but the inventory hosts.yml has none and no source that finds them; also give -i a file"),
         (
             {},
             False,

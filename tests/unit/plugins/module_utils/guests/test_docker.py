@@ -12,10 +12,7 @@ from plugins.module_utils.guests.docker import SettingsError, misfits, own_setti
 # The relevant fields in the report of Docker 18.09 (docker info --format '{{json .}}').
 INFO = {
     "ServerVersion": "18.09.7",
-    "Runtimes": {
-        "nvidia": {"path": "nvidia-container-runtime"},
-        "runc": {"path": "runc"},
-    },
+    "Runtimes": {"nvidia": {"path": "nvidia-container-runtime"}, "runc": {"path": "runc"}},
     "DefaultRuntime": "runc",
     "RegistryConfig": {"Mirrors": ["https://mirror.example.org/"]},
     "ContainersRunning": 2,

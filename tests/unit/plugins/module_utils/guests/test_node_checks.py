@@ -298,8 +298,7 @@ def test_each_difference_names_the_nodes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "warned"),
-    [('{"::ffff:10.0.0.2": 10.05, "w2": 0.01}', True), ('{"w2": 0.9}', False)],
+    ("seconds", "warned"), [('{"::ffff:10.0.0.2": 10.05, "w2": 0.01}', True), ('{"w2": 0.9}', False)]
 )
 def test_a_slow_lookup_of_a_peer_warns(seconds: str, warned: bool) -> None:
     given = {"kind": "node", "found": {**NODE, "lookups": seconds}, "desired": CORRECT, "fail": True}

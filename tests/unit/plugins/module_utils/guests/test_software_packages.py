@@ -17,8 +17,7 @@ ROCKY = {"os_family": "RedHat", "distribution": "Rocky", "kernel": "5.14.0-427.1
 
 
 @pytest.mark.parametrize(
-    ("manager", "words"),
-    [("apt", ["openmpi-bin=4.1.4-3+b1", "make"]), ("dnf", ["openmpi-bin-4.1.4-3+b1", "make"])],
+    ("manager", "words"), [("apt", ["openmpi-bin=4.1.4-3+b1", "make"]), ("dnf", ["openmpi-bin-4.1.4-3+b1", "make"])]
 )
 def test_joins_names_to_versions_in_the_managers_syntax(manager: str, words: list[str]) -> None:
     assert software_packages.specs([MPI, MAKE], manager) == words

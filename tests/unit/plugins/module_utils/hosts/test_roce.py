@@ -127,10 +127,7 @@ def test_absent_removes_only_its_options_until_a_boot() -> None:
     [
         ([Card("vmnic0")], "the host has no RDMA device"),
         ([Card("vmnic2", "bnxtnet", "vmrdma0")], "vmnic2 uses bnxtnet; options are known for nmlx5_core, nmlx4_en"),
-        (
-            [Card("vmnic2", "nmlx5_core", "vmrdma0"), Card("vmnic3", "bnxtnet", "vmrdma1")],
-            "vmnic3 uses bnxtnet",
-        ),
+        ([Card("vmnic2", "nmlx5_core", "vmrdma0"), Card("vmnic3", "bnxtnet", "vmrdma1")], "vmnic3 uses bnxtnet"),
     ],
 )
 def test_refuses_unconfigurable_cards_by_name(cards: list[Card], message: str) -> None:

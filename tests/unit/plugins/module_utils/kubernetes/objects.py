@@ -16,9 +16,7 @@ from plugins.module_utils.kubernetes.seen import JobSnapshot, boot_ids, events_o
 
 NAME, UID = "t2", "7a0d"
 # The operator makes a Job for the launcher, and that one owns the launcher's pod.
-LAUNCHER_JOB = {
-    "metadata": {"name": "t2-launcher", "uid": "c5b1", "ownerReferences": [{"kind": "MPIJob", "uid": UID}]},
-}
+LAUNCHER_JOB = {"metadata": {"name": "t2-launcher", "uid": "c5b1", "ownerReferences": [{"kind": "MPIJob", "uid": UID}]}}
 BEGAN = 1795331523.0  # 07:12:03, when the recorded job was created
 
 

@@ -28,9 +28,7 @@ BROKEN = {
             pod("worker", 0, "k3", uid="afc6e497", restarts=1, state={"running": {"startedAt": stamp(100)}}),
             *WORKERS[1:],
         ),
-        [
-            f"pod t2-worker-0: its restarts 0 became 1, the start of its container {BEGAN + 2} became {BEGAN + 100}",
-        ],
+        [f"pod t2-worker-0: its restarts 0 became 1, the start of its container {BEGAN + 2} became {BEGAN + 100}"],
     ),
     "gone": (identities(*WORKERS[1:]), ["pod t2-worker-0 is gone"]),
     "marked for deletion": (

@@ -137,5 +137,5 @@ def test_only_placement_and_tolerations_differ_from_the_paper() -> None:
     pod = at(papers(shared_memory=""), "spec.mpiReplicaSpecs.Worker.template.spec")
     assert set(pod) == {"containers", "volumes", "affinity", "tolerations"}
     assert set(pod["containers"][0]) == {
-        *("name", "image", "imagePullPolicy", "securityContext", "resources", "volumeMounts"),
+        *("name", "image", "imagePullPolicy", "securityContext", "resources", "volumeMounts")
     }

@@ -89,11 +89,7 @@ def test_array_is_its_running_task() -> None:
         (Slurm(), {"worker01": HOSTS["worker01"]}, r"the address of n2 \(10.86.16.101\), n3 .*; add them to the group"),
         (Slurm(), {**HOSTS, "twin": HOSTS["worker02"]}, r"no host of the inventory has .* n2 \(10.86.16.101\)"),
         (Slurm(RUNNING.replace("debian", "-oProxy")), HOSTS, "Slurm names the user '-oProxy'"),
-        (
-            Slurm(failure="Unable to contact slurm controller"),
-            HOSTS,
-            "Unable to contact slurm controller",
-        ),
+        (Slurm(failure="Unable to contact slurm controller"), HOSTS, "Unable to contact slurm controller"),
     ],
 )
 def test_refuses_a_job_without_known_workers(slurm: Slurm, hosts: Any, sentence: str) -> None:

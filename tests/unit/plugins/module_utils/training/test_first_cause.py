@@ -281,9 +281,7 @@ def ends(draw: Any) -> tuple[list[str], list[str], int, tuple[str, ...] | None]:
 
 @settings(max_examples=600, deadline=None)
 @given(ends())
-def test_names_the_culprit_in_any_order_of_lines(
-    end: tuple[list[str], list[str], int, tuple[str, ...] | None],
-) -> None:
+def test_names_the_culprit_in_any_order_of_lines(end: tuple[list[str], list[str], int, tuple[str, ...] | None]) -> None:
     ranks, printed, culprit, own = end
 
     cause = cause_of("".join(printed), 1, ranks)

@@ -92,9 +92,7 @@ def test_errors_are_in_the_words_of_the_server(
     assert ("do this" in str(caught.value)) == (answer[0] in (400, 404))
 
 
-def test_reports_errors_except_a_missing_optional_resource(
-    server: Callable[..., list[Exchange]],
-) -> None:
+def test_reports_errors_except_a_missing_optional_resource(server: Callable[..., list[Exchange]]) -> None:
     server((404, "{}"), (403, '{"error_type": "UNAUTHORIZED"}'))
     api = rest.Rest(session())
     assert api.find("/api/x", tried="read x") is None

@@ -133,10 +133,7 @@ def test_a_login_banner_does_not_blind_an_inspection(tmp_path: Path, noise: str)
 @pytest.mark.parametrize(
     ("reach", "error"),
     [
-        (
-            ["sh", "-c", "echo Change your password:"],
-            "the answer is not a JSON object: Change your password:",
-        ),
+        (["sh", "-c", "echo Change your password:"], "the answer is not a JSON object: Change your password:"),
         (["sh", "-c", "true"], "the answer is not a JSON object: nothing"),
         (["sh", "-c", "setsid sleep 20 & exec sleep 60"], "it did not answer in time"),
     ],

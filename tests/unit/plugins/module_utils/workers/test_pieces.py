@@ -139,10 +139,7 @@ def test_each_rdma_card_has_its_address() -> None:
         key: (one["match"]["macaddress"], one["addresses"], one["mtu"])
         for key, one in ethernets.items()
         if key != "management"
-    } == {
-        "rdma0": ("00:50:56:01:02:09", ["10.1.0.1/24"], 4200),
-        "rdma1": ("00:50:56:01:02:04", ["10.2.0.1/24"], 4200),
-    }
+    } == {"rdma0": ("00:50:56:01:02:09", ["10.1.0.1/24"], 4200), "rdma1": ("00:50:56:01:02:04", ["10.2.0.1/24"], 4200)}
     with pytest.raises(
         Refused, match="rdma_addresses has 1 entries and rdma_nics has 2; name one address for each NIC"
     ):

@@ -164,12 +164,7 @@ def test_running_worker_changes_hardware_only_with_power_cycle() -> None:
         ((hardware.vgpu("grid_t4-8c", 1), hardware.vgpu("grid_t4-8c", 1)), {}, False, "its vGPU"),
         ((hardware.vgpu(), hardware.sriov_card()), {}, True, "an SR-IOV network card"),
         ((hardware.vgpu(), hardware.passed(hardware.NIC, hardware.MELLANOX)), {}, True, "PCI device 0000:5e:00.0"),
-        (
-            (hardware.vgpu(),),
-            settings(pciPassthru0__cfg__enable_uvm="TRUE"),
-            True,
-            "pciPassthru0.cfg.enable_uvm",
-        ),
+        ((hardware.vgpu(),), settings(pciPassthru0__cfg__enable_uvm="TRUE"), True, "pciPassthru0.cfg.enable_uvm"),
         ((), {}, False, ""),
     ],
 )
@@ -205,12 +200,7 @@ PASSED = (Gpu(device=hardware.request("10de:20f1"), memory_gb=40),)
     [
         ("vmx-12", [V1], T4, "golden has virtual hardware 12, which supports no PVRDMA cards"),
         ("vmx-13", [V1], T4, ""),
-        (
-            "vmx-13",
-            [CARD],
-            T4,
-            "supports PVRDMA cards with rocev1, not with rocev2; request what it supports",
-        ),
+        ("vmx-13", [CARD], T4, "supports PVRDMA cards with rocev1, not with rocev2; request what it supports"),
         ("vmx-14", [CARD], T4, ""),
         ("vmx-18", [CARD, CARD], T4, "supports at most 1 PVRDMA cards, not 2"),
         ("vmx-19", [CARD, CARD], T4 * 4, ""),

@@ -59,11 +59,7 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
         | {"python.version": "3.12"},
         "TensorFlow 2.15.1 runs on Python 3.9 to 3.11 and the stack has 3.12.",
     ),
-    (
-        "lab-cpu",
-        {"python.version": "3.10"},
-        "debian-12 has Python 3.11 at /usr/bin/python3 and the stack has 3.10.",
-    ),
+    ("lab-cpu", {"python.version": "3.10"}, "debian-12 has Python 3.11 at /usr/bin/python3 and the stack has 3.10."),
     ("lab-cpu", {"platforms.debian-12.glibc": "2.31"}, "debian-12 has glibc 2.36 and the stack specifies 2.31."),
     (
         "bare-2019",

@@ -8,13 +8,7 @@ import pytest
 
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.hosts.preflight.host_preflight import expected_models, findings, refusals, verdict
-from tests.unit.plugins.module_utils.hosts.preflight.preflight_data import (
-    cluster,
-    gpu,
-    host,
-    planned,
-    read,
-)
+from tests.unit.plugins.module_utils.hosts.preflight.preflight_data import cluster, gpu, host, planned, read
 
 MANAGER = "NVD-AIE_ESXi_8.0.0_Driver"
 
@@ -92,10 +86,7 @@ TO_COME = "there is no vmkernel adapter vmk1 yet; it comes with the RDMA fabric"
 def test_stops_if_a_host_in_service_would_refuse() -> None:
     blocked = planned(needs=[], reboots=0, unmet=[LOSES, TO_COME])
     (only,) = [finding for finding in findings(read(plan={"hosts": [blocked]})) if finding["severity"] == "stop"]
-    assert (only["rule"], only["text"]) == (
-        "plan",
-        f"esx1: it stays in service and cannot be changed: {LOSES}.",
-    )
+    assert (only["rule"], only["text"]) == ("plan", f"esx1: it stays in service and cannot be changed: {LOSES}.")
     emptied = planned(needs=["maintenance"], reboots=0, unmet=[LOSES])
     for other in (emptied, planned(changed=False, needs=[], reboots=0, unmet=[LOSES])):
         assert [finding for finding in findings(read(plan={"hosts": [other]})) if finding["severity"] == "stop"] == []

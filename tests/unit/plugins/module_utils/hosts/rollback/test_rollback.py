@@ -130,11 +130,7 @@ def gpus(**passthrough: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("devices", "named"),
-    [
-        ([" 3B:00.0 "], [GPU]),
-        (["0000:AF:00.0", "3b:00.0"], [OTHER, GPU]),
-        (["gpus", "3b:00.0"], [GPU, OTHER]),
-    ],
+    [([" 3B:00.0 "], [GPU]), (["0000:AF:00.0", "3b:00.0"], [OTHER, GPU]), (["gpus", "3b:00.0"], [GPU, OTHER])],
 )
 def test_addresses_are_restored_in_every_accepted_form(devices: list[str], named: list[str]) -> None:
     profile = restoring_profile(
@@ -236,10 +232,7 @@ def test_all_reasons_of_all_hosts_are_reported_together() -> None:
 
 def test_restores_a_host_from_its_separate_profile() -> None:
     own = {"esx2": {"pvrdma": {"vmk": "vmk1"}}}
-    document = {
-        "hosts": [before(), before(host="esx2")],
-        "wanted": {"profile": DESIRED, "host_profiles": own},
-    }
+    document = {"hosts": [before(), before(host="esx2")], "wanted": {"profile": DESIRED, "host_profiles": own}}
     assert restoring_profiles(document) == {"esx1": RESTORED, "esx2": {"pvrdma": RESTORED["pvrdma"]}}
     assert list(restoring_profiles(document, hosts=["esx2"])) == ["esx2"]
 

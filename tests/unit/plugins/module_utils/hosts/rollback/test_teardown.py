@@ -128,10 +128,7 @@ def test_keeps_a_foreign_network() -> None:
 @pytest.mark.parametrize(
     ("network", "obstacle"),
     [
-        (
-            {"machines": [{"name": "theirs", "port_groups": ["rdma-vm"]}]},
-            "theirs stays and is connected to rdma-vm",
-        ),
+        ({"machines": [{"name": "theirs", "port_groups": ["rdma-vm"]}]}, "theirs stays and is connected to rdma-vm"),
         ({"machines": [{"name": "w1", "port_groups": ["rdma-vm"]}]}, ""),
         (
             {"removal": {**REMOVED, "in_use": ["host esx02 is on the switch and was not put there"]}},

@@ -51,9 +51,7 @@ def renew() -> int | None:
     return keeper.renew(session, OURS)
 
 
-def test_renews_its_lock_for_the_original_duration(
-    stored: Callable[..., dict[str, lock_rules.LockRecord]],
-) -> None:
+def test_renews_its_lock_for_the_original_duration(stored: Callable[..., dict[str, lock_rules.LockRecord]]) -> None:
     records = stored(c1=RECORD)
     assert renew() == 600
     assert records["c1"] == replace(RECORD, until=NOW + timedelta(seconds=600))

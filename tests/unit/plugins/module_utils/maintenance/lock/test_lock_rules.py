@@ -54,11 +54,7 @@ def test_refuses_the_lock_of_another_user_by_name(rule) -> None:
 @pytest.mark.parametrize("rule", [lock_rules.hold, lock_rules.release])
 @pytest.mark.parametrize(
     ("left", "dead", "force", "why"),
-    [
-        (0, False, False, "has run out"),
-        (9, True, False, "its process is gone"),
-        (9, False, True, "by force"),
-    ],
+    [(0, False, False, "has run out"), (9, True, False, "its process is gone"), (9, False, True, "by force")],
 )
 def test_a_lock_changes_hands_only_with_a_warning(rule, left: float, dead: bool, force: bool, why: str) -> None:
     decision = rule(record(ALICE, left=left), replace(BOB, force=force), NOW, dead=dead)

@@ -13,11 +13,7 @@ REPORTED = ({"megabits": 1000, "seconds": 200}, {"megabits": 25000, "seconds": 9
 
 @pytest.mark.parametrize(
     ("megabits", "vgpus", "seconds", "megabits_shown"),
-    [
-        (None, 1, 200, 1000),
-        (25000, 1, 9, 25000),
-        (100000, 2, 18, 25000),
-    ],
+    [(None, 1, 200, 1000), (25000, 1, 9, 25000), (100000, 2, 18, 25000)],
 )
 def test_the_servers_own_estimate_comes_first(
     megabits: int | None, vgpus: int, seconds: float, megabits_shown: int

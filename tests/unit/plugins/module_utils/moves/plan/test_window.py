@@ -179,9 +179,7 @@ def windows(draw: Any) -> tuple[Fleet, dict[str, str], list[str], list[str]]:
 
 @settings(max_examples=250, deadline=None)
 @given(windows())
-def test_plan_keeps_the_rules_with_the_fewest_moves(
-    window: tuple[Fleet, dict[str, str], list[str], list[str]],
-) -> None:
+def test_plan_keeps_the_rules_with_the_fewest_moves(window: tuple[Fleet, dict[str, str], list[str], list[str]]) -> None:
     check_window(*window)
 
 

@@ -10,12 +10,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.errors import CollectionError, Failed, Refused
-from plugins.module_utils.training.results.outputs import (
-    Outputs,
-    copy_growing_outputs,
-    copy_growing_path,
-    copy_outputs,
-)
+from plugins.module_utils.training.results.outputs import Outputs, copy_growing_outputs, copy_growing_path, copy_outputs
 from tests.fakes.calling import here
 
 

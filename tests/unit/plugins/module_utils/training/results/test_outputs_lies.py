@@ -57,10 +57,7 @@ def endless(first: bytes) -> str:
 
 PAX_200_MB = header("pax", 200_000_000, tarfile.XHDTYPE)
 LIES = {
-    "announced_1_byte": (
-        endless(header("model", 300_000_000)),
-        "the node sends more than 1 MB",
-    ),
+    "announced_1_byte": (endless(header("model", 300_000_000)), "the node sends more than 1 MB"),
     "sparse": (endless(header("model", 512, tarfile.GNUTYPE_SPARSE)), "sent model, which is not one of its outputs"),
     "pax_200_mb": (endless(PAX_200_MB), "the node sent an extended header of 200000000 bytes"),
     "many_pax": (
@@ -76,10 +73,7 @@ LIES = {
     "no_archive": ("out.write(b'Welcome' * 100)", "the node sent no tar archive"),
     "ends_early": (f"out.write({header('model', 1000) + bytes(512)!r})", "the output of the node ended early"),
     "nothing": (f"out.write({bytes(1024)!r})", "the node did not send model, which it listed"),
-    "an_error": (
-        "sys.exit('no space on the node')",
-        "could not copy the outputs: no space on the node",
-    ),
+    "an_error": ("sys.exit('no space on the node')", "could not copy the outputs: no space on the node"),
     "errors": ("while True: sys.stderr.write('x' * 65536)", "the node sent 0 bytes in 2 s"),
     "silent": ("time.sleep(600)", "the node sent 0 bytes in 2 s"),
     "drips": ("while True: out.write(b'x'); out.flush(); time.sleep(0.2)", "bytes in 2 s"),

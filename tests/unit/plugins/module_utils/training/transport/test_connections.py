@@ -32,10 +32,7 @@ def of(first: dict[str, Any], second: dict[str, Any], **more: Any) -> tuple[str,
 
 def test_connections_without_an_rdma_device_are_tcp() -> None:
     transport, why = of(look(10), look(30))
-    assert (transport, why) == (
-        "tcp",
-        "its ranks are connected by TCP to 10.0.0.2 and have no RDMA device open",
-    )
+    assert (transport, why) == ("tcp", "its ranks are connected by TCP to 10.0.0.2 and have no RDMA device open")
 
 
 @pytest.mark.parametrize(

@@ -114,10 +114,7 @@ def test_pvrdma_without_its_host_confirms_nothing() -> None:
 
 def test_a_host_without_a_second_answer_confirms_nothing() -> None:
     rows = counters({"w1": [pvrdma()]}, {}, esxi_hosts=APART, esxi_before=[esxi("esx1", 0)])
-    assert proof(rows) == (
-        "unproven",
-        "NCCL's log says NET/IB, but vmrdma0 of esx1 of w1 has no counter of sent bytes",
-    )
+    assert proof(rows) == ("unproven", "NCCL's log says NET/IB, but vmrdma0 of esx1 of w1 has no counter of sent bytes")
 
 
 @pytest.mark.parametrize(
@@ -131,10 +128,7 @@ def test_computes_the_least_that_a_node_sent(size: float, steps: int, nodes: int
 def test_other_nodes_do_not_confirm_one_without_counters() -> None:
     for before in ({"w1": [device(5)], "w2": []}, {"w1": [device(5)]}):
         rows = counters(before, {"w1": [device(9005)], "w2": []})
-        assert proof(rows) == (
-            "unproven",
-            "NCCL's log says NET/IB, but w2 has no RDMA device whose counter was read",
-        )
+        assert proof(rows) == ("unproven", "NCCL's log says NET/IB, but w2 has no RDMA device whose counter was read")
 
 
 @pytest.mark.parametrize("sent", [0.0, -1.0, float("nan")])

@@ -61,10 +61,7 @@ def test_defaults_withstand_a_stun() -> None:
         ),
         ({"environment": {"NCCL_IB_DISABLE": "0"}}, "NCCL_IB_TIMEOUT is not set"),
         ({"environment": {"NCCL_IB_HCA": "=mlx5_0", "NCCL_IB_TIMEOUT": "14"}}, "after 0.536871 s"),
-        (
-            {"mpirun": ["mpirun", "--mca", "pml", "ucx"]},
-            "UCX_RC_TIMEOUT with UCX_RC_RETRY_COUNT gives up on",
-        ),
+        ({"mpirun": ["mpirun", "--mca", "pml", "ucx"]}, "UCX_RC_TIMEOUT with UCX_RC_RETRY_COUNT gives up on"),
         (
             {"environment": {"OMPI_MCA_pml": "ucx", "UCX_RC_VERBS_RETRY_COUNT": "3", "UCX_RC_TIMEOUT": "2s"}},
             "UCX_RC_VERBS_TIMEOUT with UCX_RC_VERBS_RETRY_COUNT gives up on a silent peer after 8 s",

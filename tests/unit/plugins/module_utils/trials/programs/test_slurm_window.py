@@ -39,10 +39,7 @@ class SlurmWindow(Window):
 
     def _create(self, words: str) -> dict[str, Any]:
         if self.refusal or NAME in self.reserved:
-            return {
-                "failed": True,
-                "msg": self.refusal or "Error creating the reservation: Duplicate reservation name",
-            }
+            return {"failed": True, "msg": self.refusal or "Error creating the reservation: Duplicate reservation name"}
         self.reserved.add(NAME)
         self.created.append(words.partition(f"reservationname={NAME} ")[2])
         return {}

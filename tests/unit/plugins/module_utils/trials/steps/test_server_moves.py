@@ -21,9 +21,6 @@ def test_moves_of_another_user_are_not_own_moves() -> None:
 def test_shows_each_new_move_and_power_event() -> None:
     facts = World().carry_out()
     reading = {"moves": [MOVE], "power": [EVENT]}
-    assert lines(reading, facts) == [
-        "w1: esx1 -> esx3, moved by VSPHERE.LOCAL\\admin",
-        "w1: VmPoweredOffEvent, by eve",
-    ]
+    assert lines(reading, facts) == ["w1: esx1 -> esx3, moved by VSPHERE.LOCAL\\admin", "w1: VmPoweredOffEvent, by eve"]
     facts.others, facts.power = [MOVE], [{**EVENT, "at": 5.002}]
     assert lines(reading, facts) == []

@@ -65,10 +65,7 @@ def test_returns_nothing_if_the_server_does_not_count() -> None:
     [
         ({}, []),
         ({"grid_t4-8c": Capacity(0, 2, 2, 0), "grid_t4-16c": Capacity(0, 1, 1, 0)}, []),
-        (
-            {"grid_t4-8c": Capacity(0, 1, 2, 1), "grid_t4-16c": Capacity(0, 0, 1, 0)},
-            [("a reservation", "grid_t4-8c")],
-        ),
+        ({"grid_t4-8c": Capacity(0, 1, 2, 1), "grid_t4-16c": Capacity(0, 0, 1, 0)}, [("a reservation", "grid_t4-8c")]),
         ({"grid_t4-16c": Capacity(0, 0, 1, 1)}, [("a reservation", "grid_t4-16c")]),
         ({"grid_t4-16c": Capacity(1, 0, 1, 0)}, [("another user (counted by vCenter)", "grid_t4-16c")]),
         ({"grid_t4-16c": Capacity(0, 9, 9, 0)}, []),

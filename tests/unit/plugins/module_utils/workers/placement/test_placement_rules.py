@@ -68,8 +68,7 @@ STATES = st.fixed_dictionaries(dict.fromkeys(WORKERS, TEXTS))
 
 
 @given(
-    before=STATES,
-    requests=st.lists(st.dictionaries(st.sampled_from(WORKERS), st.sampled_from(["manual", "disabled"]))),
+    before=STATES, requests=st.lists(st.dictionaries(st.sampled_from(WORKERS), st.sampled_from(["manual", "disabled"])))
 )
 def test_removal_restores_the_original_overrides(before: dict[str, Any], requests: list[dict[str, str]]) -> None:
     state: dict[str, Any] = {**NOTHING, "drs": before}
