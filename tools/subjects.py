@@ -1,8 +1,7 @@
 """Write all text that is derived from the parts of a host's profile: ``python tools/subjects.py``.
 
-This is the list of parts, the documentation of the profile and of esxi_info's groups, and the head of the RETURN of
-each subject's module. For tools/generated.py, it returns the table of settings that a rollback restores, and the tables
-of privileges.
+This is the list of parts, and the head of the RETURN of each subject's module. For tools/generated.py, it returns the
+table of settings that a rollback restores, and the tables of privileges.
 """
 
 from __future__ import annotations
@@ -11,27 +10,22 @@ import ast
 import importlib
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 SUBJECTS = ROOT / "plugins" / "module_utils" / "hosts"
 PROFILE_PARTS = SUBJECTS / "profile_parts.py"
-FRAGMENT = ROOT / "plugins" / "doc_fragments" / "subjects.py"
 MODULES = ROOT / "plugins" / "modules"
 UNIT_TESTS = ROOT / "tests" / "unit" / "plugins" / "module_utils" / "hosts"
 # Files with classes that have the methods of a subject, but are not a part of a host's profile: the contract, the
 # profile, and the image of a cluster with its depot and hosts.
 NO_PART = {"part", "profile", "cluster_image", "host_image", "image_work"}
-# The keys of a documented option that the profile copies, in addition to the description.
-DOCUMENTED = ("type", "elements", "choices", "default", "required")
-RETURN_BEGIN, RETURN_STATE = 'RETURN = r"""\n', "    state:\n"
+RETURN_BEGIN, RETURN_STATE = 'RETURN = r"""\n', "    state:"
 RETURN_HEAD = """\
 needs:
   description: The needs of the hosts until the change takes effect on all of them.
@@ -60,8 +54,7 @@ def profile_parts() -> str:
     names = with_part()
     text = PROFILE_PARTS.read_text()
     imported = re.sub(r"^from \. import .*$", f"from . import {', '.join(names)}", text, flags=re.MULTILINE)
-    listed = "".join(f"        {name}.PART,\n" for name in names)
-    return re.sub(r"(?<=    \(\n)(        \w+\.PART,\n)*(?=    \)\n)", listed, imported)
+    return re.sub(r"(?<= in \()[^)]*", ", ".join(names), imported)
 
 
 def with_part() -> list[str]:
@@ -103,71 +96,6 @@ def _has_subject(path: Path) -> bool:
 def parts() -> dict[str, Any]:
     """Return each PART by the name of its file, also those that are not in the list yet."""
     return {name: importlib.import_module(f"plugins.module_utils.hosts.{name}").PART for name in with_part()}
-
-
-def fragment() -> str:
-    """Return the documentation fragment for the profile and the groups of esxi_info."""
-    head, _rest = FRAGMENT.read_text().split("class ModuleDocFragment:")
-    blocks = {"DOCUMENTATION": _profile(), "GATHER": _gather()}
-    written = "\n".join(f'    {name} = r"""\n{_options(options)}"""\n' for name, options in blocks.items())
-    return f"{head}class ModuleDocFragment:\n{written}"
-
-
-def _options(options: Mapping[str, Any]) -> str:
-    return yaml.safe_dump({"options": options}, sort_keys=False, width=88, allow_unicode=True)
-
-
-def _profile() -> dict[str, Any]:
-    parts = importlib.import_module("plugins.module_utils.hosts.profile_parts").PARTS
-    return {
-        "profile": {
-            "description": "The settings of every host, by subject. Subjects that are not named stay unchanged.",
-            "type": "dict",
-            "default": {},
-            "suboptions": {part.key: _part(part) for part in parts},
-        },
-        "host_profiles": {
-            "description": "Hosts with other settings, each with a separate profile instead of O(profile).",
-            "type": "dict",
-            "default": {},
-        },
-    }
-
-
-def _part(part: Any) -> dict[str, Any]:
-    module = importlib.import_module(f"plugins.modules.{part.module}")
-    document = yaml.safe_load(module.DOCUMENTATION)
-    place = f"profile.{part.key}" + ("[]" if part.spec["type"] == "list" else "")
-    options = {name: _option(place, document["options"], name) for name in part.spec.get("options", ())}
-    summary = f"{document['short_description']}. See M(dml.vsphere.{part.module})."
-    kept = {key: part.spec[key] for key in DOCUMENTED if key in part.spec}
-    if options:
-        return {"description": summary, **kept, "suboptions": options}
-    (only,) = document["options"].values()
-    return {"description": [summary, *_listed(only["description"])], **kept}
-
-
-def _option(place: str, options: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return a module's option as an option of the profile, with references to other options adjusted."""
-    names = "|".join(options)
-    texts = [re.sub(rf"\bO\((?={names})", f"O({place}.", text) for text in _listed(options[name]["description"])]
-    return {"description": texts, **{key: options[name][key] for key in DOCUMENTED if key in options[name]}}
-
-
-def _listed(text: Any) -> list[str]:
-    texts = [text] if isinstance(text, str) else list(text)
-    if invalid := [text for text in texts if not isinstance(text, str)]:
-        raise ValueError(f"A description is not a string, quote it: {invalid}")
-    return texts
-
-
-def _gather() -> dict[str, Any]:
-    info = importlib.import_module("plugins.module_utils.hosts.host_info")
-    texts = ["The groups to read. V(all) reads all groups. Connection, version and boot time are always read."]
-    texts += [f"V({name}) reads {group.shows}." for name, group in info.GROUPS.items()]
-    texts += ["V(management) reads cluster, image, configuration profile and host profile."]
-    spec = info.OPTIONS["gather"]
-    return {"gather": {"description": texts, **{key: spec[key] for key in DOCUMENTED if key in spec}}}
 
 
 def restored() -> str:
@@ -219,7 +147,6 @@ def _modules() -> list[Path]:
 # The list of parts is first, because the others are derived from it.
 WRITTEN: dict[Path, Callable[[], str]] = {
     PROFILE_PARTS: profile_parts,
-    FRAGMENT: fragment,
     **{module: partial(returned, module) for module in _modules()},
 }
 

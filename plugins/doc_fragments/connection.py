@@ -9,19 +9,10 @@ from __future__ import annotations
 class ModuleDocFragment:
     DOCUMENTATION = r"""
 options:
-  hostname:
-    description: Name or address of the vCenter server. Required. Falls back to E(VMWARE_HOST).
-    type: str
-  username:
-    description: The user name. Required. Falls back to E(VMWARE_USER).
-    type: str
-  password:
-    description: The password. Required. Falls back to E(VMWARE_PASSWORD).
-    type: str
-  port:
-    description: The port. Falls back to E(VMWARE_PORT).
-    type: int
-    default: 443
+  hostname: {description: Name or address of the vCenter server. Required. Falls back to E(VMWARE_HOST)., type: str}
+  username: {description: The user name. Required. Falls back to E(VMWARE_USER)., type: str}
+  password: {description: The password. Required. Falls back to E(VMWARE_PASSWORD)., type: str}
+  port: {description: The port. Falls back to E(VMWARE_PORT)., type: int, default: 443}
   validate_certs:
     description:
       - Whether the server's certificate must be signed by an authority that is trusted here. If it is V(false) and
@@ -37,9 +28,7 @@ options:
       - The SHA-256 of the server's certificate. If it is given, every connection must present exactly this certificate,
         and authorities are not checked. Falls back to E(VMWARE_TLS_FINGERPRINT).
     type: str
-  proxy:
-    description: An HTTP proxy as HOST:PORT, without an account. Falls back to E(VMWARE_PROXY).
-    type: str
+  proxy: {description: "An HTTP proxy as HOST:PORT, without an account. Falls back to E(VMWARE_PROXY).", type: str}
   timeout:
     description: Seconds to wait for an answer from the server, also while connecting. Falls back to E(VMWARE_TIMEOUT).
     type: int

@@ -14,7 +14,5 @@ options:
       - Names of ESXi hosts as vCenter shows them. Exactly one of O(hosts) and O(cluster) is required.
     type: list
     elements: str
-  cluster:
-    description: Name of a cluster, which selects all its hosts.
-    type: str
+  cluster: {description: "Name of a cluster, which selects all its hosts.", type: str}
 """

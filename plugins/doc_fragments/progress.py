@@ -9,10 +9,7 @@ from __future__ import annotations
 class ModuleDocFragment:
     DOCUMENTATION = r"""
 options:
-  progress:
-    description: Whether to show the progress of the module.
-    type: bool
-    default: true
+  progress: {description: Whether to show the progress of the module., type: bool, default: true}
   progress_file:
     description: A file for the events. The action plugin creates and reads it; do not set it.
     type: path

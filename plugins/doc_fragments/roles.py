@@ -9,13 +9,17 @@ import json
 
 from ..plugin_utils import declared_options
 
-# The options of other actions around a running job.
-OTHERS = ("window", "observe")
+_TEXT = "Whether options that the task does not name have the values of the role P(dml.vsphere.vmotion_test#role)."
+
+
+def _of_trial(*left_out: str) -> str:
+    options = declared_options.documentation(declared_options.of_trial(*left_out))
+    return json.dumps({"options": {"of_role": {"description": _TEXT, "type": "bool", "default": False}, **options}})
 
 
 class ModuleDocFragment:
     # With types, because ansible-test reads each plain assignment as a text.
-    VMOTION_TEST: str = json.dumps({"options": declared_options.documentation(declared_options.of_trial(*OTHERS))})
-    OBSERVE: str = json.dumps({"options": declared_options.documentation(declared_options.of_trial("window"))})
-    ESXI_WINDOW: str = json.dumps({"options": declared_options.documentation(declared_options.of_trial("observe"))})
+    VMOTION_TEST: str = _of_trial("window", "observe")
+    OBSERVE: str = _of_trial("window")
+    ESXI_WINDOW: str = _of_trial("observe")
     ESXI_HOST: str = json.dumps({"options": declared_options.documentation(declared_options.of_esxi_rollout())})

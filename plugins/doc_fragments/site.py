@@ -14,17 +14,11 @@ options:
     type: list
     elements: str
     default: []
-  tag_category:
-    description: A tag category. With it, the tags of O(vms) are read.
-    type: str
-    default: ""
+  tag_category: {description: "A tag category. With it, the tags of O(vms) are read.", type: str, default: ""}
   switch:
     description:
       - Name of the distributed switch that carries RDMA, which must exist.
       - Without it, the switch V(rdma) is read if it exists.
     type: str
-  days:
-    description: The number of days before now for which the events of O(vms) are read.
-    type: float
-    default: 7.0
+  days: {description: The number of days before now for which the events of O(vms) are read., type: float, default: 7.0}
 """

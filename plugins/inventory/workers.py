@@ -20,11 +20,7 @@ description:
   - The plugin reads the variables below only from the command line, C(-e), because Ansible reads inventories
     before the variables of groups and hosts.
 options:
-  plugin:
-    description: The name of this plugin.
-    type: str
-    required: true
-    choices: [dml.vsphere.workers]
+  plugin: {description: The name of this plugin., type: str, required: true, choices: [dml.vsphere.workers]}
   hostname:
     description: Name or address of the vCenter server.
     type: str
@@ -100,11 +96,7 @@ options:
     type: str
     vars:
       - name: vcenter_uuid
-  clusters:
-    description: Only the workers of these clusters; empty means all.
-    type: list
-    elements: str
-    default: []
+  clusters: {description: Only the workers of these clusters; empty means all., type: list, elements: str, default: []}
 extends_documentation_fragment:
   - ansible.builtin.constructed
   - ansible.builtin.inventory_cache

@@ -14,9 +14,7 @@ description:
     environment, so that ssh and other child processes of a playbook do not get them.
   - The playbooks of this collection read their connection with it.
 options:
-  _terms:
-    description: V(VMWARE_USER) or V(VMWARE_PASSWORD).
-    required: true
+  _terms: {description: V(VMWARE_USER) or V(VMWARE_PASSWORD)., required: true}
 author:
   - The dml.vsphere contributors (@dml-vsphere)
 """

@@ -25,9 +25,7 @@ description:
   - If AWX started the run, an extra variable of this collection with an empty text is an unanswered question of a
     survey, and does not override the inventory.
 options:
-  _terms:
-    description: The name of the playbook.
-    required: true
+  _terms: {description: The name of the playbook., required: true}
   hosts:
     description:
       - The host pattern of the play. V(workers) is replaced by the variable C(guests).
@@ -38,10 +36,7 @@ options:
     description: Whether to return only the first of the hosts, for a program that asks the others itself.
     type: bool
     default: false
-  optional:
-    description: Whether the inventory may have no such hosts.
-    type: bool
-    default: false
+  optional: {description: Whether the inventory may have no such hosts., type: bool, default: false}
 author:
   - The dml.vsphere contributors (@dml-vsphere)
 """

@@ -24,10 +24,7 @@ options:
     description: The values for the C(inputs) of the stack, by dotted path, such as a checksum.
     type: dict
     default: {}
-  bases:
-    description: Base URLs of mirrors by base name, instead of those in the stack.
-    type: dict
-    default: {}
+  bases: {description: "Base URLs of mirrors by base name, instead of those in the stack.", type: dict, default: {}}
   mirror:
     description:
       - The URL of a complete mirror, for a site without internet access. It has a folder for each base of the stack,
@@ -51,10 +48,7 @@ options:
     type: list
     elements: str
     default: []
-  incomplete:
-    description: Whether inputs may be missing; C(missing_inputs) lists them.
-    type: bool
-    default: false
+  incomplete: {description: Whether inputs may be missing; C(missing_inputs) lists them., type: bool, default: false}
 author:
   - The dml.vsphere contributors (@dml-vsphere)
 """

@@ -19,10 +19,7 @@ description:
   - With O(switch), it also reads the RDMA network of the cluster, in few calls for all hosts. That is a distributed
     switch, its port groups, and the RDMA cards, uplinks and vmkernel adapters of each host.
 options:
-  cluster:
-    description: Name of the cluster.
-    type: str
-    required: true
+  cluster: {description: Name of the cluster., type: str, required: true}
   leaving:
     description: Hosts that leave service next; RV(stops) lists the reasons that prevent it.
     type: list

@@ -23,10 +23,7 @@ description:
     C(domain-c8). One small folder remains when the lock is free, until O(state=absent). The account needs the
     privileges C(Folder.Create), C(Folder.Rename) and C(Folder.Delete) there.
 options:
-  cluster:
-    description: Name of the cluster.
-    type: str
-    required: true
+  cluster: {description: Name of the cluster., type: str, required: true}
   state:
     description:
       - V(held) takes or renews the lock for this run, V(free) releases it.
@@ -43,9 +40,7 @@ options:
       - The id of this run. The default is derived from the ansible command that runs the module, so that all tasks of
         one run share the lock.
     type: str
-  owner:
-    description: The holder that others see. The default is the user and the machine.
-    type: str
+  owner: {description: The holder that others see. The default is the user and the machine., type: str}
   note:
     description: The progress of the run, for people who read the lock. A renewal without it keeps the last one.
     type: str

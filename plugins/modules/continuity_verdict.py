@@ -17,9 +17,7 @@ description:
   - The folder of a vMotion test contains all data of its verdict. With O(test), the module judges a finished test
     again, optionally with other limits. It does not need vCenter and keeps the original verdict.
 options:
-  records:
-    description: The file of records. Required without O(test).
-    type: path
+  records: {description: The file of records. Required without O(test)., type: path}
   test:
     description:
       - The folder of a test of the role P(dml.vsphere.vmotion_test#role), or a folder that contains exactly one such
@@ -56,18 +54,13 @@ options:
     elements: str
     choices: [launcher, transport, vsphere]
     default: [launcher, transport, vsphere]
-  folder:
-    description: An existing folder on this machine, for C(verdict.json) and C(junit.xml).
-    type: path
+  folder: {description: "An existing folder on this machine, for C(verdict.json) and C(junit.xml).", type: path}
   at:
     description:
       - The host of each worker before the first move. With it, the module also writes C(timeline.json) and the page
         C(timeline.html) to O(folder). They show throughput over time, moves, silences and the host of each worker.
     type: dict
-  name:
-    description: Name of the test in C(junit.xml) and on the page.
-    type: str
-    default: vmotion_test
+  name: {description: Name of the test in C(junit.xml) and on the page., type: str, default: vmotion_test}
 extends_documentation_fragment:
   - dml.vsphere.attributes
 seealso:
@@ -103,10 +96,7 @@ lines:
   returned: success
   type: list
   elements: str
-verdict:
-  description: V(continuous), V(broken) or V(inconclusive).
-  returned: success
-  type: str
+verdict: {description: "V(continuous), V(broken) or V(inconclusive).", returned: success, type: str}
 moved:
   description:
     - Whether V(all), V(some) or V(none) of the moves took place; not V(all) if a test ended before all planned moves.
@@ -122,11 +112,7 @@ breaches:
   returned: success
   type: list
   elements: dict
-unproven:
-  description: The missing evidence, as sentences.
-  returned: success
-  type: list
-  elements: str
+unproven: {description: "The missing evidence, as sentences.", returned: success, type: list, elements: str}
 earlier:
   description:
     - The earlier windows of a long observation in which something happened, each with the time C(until), its
@@ -148,10 +134,7 @@ other_runs:
   returned: for a test
   type: list
   elements: str
-longest_gap_s:
-  description: The longest silence of the training, in seconds.
-  returned: success
-  type: float
+longest_gap_s: {description: "The longest silence of the training, in seconds.", returned: success, type: float}
 cost:
   description:
     - The cost since the first move, or since the first host left service. C(goodput) is the fraction of the undisturbed

@@ -19,10 +19,7 @@ description:
   - Do not run the module while another cluster of the same vCenter is being prepared. An attribute that is used for
     the first time between the check and the removal would lose its new value.
 options:
-  cluster:
-    description: Name of the cluster.
-    type: str
-    required: true
+  cluster: {description: Name of the cluster., type: str, required: true}
 extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.attributes
@@ -44,11 +41,7 @@ state:
   returned: success
   type: dict
   sample: {dml.vsphere.worker: defined, dml.vsphere.fabric: null, notes that are over: []}
-why:
-  description: The objects that carry the remaining attributes.
-  returned: success
-  type: list
-  elements: str
+why: {description: The objects that carry the remaining attributes., returned: success, type: list, elements: str}
 """
 
 

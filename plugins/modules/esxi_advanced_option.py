@@ -71,10 +71,7 @@ hosts:
     why: {description: The reasons for these needs., type: list, elements: str}
     unmet: {description: The reasons why the change cannot be made now., type: list, elements: str}
     warnings: {description: Settings that work but are unwise., type: list, elements: str}
-    state:
-      description: The values of the options by key.
-      type: dict
-      sample: {Security.AccountLockFailures: 3}
+    state: {description: The values of the options by key., type: dict, sample: {Security.AccountLockFailures: 3}}
 """
 
 from ansible.module_utils.basic import AnsibleModule

@@ -22,36 +22,21 @@ description:
     remediate several hosts at once, or disable the admission control of HA.
   - A component must be in the depot of vCenter. If it is not, validation fails. O(depot) imports a bundle.
 options:
-  cluster:
-    description: Name of the cluster.
-    type: str
+  cluster: {description: Name of the cluster., type: str}
   components:
     description:
       - The versions of components in addition to the base image, by name. The name of a component, such as
         V(NVD-AIE-800), is not the name of its VIB.
     type: dict
     default: {}
-  absent:
-    description: The names of components that the image must not have.
-    type: list
-    elements: str
-    default: []
-  base_image:
-    description: The version of ESXi in the image.
-    type: str
-    default: ""
+  absent: {description: The names of components that the image must not have., type: list, elements: str, default: []}
+  base_image: {description: The version of ESXi in the image., type: str, default: ""}
   add_on:
     description: The add-on of the vendor of the hosts.
     type: dict
     suboptions:
-      name:
-        description: The name of the add-on.
-        type: str
-        required: true
-      version:
-        description: The version of the add-on.
-        type: str
-        required: true
+      name: {description: The name of the add-on., type: str, required: true}
+      version: {description: The version of the add-on., type: str, required: true}
   hosts:
     description: The hosts of the cluster to which vLCM applies the image.
     type: list

@@ -18,19 +18,13 @@ description:
     and O(ignore:needs) V(reboot) until the host has booted. The API does not report the active options, so the module
     records them before a change in the host's custom attribute C(dml.vsphere.pending).
 options:
-  name:
-    description: The kernel module, such as V(nmlx5_core).
-    type: str
-    required: true
+  name: {description: "The kernel module, such as V(nmlx5_core).", type: str, required: true}
   options:
     description:
       - The options and their values. A boolean becomes V(1) or V(0), a list becomes its items separated by commas.
     type: dict
     required: true
-  exact:
-    description: Whether to remove all options that are not named.
-    type: bool
-    default: false
+  exact: {description: Whether to remove all options that are not named., type: bool, default: false}
 extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.hosts

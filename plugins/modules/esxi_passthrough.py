@@ -23,10 +23,7 @@ options:
     type: list
     elements: str
     default: [gpus]
-  enabled:
-    description: Whether the devices are passed through.
-    type: bool
-    required: true
+  enabled: {description: Whether the devices are passed through., type: bool, required: true}
 extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.hosts

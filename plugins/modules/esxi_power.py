@@ -63,10 +63,7 @@ options:
         They are not powered on again.
     type: bool
     default: false
-  power_off_timeout:
-    description: Seconds that guests have to shut down.
-    type: int
-    default: 300
+  power_off_timeout: {description: Seconds that guests have to shut down., type: int, default: 300}
   vsan:
     description: The treatment of the vSAN data of a host that enters maintenance mode. It has no effect without vSAN.
     type: str

@@ -21,9 +21,7 @@ description:
   - Changes take effect at once. A tag that is in use is not changed while virtual machines with a PVRDMA adapter run
     on the host.
 options:
-  vmk:
-    description: The vmkernel adapter, such as V(vmk1). Required if O(state=present).
-    type: str
+  vmk: {description: "The vmkernel adapter, such as V(vmk1). Required if O(state=present).", type: str}
   state:
     description:
       - V(present) tags the adapter and opens the firewall.

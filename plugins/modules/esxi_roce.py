@@ -131,10 +131,7 @@ switch:
   contains:
     generic: {description: In words., type: str}
     onyx: {description: "Commands of Mellanox Onyx; PORTS stands for the ports to hosts and switches.", type: str}
-note:
-  description: The limits of RV(hosts[].state).
-  returned: always
-  type: str
+note: {description: "The limits of RV(hosts[].state).", returned: always, type: str}
 """
 
 from ansible.module_utils.basic import AnsibleModule

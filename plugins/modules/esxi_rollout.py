@@ -67,16 +67,8 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-hosts:
-  description: The names of all planned hosts.
-  returned: success
-  type: list
-  elements: str
-in_service:
-  description: The hosts that are changed and stay in service.
-  returned: success
-  type: list
-  elements: str
+hosts: {description: The names of all planned hosts., returned: success, type: list, elements: str}
+in_service: {description: The hosts that are changed and stay in service., returned: success, type: list, elements: str}
 leaving:
   description: The hosts that leave service to be changed, starting with those that are already out of service.
   returned: success
@@ -86,8 +78,5 @@ window:
   description: The option C(window) of M(dml.vsphere.vmotion_test), with the hosts of RV(leaving).
   returned: success
   type: dict
-after_canary:
-  description: How a run that changes only the canary continues.
-  returned: success
-  type: str
+after_canary: {description: How a run that changes only the canary continues., returned: success, type: str}
 """

@@ -40,15 +40,8 @@ options:
       - Written as V([datastore] folder/file.zip), as V(/vmfs/volumes/datastore/folder/file.zip), or as an http(s) URL.
       - Required if O(state=present).
     type: str
-  state:
-    description: Whether the VIB is installed.
-    type: str
-    choices: [present, absent]
-    default: present
-  install_timeout:
-    description: Seconds to wait for the host to install or remove it.
-    type: int
-    default: 1800
+  state: {description: Whether the VIB is installed., type: str, choices: [present, absent], default: present}
+  install_timeout: {description: Seconds to wait for the host to install or remove it., type: int, default: 1800}
 extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.hosts

@@ -18,11 +18,6 @@ description:
   - In check mode, the module shows both ways through the window and writes nothing.
   - M(dml.vsphere.maintenance_window) shows a window, and asks it to pause, to resume or to end.
 options:
-  of_role:
-    description:
-      - Whether options that the task does not name have the values of the role P(dml.vsphere.vmotion_test#role).
-    type: bool
-    default: false
   ending:
     description:
       - The reason for which the unfinished window in O(folder) ends now instead of continuing. The job is judged, and
@@ -49,10 +44,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-folder:
-  description: The folder of the run.
-  returned: when it was carried out
-  type: str
+folder: {description: The folder of the run., returned: when it was carried out, type: str}
 verdict:
   description: V(continuous), V(broken) or V(inconclusive), or V(resumed) after a restart.
   returned: when the job was judged

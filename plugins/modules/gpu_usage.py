@@ -22,10 +22,7 @@ description:
     Both name virtual machines and their owners, so that only the owner of the files can read them. Without O(folder),
     the module writes nothing.
 options:
-  cluster:
-    description: Name of the cluster.
-    type: str
-    required: true
+  cluster: {description: Name of the cluster., type: str, required: true}
   hours:
     description:
       - The number of past hours over which the counters are read. If vCenter kept no such counters, it is the last
@@ -40,19 +37,12 @@ options:
     type: str
     choices: [folder, resource_pool, owner, attribute, tag]
     default: folder
-  attribute:
-    description: The custom attribute that names the tenant; for O(group_by=attribute).
-    type: str
-  tag_category:
-    description: The category of tags that name the tenant; for O(group_by=tag).
-    type: str
+  attribute: {description: The custom attribute that names the tenant; for O(group_by=attribute)., type: str}
+  tag_category: {description: The category of tags that name the tenant; for O(group_by=tag)., type: str}
   price:
     description: The price of one whole GPU for one hour; a virtual GPU costs its share. Without it there are no costs.
     type: float
-  currency:
-    description: The currency, which is shown after each amount of money.
-    type: str
-    default: ""
+  currency: {description: "The currency, which is shown after each amount of money.", type: str, default: ""}
   idle_below:
     description: An assigned GPU is idle if its mean utilisation is below this percentage.
     type: float
@@ -64,9 +54,7 @@ options:
     type: list
     elements: str
     default: []
-  folder:
-    description: The folder for the files. The module creates it if it does not exist.
-    type: path
+  folder: {description: The folder for the files. The module creates it if it does not exist., type: path}
   metrics:
     description:
       - The folder for the metrics in the text format of Prometheus, as C(dml_audit_CLUSTER.prom), such as that of the
@@ -133,9 +121,7 @@ usage:
         address: {description: Its PCI address., type: str}
         name: {description: Its model., type: str}
         gigabytes: {description: Its memory., type: float}
-        mode:
-          description: "V(vgpu), V(passthrough), V(shared), or, without a driver, V(basic) or V(none)."
-          type: str
+        mode: {description: "V(vgpu), V(passthrough), V(shared), or, without a driver, V(basic) or V(none).", type: str}
         vgpu_mode: {description: "V(same_size), V(mixed_size), V(mig), or empty.", type: str}
         slots:
           description:

@@ -18,10 +18,7 @@ description:
   - With O(dir), it contains the hosts of the window, the workers away from home and the folder of an unfinished window
     of this controller.
 options:
-  cluster:
-    description: The name of the cluster.
-    type: str
-    required: true
+  cluster: {description: The name of the cluster., type: str, required: true}
   action:
     description:
       - V(status) only reads. V(pause) makes the window wait before the next host, V(resume) lets it continue, and
@@ -29,9 +26,7 @@ options:
     type: str
     choices: [status, pause, resume, end]
     default: status
-  dir:
-    description: The folder on this machine in which each window has a folder.
-    type: path
+  dir: {description: The folder on this machine in which each window has a folder., type: path}
 extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.attributes
@@ -50,11 +45,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-lines:
-  description: The state of the window in sentences.
-  returned: success
-  type: list
-  elements: str
+lines: {description: The state of the window in sentences., returned: success, type: list, elements: str}
 folder:
   description: The folder of an unfinished window of this controller that no run continues; empty if there is none.
   returned: success

@@ -30,13 +30,8 @@ options:
     elements: str
     choices: [findings, job]
     default: [job]
-  name:
-    description: The name of the MPIJob. For V(findings), it may not exist yet.
-    type: str
-  namespace:
-    description: The namespace of the job.
-    type: str
-    default: default
+  name: {description: "The name of the MPIJob. For V(findings), it may not exist yet.", type: str}
+  namespace: {description: The namespace of the job., type: str, default: default}
   api:
     description: The version of the MPI Operator's API, or V(trainjob) for a TrainJob of Kubeflow Trainer.
     type: str
@@ -45,26 +40,16 @@ options:
   desired:
     description: The desired MPIJob or TrainJob. RV(job.differs) lists the fields in which the existing one differs.
     type: dict
-  kubectl:
-    description: The C(kubectl) command in RV(job.workers).
-    type: str
-    default: kubectl
+  kubectl: {description: The C(kubectl) command in RV(job.workers)., type: str, default: kubectl}
   names:
     description: The names for RV(job.workers), such as inventory names, by the name of the node in Kubernetes.
     type: dict
     default: {}
-  log:
-    description: Whether to return RV(log) while the launcher still runs.
-    type: bool
-    default: false
+  log: {description: Whether to return RV(log) while the launcher still runs., type: bool, default: false}
   blocked_before:
     description: RV(job.blocked) of an earlier result, to ignore the report that it contains.
     type: float
-  moved:
-    description: The Kubernetes names of the nodes that vMotion moves.
-    type: list
-    elements: str
-    default: []
+  moved: {description: The Kubernetes names of the nodes that vMotion moves., type: list, elements: str, default: []}
   at_once:
     description: Whether these nodes move at the same time, and not one after the other.
     type: bool
@@ -82,10 +67,7 @@ options:
     description: The number of units of each extended resource that a worker requests, by the name of the resource.
     type: dict
     default: {}
-  pvrdma:
-    description: Whether the workers have PVRDMA.
-    type: bool
-    default: false
+  pvrdma: {description: Whether the workers have PVRDMA., type: bool, default: false}
   accept:
     description: Findings with the severity V(stop) to accept, as RULE or RULE:OBJECT.
     type: list
@@ -172,9 +154,7 @@ job:
     ended: {description: "The time of the end, in seconds since 1970.", type: float}
     exit_code: {description: Exit code of the launcher., type: int}
     last_lines: {description: The last lines of the launcher's output., type: list, elements: str}
-    machine:
-      description: For V(died), whether a machine failed, so that another attempt may succeed.
-      type: bool
+    machine: {description: "For V(died), whether a machine failed, so that another attempt may succeed.", type: bool}
     differs: {description: The fields in which the job differs from O(desired)., type: list, elements: str}
 log:
   description: The end of the launcher's output. It is empty while the launcher runs, unless O(log) is true.

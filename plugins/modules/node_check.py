@@ -93,18 +93,9 @@ options:
       - slurm_settings
       - training_image
       - versions
-  found:
-    description: The observed state of the node; its keys depend on O(kind).
-    type: dict
-    default: {}
-  desired:
-    description: The desired state of the node; its keys depend on O(kind).
-    type: dict
-    default: {}
-  fail:
-    description: Whether misfits fail the task.
-    type: bool
-    default: true
+  found: {description: The observed state of the node; its keys depend on O(kind)., type: dict, default: {}}
+  desired: {description: The desired state of the node; its keys depend on O(kind)., type: dict, default: {}}
+  fail: {description: Whether misfits fail the task., type: bool, default: true}
 extends_documentation_fragment:
   - dml.vsphere.attributes.info
 seealso:
@@ -150,8 +141,5 @@ misfits:
   type: list
   elements: str
   sample: ["nvidia-smi sees 1 GPUs, not 2."]
-msg:
-  description: All misfits in one message with the name of the node.
-  returned: if there are misfits
-  type: str
+msg: {description: All misfits in one message with the name of the node., returned: if there are misfits, type: str}
 """

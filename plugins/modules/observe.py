@@ -16,12 +16,6 @@ description:
     options.
   - If the controller is killed, the observation ends with its report.
   - In check mode, the module shows the moves that a test would make.
-options:
-  of_role:
-    description:
-      - Whether options that the task does not name have the values of the role P(dml.vsphere.vmotion_test#role).
-    type: bool
-    default: false
 extends_documentation_fragment:
   - dml.vsphere.roles.observe
   - dml.vsphere.connection
@@ -49,12 +43,6 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-folder:
-  description: The folder of the run.
-  returned: when it was carried out
-  type: str
-verdict:
-  description: V(continuous), V(broken) or V(inconclusive).
-  returned: when the job was judged
-  type: str
+folder: {description: The folder of the run., returned: when it was carried out, type: str}
+verdict: {description: "V(continuous), V(broken) or V(inconclusive).", returned: when the job was judged, type: str}
 """

@@ -142,15 +142,8 @@ refused:
   description: The reasons that prevent the work, as one error; empty if none exist.
   returned: with O(name=preflight) and O(name=teardown)
   type: str
-files:
-  description: The paths of the files of a report.
-  returned: with O(name=report)
-  type: list
-  elements: str
-run:
-  description: The name of the run, or of its last attempt.
-  returned: with O(name=training_train)
-  type: str
+files: {description: The paths of the files of a report., returned: with O(name=report), type: list, elements: str}
+run: {description: "The name of the run, or of its last attempt.", returned: with O(name=training_train), type: str}
 result:
   description: The result of the run.
   returned: with O(name=training_train), if the run was followed to its end
@@ -172,10 +165,7 @@ asked:
   description: The results of M(dml.vsphere.training_info) by node.
   returned: with O(name=training_find)
   type: dict
-why:
-  description: Why no job was found.
-  returned: with O(name=training_find), if no job runs
-  type: str
+why: {description: Why no job was found., returned: "with O(name=training_find), if no job runs", type: str}
 job:
   description: The job around which hosts are changed; empty without one.
   returned: with O(name=running_jobs)

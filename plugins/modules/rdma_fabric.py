@@ -21,10 +21,7 @@ description:
     marked objects.
   - The next run continues an interrupted run.
 options:
-  cluster:
-    description: Name of the cluster.
-    type: str
-    required: true
+  cluster: {description: Name of the cluster., type: str, required: true}
   state:
     description:
       - V(absent) removes the objects that this module built. The module fails while a virtual machine, or an adapter
@@ -32,14 +29,8 @@ options:
     type: str
     choices: [present, absent]
     default: present
-  switch:
-    description: Name of the distributed switch.
-    type: str
-    default: rdma
-  mtu:
-    description: The MTU of the switch, from 1280 to 9000.
-    type: int
-    default: 9000
+  switch: {description: Name of the distributed switch., type: str, default: rdma}
+  mtu: {description: "The MTU of the switch, from 1280 to 9000.", type: int, default: 9000}
   uplink:
     description:
       - The uplink of every host, such as V(vmnic2). Without it, the uplink is the only RDMA card of a host that no
@@ -78,12 +69,8 @@ options:
       network:
         description: The IPv4 network of the addresses, such as V(10.216.0.0/24). Without it, addresses come from DHCP.
         type: str
-      addresses:
-        description: The address of every host, by host name.
-        type: dict
-      mtu:
-        description: The MTU, by default that of the switch.
-        type: int
+      addresses: {description: "The address of every host, by host name.", type: dict}
+      mtu: {description: "The MTU, by default that of the switch.", type: int}
       services:
         description:
           - Exactly the services of the adapter. Management is not a choice, because it stays apart from this network.
@@ -145,9 +132,7 @@ fabric:
   contains:
     switch: {description: The switch with its C(mtu)., type: dict}
     port_groups: {description: The port groups by name with their C(vlan)., type: dict}
-    hosts:
-      description: By host its C(uplinks), and its C(adapters) by port group.
-      type: dict
+    hosts: {description: "By host its C(uplinks), and its C(adapters) by port group.", type: dict}
   sample:
     switch: {mtu: 9000}
     port_groups: {rdma-vmk: {vlan: 216}}
@@ -156,11 +141,7 @@ fabric:
         uplinks: [vmnic2]
         adapters:
           rdma-vmk: {device: vmk1, port_group: rdma-vmk, address: 10.216.0.1, netmask: 255.255.255.0, mtu: 9000}
-unmet:
-  description: The reasons why the plan cannot be applied now.
-  returned: success
-  type: list
-  elements: str
+unmet: {description: The reasons why the plan cannot be applied now., returned: success, type: list, elements: str}
 """
 
 

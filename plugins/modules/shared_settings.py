@@ -20,19 +20,12 @@ description:
   - RV(previous) has the form of the options; pass it to the module to restore the previous values.
   - Values are sent as the type that vCenter declares; text from templates is read as that type.
 options:
-  vcenter_options:
-    description: Options of vCenter and their values.
-    type: dict
-  cluster:
-    description: The cluster of O(drs_options).
-    type: str
+  vcenter_options: {description: Options of vCenter and their values., type: dict}
+  cluster: {description: The cluster of O(drs_options)., type: str}
   drs_options:
     description: Advanced options of the cluster's DRS and their values. V(null) removes an option.
     type: dict
-  allow_shared_settings:
-    description: Whether settings that others share may be changed.
-    type: bool
-    default: false
+  allow_shared_settings: {description: Whether settings that others share may be changed., type: bool, default: false}
   instance_uuid:
     description:
       - The instance UUID of the vCenter from which the values were recorded. On another vCenter, the module fails.

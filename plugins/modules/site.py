@@ -141,10 +141,7 @@ lines:
   returned: with O(gather=acceptance) and O(gather=recording)
   type: list
   elements: str
-inventory:
-  description: The inventory as YAML.
-  returned: with O(gather=discovery)
-  type: str
+inventory: {description: The inventory as YAML., returned: with O(gather=discovery), type: str}
 decisions:
   description: The decisions that the inventory leaves to the user, each with its cluster.
   returned: with O(gather=discovery)

@@ -24,47 +24,27 @@ description:
     passwords or tokens.
   - Files keep their permissions, except that only their owner can write them.
 options:
-  path:
-    description: The folder on the controller; with O(shared), it may be a file.
-    type: path
-  url:
-    description: The URL of a file for O(shared), which the node downloads.
-    type: str
+  path: {description: "The folder on the controller; with O(shared), it may be a file.", type: path}
+  url: {description: "The URL of a file for O(shared), which the node downloads.", type: str}
   shared:
     description:
       - Whether the files are data that several runs read. They are kept read-only in a folder of O(dest) with the name
         O(sha256), which is only there when it is complete. They may look like keys.
     type: bool
     default: false
-  file:
-    description: The name of the file in O(path), if O(shared) data is one file.
-    type: str
-    default: ""
+  file: {description: "The name of the file in O(path), if O(shared) data is one file.", type: str, default: ""}
   command:
     description: The command that will run in the folder, as a list or as text; the folder must contain its script.
     type: raw
-  exclude:
-    description: Further patterns of files that stay on the controller.
-    type: list
-    elements: str
-    default: []
+  exclude: {description: Further patterns of files that stay on the controller., type: list, elements: str, default: []}
   include:
     description: Patterns of files to copy although they look like keys, passwords or tokens.
     type: list
     elements: str
     default: []
-  limit:
-    description: The largest size of all files in MB.
-    type: int
-    default: 100
-  dest:
-    description: The folder on the node.
-    type: path
-    required: true
-  store:
-    description: The folder on the node that keeps the archives.
-    type: path
-    required: true
+  limit: {description: The largest size of all files in MB., type: int, default: 100}
+  dest: {description: The folder on the node., type: path, required: true}
+  store: {description: The folder on the node that keeps the archives., type: path, required: true}
   once:
     description: Whether to unpack the files in O(dest) only once, because a run changes them.
     type: bool
@@ -74,20 +54,14 @@ options:
       - Whether the files keep the times of their last changes, as outputs do. The times are then part of the checksum.
     type: bool
     default: false
-  folders:
-    description: Further folders to create on the node.
-    type: list
-    elements: path
-    default: []
+  folders: {description: Further folders to create on the node., type: list, elements: path, default: []}
   sha256:
     description:
       - The checksum of an archive of an earlier run, to unpack this one instead of O(path). By default, the controller
         sets it to the checksum of O(path).
     type: str
     default: ""
-  kept:
-    description: The archive O(sha256) on the controller, for nodes that do not have it.
-    type: path
+  kept: {description: "The archive O(sha256) on the controller, for nodes that do not have it.", type: path}
   environment:
     description: The environment to create; by default none.
     type: dict
@@ -96,25 +70,11 @@ options:
         description: The interpreter of the stack. It needs the modules C(venv) and C(pip).
         type: path
         required: true
-      requirements:
-        description: The content of the requirements file.
-        type: str
-        required: true
-      name:
-        description: The path of the requirements file in O(path).
-        type: str
-        default: requirements.txt
-      store:
-        description: The folder on the node that keeps the environments.
-        type: path
-        required: true
-      timeout:
-        description: Seconds after which pip is stopped.
-        type: int
-        default: 1800
-  archive:
-    description: The archive on the node, which the controller sets if it sent one.
-    type: path
+      requirements: {description: The content of the requirements file., type: str, required: true}
+      name: {description: The path of the requirements file in O(path)., type: str, default: requirements.txt}
+      store: {description: The folder on the node that keeps the environments., type: path, required: true}
+      timeout: {description: Seconds after which pip is stopped., type: int, default: 1800}
+  archive: {description: "The archive on the node, which the controller sets if it sent one.", type: path}
 extends_documentation_fragment:
   - dml.vsphere.attributes
 seealso:
@@ -153,18 +113,9 @@ data:
   description: The path of the data on the node, a folder or a file, also in check mode.
   returned: with O(shared)
   type: str
-missing:
-  description: Whether the node does not have the archive.
-  returned: always
-  type: bool
-files:
-  description: The number of files.
-  returned: success
-  type: int
-bytes:
-  description: The size of all files.
-  returned: success
-  type: int
+missing: {description: Whether the node does not have the archive., returned: always, type: bool}
+files: {description: The number of files., returned: success, type: int}
+bytes: {description: The size of all files., returned: success, type: int}
 git:
   description:
     - The C(commit) of the repository that contains the folder, read from its files; empty without one. With git,

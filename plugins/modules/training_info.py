@@ -25,9 +25,7 @@ options:
     elements: str
     choices: [checkpoints, job, jobs, printed]
     default: [jobs]
-  run_dir:
-    description: The run directory on the launcher.
-    type: path
+  run_dir: {description: The run directory on the launcher., type: path}
   records:
     description:
       - The folder of the step records. If O(run_dir) contains no job of M(dml.vsphere.training_job), the job is the
@@ -40,39 +38,28 @@ options:
       - The number of a job in Slurm. If O(run_dir) contains no job of M(dml.vsphere.training_job), the job is the one
         whose processes C(scontrol listpids) lists on this node, and RV(job.launcher) is its batch script.
     type: str
-  checkpoints:
-    description: A folder with checkpoints.
-    type: path
+  checkpoints: {description: A folder with checkpoints., type: path}
   patterns:
     description: Patterns of the names of checkpoints; by default those with usual names.
     type: list
     elements: str
     default: []
-  ranks:
-    description: The number of ranks that write a checkpoint, if it is known.
-    type: int
-    default: 0
+  ranks: {description: "The number of ranks that write a checkpoint, if it is known.", type: int, default: 0}
   output_bytes:
     description:
       - How many bytes of the end of the output RV(job.output) contains; by default it is not returned. The values
         of the secret environment of the job are replaced by V(HIDDEN).
     type: int
     default: 0
-  name:
-    description: The name of a run, to return only this one.
-    type: str
+  name: {description: "The name of a run, to return only this one.", type: str}
   ignored:
     description: A regular expression; jobs whose names match it from their beginning are not returned.
     type: str
   node:
     description: The name of the node in Kubernetes, returned with the jobs; by default the host name in lower case.
     type: str
-  port:
-    description: A TCP port; the first free one of this and the next 99 ports is returned.
-    type: int
-  manifest:
-    description: The run directory whose manifest to return as text.
-    type: path
+  port: {description: A TCP port; the first free one of this and the next 99 ports is returned., type: int}
+  manifest: {description: The run directory whose manifest to return as text., type: path}
 extends_documentation_fragment:
   - dml.vsphere.attributes.info
 seealso:
@@ -130,9 +117,7 @@ job:
       sample: the launcher lost the node n3
     rank: {description: The rank at fault., type: int}
     node: {description: The node at fault., type: str}
-    machine:
-      description: Whether a lost node or signal 9 ended the job, and not its program.
-      type: bool
+    machine: {description: "Whether a lost node or signal 9 ended the job, and not its program.", type: bool}
     last_lines: {description: The last lines of the output., type: list, elements: str}
     output: {description: "The end of the output, if requested.", type: str}
     left: {description: "Nodes on which processes may remain, with the reason.", type: dict}
@@ -160,10 +145,7 @@ jobs:
       contains:
         pid: {description: The number of the process., type: int}
         start: {description: The start of the process in kernel ticks since boot., type: int}
-free_port:
-  description: The first free TCP port, starting with O(port).
-  returned: with O(port)
-  type: int
+free_port: {description: "The first free TCP port, starting with O(port).", returned: with O(port), type: int}
 node:
   description: The name of the node in Kubernetes, if the node is a node of Kubernetes.
   returned: with V(jobs) in O(gather)

@@ -40,21 +40,10 @@ options:
     elements: dict
     default: []
     suboptions:
-      name:
-        description: The name or address with which the launcher reaches the node.
-        type: str
-        required: true
-      slots:
-        description: The number of ranks of the node, one for each GPU.
-        type: int
-        default: 1
-  ranks:
-    description: The number of ranks of the job; by default the sum of all slots.
-    type: int
-  environment:
-    description: Environment variables of every rank.
-    type: dict
-    default: {}
+      name: {description: The name or address with which the launcher reaches the node., type: str, required: true}
+      slots: {description: "The number of ranks of the node, one for each GPU.", type: int, default: 1}
+  ranks: {description: The number of ranks of the job; by default the sum of all slots., type: int}
+  environment: {description: Environment variables of every rank., type: dict, default: {}}
   secret_environment:
     description:
       - Additional environment variables of every rank, such as a token. Their values do not occur in logs or results.
@@ -62,24 +51,11 @@ options:
       - Values shorter than eight characters are not masked, because they would match unrelated text.
     type: dict
     default: {}
-  transport:
-    description: The transport of the job, only for the record.
-    type: str
-  stack:
-    description: The software versions of the job, only for the record.
-    type: raw
-  script:
-    description: The training script; its checksum and commit are recorded.
-    type: path
-  mpirun:
-    description: The C(mpirun) to run.
-    type: str
-    default: mpirun
-  mpirun_arguments:
-    description: Additional arguments of C(mpirun).
-    type: list
-    elements: str
-    default: []
+  transport: {description: "The transport of the job, only for the record.", type: str}
+  stack: {description: "The software versions of the job, only for the record.", type: raw}
+  script: {description: The training script; its checksum and commit are recorded., type: path}
+  mpirun: {description: The C(mpirun) to run., type: str, default: mpirun}
+  mpirun_arguments: {description: Additional arguments of C(mpirun)., type: list, elements: str, default: []}
   daemon_ports:
     description:
       - Ports for the daemons of C(mpirun), as FIRST-LAST. The job uses 16 of them that are free on the launcher, so
@@ -109,10 +85,7 @@ options:
       - Who stops the job, as C(user@controller), for O(state=stopped). It becomes the cause of the end of the job.
     type: str
     default: ""
-  start_timeout:
-    description: Seconds to wait until C(mpirun) runs.
-    type: int
-    default: 30
+  start_timeout: {description: Seconds to wait until C(mpirun) runs., type: int, default: 30}
   stop_timeout:
     description: Seconds to wait until the job is stopped and none of its processes is left.
     type: int
@@ -145,10 +118,7 @@ state:
   type: dict
   contains:
     state: {description: The state of the job., type: str, sample: running}
-job:
-  description: The job, in the form of M(dml.vsphere.training_info).
-  returned: success
-  type: dict
+job: {description: "The job, in the form of M(dml.vsphere.training_info).", returned: success, type: dict}
 """
 
 from typing import Any

@@ -19,10 +19,7 @@ description:
   - The account that runs this module needs C(Authorization.ModifyRoles), and C(Authorization.ModifyPermissions) for
     O(grants). The created role has them only if O(modules) contains C(vcenter_role).
 options:
-  name:
-    description: Name of the role.
-    type: str
-    default: dml.vsphere
+  name: {description: Name of the role., type: str, default: dml.vsphere}
   modules:
     description:
       - The modules that will be used; the role gets only their privileges. C(workers) stands for the inventory plugin.
@@ -40,22 +37,13 @@ options:
     elements: dict
     default: []
     suboptions:
-      principal:
-        description: User or group, as C(DOMAIN\name) or C(name@domain).
-        type: str
-        required: true
-      group:
-        description: Whether the principal is a group.
-        type: bool
-        default: false
+      principal: {description: 'User or group, as C(DOMAIN\name) or C(name@domain).', type: str, required: true}
+      group: {description: Whether the principal is a group., type: bool, default: false}
       path:
         description: Path of an object in the inventory, such as C(/dc1/host/gpu). V(/) is the root of vCenter.
         type: str
         default: /
-      propagate:
-        description: Whether the role also applies to all objects below.
-        type: bool
-        default: true
+      propagate: {description: Whether the role also applies to all objects below., type: bool, default: true}
 extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.attributes

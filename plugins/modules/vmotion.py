@@ -18,16 +18,11 @@ description:
   - After a killed run, the module follows a move that is in progress; it never starts a second one.
   - A worker that is already on the host does not move.
 options:
-  cluster:
-    description: The cluster in which the worker runs.
-    type: str
-    required: true
+  cluster: {description: The cluster in which the worker runs., type: str, required: true}
   worker:
     description: Name of the worker. Only a virtual machine with the mark of this collection is moved.
     type: str
-  target:
-    description: Name of the target host.
-    type: str
+  target: {description: Name of the target host., type: str}
   moves:
     description:
       - Moves to make at the same time, instead of O(worker) and O(target). If a finding stops one of them, none is
@@ -110,11 +105,7 @@ state:
   returned: success
   type: dict
   sample: {host: esx05.example.com}
-unmet:
-  description: The findings that stop the move; in check mode.
-  returned: success
-  type: list
-  elements: str
+unmet: {description: The findings that stop the move; in check mode., returned: success, type: list, elements: str}
 begun:
   description:
     - Whether vCenter may have started the move for this call. If a call fails after that, M(dml.vsphere.vmotion_info)

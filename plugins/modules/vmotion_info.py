@@ -15,14 +15,8 @@ description:
     reset and boot of a worker.
   - A vMotion test uses this module to find the moves of others.
 options:
-  cluster:
-    description: The cluster of the workers.
-    type: str
-    required: true
-  workers:
-    description: Names of the workers. The default is all workers of the cluster.
-    type: list
-    elements: str
+  cluster: {description: The cluster of the workers., type: str, required: true}
+  workers: {description: Names of the workers. The default is all workers of the cluster., type: list, elements: str}
   guests:
     description:
       - Host names of guests that may be workers of other clusters of this vCenter, as of a job over several clusters.

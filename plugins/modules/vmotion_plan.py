@@ -15,22 +15,13 @@ description:
     goes to a GPU slot that is free at that moment. One spare slot is enough for any number of workers with one vGPU.
   - If there is no such sequence, the error names the missing slots and their hosts.
 options:
-  cluster:
-    description: The cluster whose workers move.
-    type: str
-    required: true
+  cluster: {description: The cluster whose workers move., type: str, required: true}
   workers:
     description: Names of the workers to move. The default is all running workers of the cluster.
     type: list
     elements: str
-  return_home:
-    description: Whether every worker returns to its present host.
-    type: bool
-    default: false
-  one_per_host:
-    description: Whether each host may have at most one worker.
-    type: bool
-    default: false
+  return_home: {description: Whether every worker returns to its present host., type: bool, default: false}
+  one_per_host: {description: Whether each host may have at most one worker., type: bool, default: false}
   max_moves:
     description:
       - The number of moves at a time. With more than one, the plan has waves; a wave ends before the next one starts.
@@ -124,11 +115,7 @@ not_applicable:
   description: Workers that can never move while they run, with the devices that tie them to their hosts.
   returned: success
   type: dict
-powered_off:
-  description: Workers that do not run.
-  returned: success
-  type: list
-  elements: str
+powered_off: {description: Workers that do not run., returned: success, type: list, elements: str}
 profile:
   description: The vGPU profile whose slots were counted, or several with commas; empty for workers without a GPU.
   returned: success
@@ -139,20 +126,14 @@ slots:
       bound.
   returned: success
   type: dict
-at:
-  description: The host of each worker.
-  returned: success
-  type: dict
+at: {description: The host of each worker., returned: success, type: dict}
 rdma:
   description:
     - The host of each running virtual machine with a paravirtual RDMA card. Two of them on one host share its RDMA
       device, whose counters then do not show which of them uses RDMA.
   returned: success
   type: dict
-clock_offset_s:
-  description: The server's clock minus the local clock in seconds.
-  returned: success
-  type: float
+clock_offset_s: {description: The server's clock minus the local clock in seconds., returned: success, type: float}
 """
 
 from typing import Any

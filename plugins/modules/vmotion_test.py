@@ -19,12 +19,6 @@ description:
     the server a move that was started, and never starts a move twice.
   - The job is read on O(launcher) as O(user); everything else runs on the controller.
   - In check mode, the module shows the plan of the moves and writes nothing.
-options:
-  of_role:
-    description:
-      - Whether options that the task does not name have the values of the role P(dml.vsphere.vmotion_test#role).
-    type: bool
-    default: false
 extends_documentation_fragment:
   - dml.vsphere.roles.vmotion_test
   - dml.vsphere.connection
@@ -57,21 +51,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-folder:
-  description: The folder of the test.
-  returned: when it was carried out
-  type: str
-verdict:
-  description: V(continuous), V(broken) or V(inconclusive).
-  returned: when the job was judged
-  type: str
+folder: {description: The folder of the test., returned: when it was carried out, type: str}
+verdict: {description: "V(continuous), V(broken) or V(inconclusive).", returned: when the job was judged, type: str}
 moved:
   description: Whether V(all), V(some) or V(none) of the moves took place.
   returned: when the job was judged
   type: str
-moves:
-  description: The moves that are planned.
-  returned: in check mode
-  type: list
-  elements: dict
+moves: {description: The moves that are planned., returned: in check mode, type: list, elements: dict}
 """

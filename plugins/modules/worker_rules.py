@@ -23,10 +23,7 @@ description:
     a rule keeps two of the workers on one host, or allows too few hosts for them.
   - vCenter removes a deleted worker from rules and overrides; remove it from O(workers) or build it again.
 options:
-  cluster:
-    description: Name of the cluster.
-    type: str
-    required: true
+  cluster: {description: Name of the cluster., type: str, required: true}
   name:
     description: Name of the set. A cluster may have several, each with its own rules.
     type: str
@@ -83,10 +80,7 @@ options:
     elements: dict
     default: []
     suboptions:
-      name:
-        description: The worker, one of O(workers).
-        type: str
-        required: true
+      name: {description: "The worker, one of O(workers).", type: str, required: true}
       drs_override:
         description: Like O(drs_override).
         type: str

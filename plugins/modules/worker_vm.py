@@ -31,10 +31,7 @@ description:
     if a missing worker may be a running machine with another name, the module refuses the call and names the machines.
   - The next run continues the work of a run that was killed.
 options:
-  cluster:
-    description: The cluster in which the workers run.
-    type: str
-    required: true
+  cluster: {description: The cluster in which the workers run., type: str, required: true}
   state:
     description:
       - V(absent) deletes workers that this collection built, and removes the mark of adopted ones (O(adopt)).
@@ -71,9 +68,7 @@ options:
         description: Whether a clone has its own disks, or shares those of a snapshot. By default V(full).
         type: str
         choices: [full, linked]
-      snapshot:
-        description: The snapshot of a linked clone; by default the current snapshot.
-        type: str
+      snapshot: {description: The snapshot of a linked clone; by default the current snapshot., type: str}
       folder:
         description: The folder of a new worker; by default the template's. For existing workers see O(put_back).
         type: str
@@ -94,15 +89,9 @@ options:
       host:
         description: The host on which the worker must run. The module moves a worker that is on another host.
         type: str
-      cpus:
-        description: Number of virtual CPUs.
-        type: int
-      cores_per_socket:
-        description: Cores of each virtual socket; they must divide O(workers[].cpus).
-        type: int
-      memory_mb:
-        description: Memory in MB, a multiple of 4.
-        type: int
+      cpus: {description: Number of virtual CPUs., type: int}
+      cores_per_socket: {description: "Cores of each virtual socket; they must divide O(workers[].cpus).", type: int}
+      memory_mb: {description: "Memory in MB, a multiple of 4.", type: int}
       reserve_memory:
         description:
           - Whether all memory is reserved and the reservation follows the size, which vSphere requires for GPUs and
@@ -144,9 +133,7 @@ options:
           device:
             description: A GPU in passthrough by C(vendor:device), such as V(10de:20f1); any free match on the host.
             type: str
-          label:
-            description: A GPU in passthrough by its hardware label; any free match on the host.
-            type: str
+          label: {description: A GPU in passthrough by its hardware label; any free match on the host., type: str}
           device_class:
             description:
               - A device with Enhanced DirectPath I/O by the name of its class in C(hardware.dvxClasses) of the host;
@@ -155,13 +142,8 @@ options:
                 O(workers[].gpus[].memory_gb) or O(workers[].mmio_gb).
               - Devices of other classes are removed from the worker.
             type: str
-          address:
-            description: A GPU in passthrough by its PCI address. Requires O(workers[].host).
-            type: str
-          count:
-            description: Number of such GPUs.
-            type: int
-            default: 1
+          address: {description: "A GPU in passthrough by its PCI address. Requires O(workers[].host).", type: str}
+          count: {description: Number of such GPUs., type: int, default: 1}
           memory_gb:
             description: The memory of one GPU in GB, if neither the host nor the name of the GPU reports it.
             type: int
@@ -191,9 +173,7 @@ options:
           portgroup:
             description: A port group of the distributed switch for RDMA; with C(device_class), of any switch.
             type: str
-          mac:
-            description: Its MAC address.
-            type: str
+          mac: {description: Its MAC address., type: str}
           protocol:
             description:
               - The version of RoCE, the same for all workers. By default V(rocev2).
@@ -216,9 +196,7 @@ options:
               - A port group or network of the cluster. A segment of NSX is a port group of its switch.
               - C(SWITCH/PORTGROUP) names one of several port groups with that name, as a segment has on two switches.
             type: str
-          mac:
-            description: Its MAC address.
-            type: str
+          mac: {description: Its MAC address., type: str}
       disks_gb:
         description: The sizes of its disks, but for foreign ones. Disks grow and are added, never shrink, never go.
         type: list
@@ -231,50 +209,27 @@ options:
           - After a later change, cloud-init treats the guest as a new machine at its next boot.
         type: dict
         suboptions:
-          hostname:
-            description: The host name of the system; by default the worker's name.
-            type: str
+          hostname: {description: The host name of the system; by default the worker's name., type: str}
           address:
             description:
               - The address of the management NIC with its prefix length, or V(dhcp), which is the default. Addresses
                 are set only if O(workers[].management_nic) is set.
             type: str
-          gateway:
-            description: The default gateway.
-            type: str
-          dns:
-            description: Name servers.
-            type: list
-            elements: str
+          gateway: {description: The default gateway., type: str}
+          dns: {description: Name servers., type: list, elements: str}
           rdma_addresses:
             description:
               - The addresses of O(workers[].rdma_nics) with their prefix lengths, one for each NIC in the same order.
                 Choose a separate network for each NIC.
             type: list
             elements: str
-          rdma_mtu:
-            description: The MTU of the RDMA NICs; by default 9000.
-            type: int
-          user:
-            description: A user with sudo, who gets the SSH keys.
-            type: str
-          ssh_keys:
-            description: Public SSH keys of that user.
-            type: list
-            elements: str
-      annotation:
-        description: The note that the vSphere Client shows.
-        type: str
-      tenant:
-        description: The tenant of the worker, for the mark.
-        type: str
-      role:
-        description: The role of the worker, for the mark. By default V(worker).
-        type: str
-      power:
-        description: Whether the worker runs. By default V(on).
-        type: str
-        choices: ["on", "off"]
+          rdma_mtu: {description: The MTU of the RDMA NICs; by default 9000., type: int}
+          user: {description: "A user with sudo, who gets the SSH keys.", type: str}
+          ssh_keys: {description: Public SSH keys of that user., type: list, elements: str}
+      annotation: {description: The note that the vSphere Client shows., type: str}
+      tenant: {description: "The tenant of the worker, for the mark.", type: str}
+      role: {description: "The role of the worker, for the mark. By default V(worker).", type: str}
+      power: {description: Whether the worker runs. By default V(on)., type: str, choices: ["on", "off"]}
   workers:
     description:
       - The workers. Options that are not set come from O(defaults), for the management NIC and guest key by key.
@@ -283,10 +238,7 @@ options:
     required: true
     suboptions:
       <<: *options
-      name:
-        description: The name of the virtual machine.
-        type: str
-        required: true
+      name: {description: The name of the virtual machine., type: str, required: true}
   hosts:
     description: The hosts on which the workers may run; by default all hosts of the cluster.
     type: list
@@ -347,18 +299,12 @@ options:
     description: Whether to wait, after starting a worker, until its guest reports an address.
     type: bool
     default: true
-  clone_timeout:
-    description: Seconds for a clone, a move, or a deletion.
-    type: int
-    default: 3600
+  clone_timeout: {description: "Seconds for a clone, a move, or a deletion.", type: int, default: 3600}
   power_timeout:
     description: Seconds for the start, and for the shutdown of the guest; after that the worker is powered off.
     type: int
     default: 300
-  address_timeout:
-    description: Seconds to wait for the guest's address.
-    type: int
-    default: 600
+  address_timeout: {description: Seconds to wait for the guest's address., type: int, default: 600}
 extends_documentation_fragment:
   - dml.vsphere.progress
   - dml.vsphere.connection

@@ -14,10 +14,7 @@ description:
   - Reads the virtual machines with the mark of this collection, with a constant number of calls to vCenter.
   - The inventory plugin C(dml.vsphere.workers) returns the same machines as hosts for plays.
 options:
-  cluster:
-    description: Name of the cluster.
-    type: str
-    required: true
+  cluster: {description: Name of the cluster., type: str, required: true}
   jobs:
     description:
       - The results of M(dml.vsphere.training_info) by the name of the node in the inventory, including those of
@@ -92,11 +89,7 @@ workers:
       description: The files of the disks that are attached to it and that this collection did not create.
       type: list
       elements: str
-unfinished:
-  description: Unmarked clones of a run that was killed.
-  returned: success
-  type: list
-  elements: str
+unfinished: {description: Unmarked clones of a run that was killed., returned: success, type: list, elements: str}
 unread:
   description:
     - The workers of the cluster, and guests of O(jobs) and O(names) on its hosts, that are not powered off and whose

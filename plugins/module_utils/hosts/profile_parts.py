@@ -6,5 +6,5 @@ from . import advanced_option, graphics, kernel_module, passthrough, pvrdma, roc
 from .part import Part, in_order
 
 PARTS: tuple[Part, ...] = in_order(
-    (advanced_option.PART, graphics.PART, kernel_module.PART, passthrough.PART, pvrdma.PART, roce.PART, vib.PART)
+    each.PART for each in (advanced_option, graphics, kernel_module, passthrough, pvrdma, roce, vib)
 )

@@ -15,7 +15,7 @@ from ..errors import NotFound, Refused, TimedOut
 from ..training.ending.job_state import JobState
 from ..training.programs import restart_commands
 from ..training.runs.controller_site import TrainingCalls
-from ..training.runs.restartable import Checkpoints, SeenCheckpoint, StoppedJob
+from ..training.runs.restartable import Checkpoints, SeenCheckpoint
 from ..training.runs.run_watch import RunWatch
 from ..training.runs.training_run import PLACE
 from .job_kinds import KINDS, TRAINJOB, V2BETA1, WORKER
@@ -85,7 +85,7 @@ class SuspendableJob:
         """Let other jobs have its place."""
         self._place(self._object()).free()
 
-    def stop(self) -> StoppedJob:
+    def stop(self) -> JobState:
         """Keep its place, suspend the job, and wait until none of its workers' pods is left."""
         read, job = self.state(), self._object()
         if read["state"] in ("running", "waiting"):
@@ -96,13 +96,7 @@ class SuspendableJob:
                 cause = f"its pods {', '.join(self._workers())} are left after {STOP_SECONDS:.0f} s"
                 raise TimedOut(self.name, "suspend it", cause, "check their nodes, and run again")
             read = self.state()
-        return {
-            "run": self._run,
-            "state": read["state"],
-            "ended": self._calls.now(),
-            "exit_code": None,
-            "why": str(read.get("why") or ""),
-        }
+        return read
 
     def start_again(self, checkpoint: SeenCheckpoint, down: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Resume the job when its nodes can run it; its program takes the newest checkpoint."""

@@ -12,7 +12,7 @@ from ..errors import Failed, TimedOut
 from ..training.ending.job_state import STOP_REQUEST, JobState
 from ..training.programs.restart_commands import OthersJob
 from ..training.runs.controller_site import TrainingCalls
-from ..training.runs.restartable import SeenCheckpoint, StoppedJob
+from ..training.runs.restartable import SeenCheckpoint
 from . import job_states
 from .commands import run
 from .named_job import ReadJob, read_job, state_of
@@ -68,19 +68,18 @@ class RequeuedJob(OthersJob):
         """Remove the request: whatever ends the job later is its own end."""
         self._remove(self._request)
 
-    def stop(self) -> StoppedJob:
+    def stop(self) -> JobState:
         """Requeue the job as held, and wait until Slurm has ended its processes on all nodes."""
         state = self.state()
         if state["state"] not in ("running", "waiting", "stopped"):
-            why = str(state.get("why") or "")
-            return {"run": self._name, "state": state["state"], "ended": None, "exit_code": None, "why": why}
+            return state
         if not self._is_held():
             self._write_request()
             self._require_done("requeue it as held", self._scontrol("requeuehold", self._number))
         if not Program(MemoryJournal(), self._calls).wait(self._has_stopped, STOP_SECONDS):
             cause = f"{STOP_SECONDS:.0f} s after the request, {self.state().get('why') or 'ranks of it still run'}"
             raise TimedOut(self.name, "requeue it as held", cause, f"see scontrol show job {self._number}")
-        return self._stopped("requeued as held for a maintenance window")
+        return {"state": "stopped", "why": "requeued as held for a maintenance window"}
 
     def start_again(self, checkpoint: SeenCheckpoint, down: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Release the job; it starts when the reservation of its nodes ends."""

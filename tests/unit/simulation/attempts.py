@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from plugins.module_utils.errors import Refused
+from plugins.module_utils.training.ending.job_state import JobState
 from plugins.module_utils.training.results.checkpoint import SETTLED_SECONDS, WRITTEN
-from plugins.module_utils.training.runs.restartable import Checkpoints, SeenCheckpoint, StoppedJob
+from plugins.module_utils.training.runs.restartable import Checkpoints, SeenCheckpoint
 
 from .job import STEP_SECONDS, Job
 from .site import Site, Violation
@@ -114,17 +115,10 @@ class RestartableJob:
     def free_nodes(self) -> None:
         self._calls.effect("free the nodes", lambda: None)
 
-    def stop(self) -> StoppedJob:
+    def stop(self) -> JobState:
         self._reach()
         self._calls.effect("stop the job", self._stop)
-        job = self._job
-        return {
-            "run": self._dir,
-            "state": job.state,
-            "ended": job.ended,
-            "exit_code": 1,
-            "why": "stopped by the window",
-        }
+        return {"state": self._job.state, "exit_code": 1, "why": "stopped by the window"}
 
     def _stop(self) -> None:
         if self._job.is_running:

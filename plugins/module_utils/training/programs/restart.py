@@ -16,7 +16,7 @@ from ..results.manifest import REPORTED
 from ..running import busy
 from ..runs import any_job, job_search, node_setup, run_data, run_files
 from ..runs.launching import Place
-from ..runs.restartable import WINDOW, Checkpoints, Ranks, SeenCheckpoint, StoppedJob, checkpoints_of
+from ..runs.restartable import WINDOW, Checkpoints, Ranks, SeenCheckpoint, checkpoints_of
 from ..runs.run_watch import RunWatch
 from ..runs.training_options import Options
 from ..runs.training_run import KUBERNETES, SLURM, TrainingRun
@@ -136,7 +136,7 @@ class RestartableRun:
         """Let other jobs have its nodes."""
         self._place.free()
 
-    def stop(self) -> StoppedJob:
+    def stop(self) -> JobState:
         """Stop the job on all its nodes, and bring its outputs here; one that has ended by itself is left as it is."""
         run, job = self._run, self.state()
         if job["state"] in ALIVE:
@@ -147,19 +147,14 @@ class RestartableRun:
             self._site.job_of(run).stop()
             self._require_no_process()
             job = self.state()
-        why = str(job.get("why") or "")
         if job["state"] == "stopped":
             # Kubernetes has no end of a job that was deleted.
             known = (run.known.get("end") or {}).get("ended")
-            run_files.write_stop(self._calls, run, job.get("ended") or known or self._calls.now(), why, None)
+            run_files.write_stop(
+                self._calls, run, job.get("ended") or known or self._calls.now(), str(job.get("why") or ""), None
+            )
             run_files.bring_outputs(self._calls, run, self._rank_0)
-        return {
-            "run": run.name,
-            "state": job["state"],
-            "ended": job.get("ended"),
-            "exit_code": job.get("exit_code"),
-            "why": why,
-        }
+        return job
 
     def _require_no_process(self) -> None:
         """Wait until no node has a process of the job: a deleted pod may end later than its job."""

@@ -14,7 +14,7 @@ from ..ending.job_state import JobState
 from ..runs import any_job, run_files
 from ..runs.controller_site import TrainingCalls
 from ..runs.launching import Launched
-from ..runs.restartable import Checkpoints, Ranks, SeenCheckpoint, StoppedJob, checkpoints_of
+from ..runs.restartable import Checkpoints, Ranks, SeenCheckpoint, checkpoints_of
 from ..runs.run_watch import RunWatch
 from ..runs.training_options import Options
 from ..runs.training_run import TrainingRun
@@ -69,7 +69,7 @@ class OthersJob:
     def free_nodes(self) -> None:
         """Free nothing: no scheduler gives its nodes to other jobs."""
 
-    def stop(self) -> StoppedJob:
+    def stop(self) -> JobState:
         """Run the command that stops the job, unless no rank runs, and wait until none is left on any node."""
         if self.state()["state"] == "running":
             # It is that of an earlier window.
@@ -80,10 +80,7 @@ class OthersJob:
                 ranks = ", ".join(self._ranks.found()[0])
                 cause = f"ranks {ranks} run {STOP_SECONDS:.0f} s after its command stop had ended"
                 raise TimedOut(self.name, "stop it", cause, "let the command wait for the end of the job")
-        return self._stopped("stopped by its command stop for a maintenance window")
-
-    def _stopped(self, why: str) -> StoppedJob:
-        return {"run": self._name, "state": "stopped", "ended": self._calls.now(), "exit_code": None, "why": why}
+        return {"state": "stopped", "why": "stopped by its command stop for a maintenance window"}
 
     def start_again(self, checkpoint: SeenCheckpoint, down: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Run the command that starts the job from a checkpoint, and wait until its ranks write records."""

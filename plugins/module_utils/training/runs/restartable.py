@@ -39,16 +39,6 @@ class Checkpoints(TypedDict):
     why: str
 
 
-class StoppedJob(TypedDict):
-    """The end of a job; ``state`` is ``stopped`` unless it had finished or died before."""
-
-    run: str
-    state: str
-    ended: float | None
-    exit_code: int | None
-    why: str
-
-
 class Restartable(Protocol):
     """One attempt of a job that can be stopped at a checkpoint, and started again from it."""
 
@@ -78,8 +68,8 @@ class Restartable(Protocol):
     def free_nodes(self) -> None:
         """Let other jobs have the nodes that a stop has kept for the next attempt."""
 
-    def stop(self) -> StoppedJob:
-        """Stop the job, unless it has ended; raise if a process of it remains."""
+    def stop(self) -> JobState:
+        """Stop the job, unless it has ended, and return its state; raise if a process of it remains."""
 
     def start_again(self, checkpoint: SeenCheckpoint, down: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Start the next attempt from a checkpoint, unless it was started before, and return where it runs.

@@ -8,8 +8,9 @@ from typing import Any, Dict
 
 from ...durable.program import Program
 from ...errors import Refused, WholeError
+from ...training.ending.job_state import JobState
 from ...training.results.checkpoint import SETTLED_SECONDS, WRITTEN
-from ...training.runs.restartable import Checkpoints, Restartable, SeenCheckpoint, StoppedJob
+from ...training.runs.restartable import Checkpoints, Restartable, SeenCheckpoint
 from ..evidence.restart_lines import checkpoint_in_words
 from .trial import Trial
 from .window_end import MOMENTS, attend
@@ -48,16 +49,12 @@ def stop_at_checkpoint(p: Program, trial: Trial, may_stop: Callable[[], str]) ->
     ended = _stopped(p, job)
     # Another one may have become complete until the last process ended.
     checkpoint = _settled(p, job)["newest"] or found["checkpoint"]
-    return {
-        "state": "stopped",
-        "stopped": ended,
-        "checkpoint": checkpoint,
-        "waited_s": found["waited_s"],
-        "at": p.now(),
-    }
+    stopped = {key: ended.get(key) for key in ("state", "exit_code", "why")}
+    known = {"state": "stopped", "stopped": stopped, "checkpoint": checkpoint}
+    return {**known, "waited_s": found["waited_s"], "at": p.now()}
 
 
-def _stopped(p: Program, job: Restartable) -> StoppedJob:
+def _stopped(p: Program, job: Restartable) -> JobState:
     """Stop the job, and return its end; raise if its owner was faster, who does not want it to go on."""
     ended, by_owner = p.ensure(job.stop), p.ensure(job.stopped_by_owner)
     if by_owner:

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from functools import partial
+from typing import Any
 
 import pytest
 
 from plugins.module_utils.errors import CollectionError
 from plugins.module_utils.slurm.requeued_job import RequeuedJob
-from plugins.module_utils.training.runs.restartable import SeenCheckpoint
+from tests.fakes import job_of_owner
 from tests.fakes.deaths import histories
-from tests.fakes.training_world import SAVED, TrainingWorld
+from tests.fakes.job_of_owner import GIVEN, WorldOfOwner
 
 JOB: dict[str, Any] = {
+    **job_of_owner.JOB,
     "run_dir": "/home/anna/records-7",
     "records": "/home/anna/records-7",
-    "launcher": "w1",
-    "user": "anna",
-    "nodes": [{"name": "w1", "reach": ["ssh", "w1"]}, {"name": "w2", "reach": ["ssh", "w2"]}],
     "checkpoints": "/home/anna/ck",
-    "results": "/reports/.jobs",
     "slurm": {"job": 7, "login": "w1", "nodes": ["n1", "n2"], "restarts": 0},
 }
-GIVEN = cast("SeenCheckpoint", {**SAVED, "since": 0.0})
 # As Slurm 22.05.8 shows the job, while it ends and when it is held.
 SHOWN = "JobId=7 JobName=job.sh\n   Requeue={requeue} Restarts={restarts} BatchFlag={batch} Reboot=0 ExitCode=0:0\n"
 ENDING, HELD = "COMPLETING|None", "PENDING|job requeued in held state"
 
 
-class HeldWorld(TrainingWorld):
+class HeldWorld(WorldOfOwner):
     """Two nodes on which Slurm runs job 7; it takes some seconds to end it, and to start it again."""
 
     def __init__(self, deaths: Iterable[int] = ()) -> None:
@@ -73,40 +70,17 @@ class HeldWorld(TrainingWorld):
             self._becomes("PENDING|Resources", "RUNNING|None", 40.0)
         return {}
 
-    def _stat(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        return {"stat": {"exists": (host, str(options["path"])) in self.node_files}}
-
-    def _read(self, _run_dir: str) -> dict[str, Any]:
-        return {"state": "running" if self.is_running else "absent"}
-
-    def _nodes_signal_ranks(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        found = super()._nodes_signal_ranks(_host, options)
-        return found if self.is_running and self.clock >= self.ranks_from else {**found, "ranks": []}
+    @property
+    def has_ranks(self) -> bool:
+        return self.is_running and self.clock >= self.ranks_from
 
 
 def job(world: HeldWorld) -> RequeuedJob:
     return RequeuedJob(world, JOB)
 
 
-def restarted(world: HeldWorld) -> dict[str, Any]:
-    """Restart the job with as many controllers as it takes; the window writes that it was stopped."""
-    is_stopped = False
-    while True:
-        world.is_dead = False
-        try:
-            if not is_stopped:
-                assert job(world).stop()["state"] == "stopped"
-                is_stopped = True
-            return job(world).start_again(GIVEN)
-        except CollectionError:
-            raise
-        except BaseException:  # the controller died
-            if not world.is_dead:
-                raise
-
-
 def test_each_death_holds_the_job_until_its_release() -> None:
-    for world, started in histories(HeldWorld, restarted, pairs=30):
+    for world, started in histories(HeldWorld, partial(job_of_owner.restarted, job), pairs=30):
         world.deaths.clear()
         assert job(world).judged()["verdict"] == "inconclusive"
         assert world.done.count("release") == 1 and world.is_running and world.restarts == 1, world.done

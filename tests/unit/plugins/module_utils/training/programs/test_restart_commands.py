@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from functools import partial
+from typing import Any
 
 import pytest
 
 from plugins.module_utils.errors import CollectionError
 from plugins.module_utils.training.programs.restart_commands import OUTPUT_AND_CODE, STARTED, OthersJob, lacking
-from plugins.module_utils.training.runs.restartable import SeenCheckpoint
+from tests.fakes import job_of_owner
 from tests.fakes.deaths import histories
-from tests.fakes.training_world import SAVED, TrainingWorld
+from tests.fakes.job_of_owner import GIVEN, WorldOfOwner
 
 JOB: dict[str, Any] = {
+    **job_of_owner.JOB,
     "run_dir": "/data/run",
     "records": "/data/run/records",
-    "launcher": "w1",
-    "user": "anna",
-    "nodes": [{"name": "w1", "reach": ["ssh", "w1"]}, {"name": "w2", "reach": ["ssh", "w2"]}],
     "stop": "systemctl --user stop train",
     "start": ["start-train", "--from={resume}"],
     "checkpoints": "/data/ck",
-    "results": "/reports/.jobs",
 }
-GIVEN = cast("SeenCheckpoint", {**SAVED, "since": 0.0})
 
 
-class OthersWorld(TrainingWorld):
+class OthersWorld(WorldOfOwner):
     """Two nodes on which a job of another tool runs; ``starts_after`` seconds pass until its ranks write records."""
 
     def __init__(self, deaths: Iterable[int] = ()) -> None:
@@ -49,36 +46,16 @@ class OthersWorld(TrainingWorld):
         self.runs_from = self.clock + self.starts_after if words[0] == "start-train" else None
         return {"stdout": "0\n"}
 
-    def _stat(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        return {"stat": {"exists": (host, str(options["path"])) in self.node_files}}
-
-    def _read(self, _run_dir: str) -> dict[str, Any]:
-        return {"state": "running" if self.is_running else "absent"}
-
-    def _nodes_signal_ranks(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        found = super()._nodes_signal_ranks(_host, options)
-        return found if self.is_running or self.is_stuck else {**found, "ranks": []}
+    @property
+    def has_ranks(self) -> bool:
+        return self.is_running or self.is_stuck
 
 
-def job(world: TrainingWorld) -> OthersJob:
+def job(world: OthersWorld) -> OthersJob:
     return OthersJob(world, JOB)
 
 
-def restarted(world: OthersWorld) -> dict[str, Any]:
-    """Restart the job with as many controllers as it takes; the window writes that it was stopped."""
-    is_stopped = False
-    while True:
-        world.is_dead = False
-        try:
-            if not is_stopped:
-                assert job(world).stop()["state"] == "stopped"
-                is_stopped = True
-            return job(world).start_again(GIVEN)
-        except CollectionError:
-            raise
-        except BaseException:  # the controller died
-            if not world.is_dead:
-                raise
+restarted = partial(job_of_owner.restarted, job)
 
 
 def test_each_death_leads_to_one_start_with_the_checkpoint() -> None:
