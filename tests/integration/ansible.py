@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from ansible.module_utils import _internal
 from ansible.module_utils.common import warnings
 from ansible.module_utils.testing import patch_module_args
 
-from lab.simulator import BYTECODE, ROOT
+from lab.simulator import BYTECODE, ROOT, Simulator
 from plugins.module_utils.maintenance.lock import holder
 from tests.integration import warm
 
@@ -180,3 +180,7 @@ class Ansible:
         is_ours = not any("community." in word for word in command)
         assert not (is_ours and "[DEPRECATION WARNING]" in done.stdout), done.stdout
         return done
+
+
+# The fixtures that start a data centre, and that run Ansible against one.
+Start, AnsibleFor = Callable[..., Simulator], Callable[..., Ansible]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 from lab.simulator import DATACENTRES, Simulator
 from tests import contract
 from tests.integration import callers, installed
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, AnsibleFor, Start
 from tests.integration.releases import KNOWN, NEWEST, OLDER, RELEASES
 
 COMPLAINTS: pytest.StashKey[list[str]] = pytest.StashKey()
@@ -62,7 +62,7 @@ def skip_if_unknown(release: str) -> None:
 
 
 @pytest.fixture
-def start(request: pytest.FixtureRequest, tmp_path: Path, release: str) -> Iterator[Callable[..., Simulator]]:
+def start(request: pytest.FixtureRequest, tmp_path: Path, release: str) -> Iterator[Start]:
     """Start simulators: ``start()``, ``start("mixed.yml", "--delay=5")``, or ``start(text=YAML)``.
 
     At the end, no transition broke a rule of the simulator's judge, and each exchange over the REST API fits VMware's
@@ -103,7 +103,7 @@ def end(simulator: Simulator) -> list[tuple[str, str]]:
 
 
 @pytest.fixture
-def vcenter(start: Callable[..., Simulator]) -> Simulator:
+def vcenter(start: Start) -> Simulator:
     """The lab's data centre with its RDMA network: cluster ``gpu`` with five fresh hosts."""
     return start()
 
@@ -115,7 +115,7 @@ def ansible(vcenter: Simulator, tmp_path: Path) -> Ansible:
 
 
 @pytest.fixture
-def ansible_for(tmp_path: Path) -> Callable[[Simulator], Ansible]:
+def ansible_for(tmp_path: Path) -> AnsibleFor:
     """Ansible against any simulator."""
 
     def make(simulator: Simulator, **environment: Any) -> Ansible:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -12,7 +11,7 @@ import yaml
 
 from lab.simulator import DATACENTRES, Simulator
 from plugins.module_utils.workers import worker_mark
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, AnsibleFor, Start
 from tests.integration.sites import DRIVER
 
 VARIABLE = "DML_CANARY"
@@ -70,7 +69,7 @@ def datacentre() -> str:
     return yaml.safe_dump(lab)
 
 
-def begin(start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]) -> Hostile:
+def begin(start: Start, ansible_for: AnsibleFor) -> Hostile:
     """The data centre with its guests, which have reported their texts."""
     vcenter = start(text=datacentre())
     hostile = Hostile(vcenter, ansible_for(vcenter))

@@ -6,14 +6,13 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lab.simulator import ROOT, Simulator
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, AnsibleFor, Start
 from tests.integration.releases import NEWEST
 from tests.page import Page
 
@@ -83,7 +82,7 @@ TYPES = {"sharedDirect": "vgpu", "direct": "passthrough", "shared": "shared"}
 
 
 @pytest.fixture
-def place(start: Callable[..., Simulator]) -> Simulator:
+def place(start: Start) -> Simulator:
     return start(text=PLACE)
 
 
@@ -103,9 +102,7 @@ def truth(place: Simulator) -> dict[tuple[str, str], dict[str, Any]]:
     return {(name, gpu["pci"]): gpu for name in hosts for gpu in place.ask("GET", f"/hosts/{name}")["gpus"]}
 
 
-def test_reports_true_modes_users_and_load_without_writing(
-    place: Simulator, ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_reports_true_modes_users_and_load_without_writing(place: Simulator, ansible_for: AnsibleFor) -> None:
     found, real = by_card(usage(ansible_for(place))), truth(place)
     assert place.writes() == []
     assert set(found) == set(real) and len(real) == 9
@@ -126,29 +123,6 @@ def test_reports_true_modes_users_and_load_without_writing(
             assert gpu["utilisation"]["samples"] == 288
 
 
-def test_reports_places_shares_and_powered_off_machines(
-    place: Simulator, ansible_for: Callable[[Simulator], Ansible]
-) -> None:
-    result = usage(ansible_for(place))
-    found = by_card(result)
-    mig = found["esx05.lab", A100]
-    assert mig["vgpu_mode"] == "mig"
-    assert mig["slots"] == [
-        {"profile": "grid_a100-3-20c", "used": 1, "free": 0},
-        {"profile": "grid_a100-2-10c", "used": 1, "free": 1},
-    ]
-    assert [(one["vm"], one["share"]) for one in mig["users"]] == [("slice-a", 0.5), ("slice-b", 0.25)]
-    assert found["esx03.lab", T4]["slots"] == [{"profile": "grid_t4-16c", "used": 0, "free": 1}]
-    assert found["esx06.lab", A100]["slots"] == [{"profile": "whole GPU", "used": 0, "free": 1}]
-    assert found["esx07.lab", T4]["slots"] == []
-    waiting = {one["vm"]: (one["host"], one["wants"], one["fits"]) for one in result["waiting"]}
-    assert waiting == {
-        "later": ("esx03.lab", ["grid_t4-16c"], True),
-        "too-late": ("esx02.lab", ["grid_t4-16c"], False),
-        "whole-off": ("esx06.lab", [f"whole GPU {T4}"], False),
-    }
-
-
 @pytest.mark.parametrize(
     ("group_by", "tenants"),
     [
@@ -159,15 +133,13 @@ def test_reports_places_shares_and_powered_off_machines(
     ],
 )
 def test_groups_tenants_by_the_requested_attribute(
-    place: Simulator, ansible_for: Callable[[Simulator], Ansible], group_by: dict[str, str], tenants: set[str]
+    place: Simulator, ansible_for: AnsibleFor, group_by: dict[str, str], tenants: set[str]
 ) -> None:
     found = usage(ansible_for(place), **group_by)
     assert {one["tenant"] for gpu in found["gpus"] for one in gpu["users"]} == tenants
 
 
-def test_reads_only_the_last_hour_without_history(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_reads_only_the_last_hour_without_history(start: Start, ansible_for: AnsibleFor) -> None:
     place = start(text=PLACE.replace("statistics_level: 4", "statistics_level: 1"))
     period = usage(ansible_for(place), hours=48)["period"]
     assert (period["asked_hours"], period["hours"], period["sample_seconds"]) == (48, 1, 20)
@@ -178,32 +150,14 @@ def test_reads_only_the_last_hour_without_history(
     assert found["esx01.lab", T4]["utilisation"]["samples"] >= 179
 
 
-def test_reports_changing_ended_and_unassigned_gpu_load(
-    place: Simulator, ansible_for: Callable[[Simulator], Ansible]
-) -> None:
-    place.set_host("esx01.lab", gpu_load={T4: {"utilisation": [10, 30]}})
-    place.set_host("esx02.lab", gpu_load={T4: None})
-    place.set_host("esx04.lab", gpu_load={A100: {"utilisation": [5], "instance": "gpu7"}})
-    found = usage(ansible_for(place))
-    cards = by_card(found)
-    assert cards["esx01.lab", T4]["utilisation"]["mean"] == 20
-    assert cards["esx02.lab", T4]["utilisation"] is None
-    assert cards["esx04.lab", A100]["utilisation"] is None
-    assert found["period"]["unknown_instances"] == ["esx04.lab: gpu7"]
-
-
-def test_reports_an_unreachable_host_and_continues_with_others(
-    place: Simulator, ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_reports_an_unreachable_host_and_continues_with_others(place: Simulator, ansible_for: AnsibleFor) -> None:
     place.set_host("esx04.lab", connection="notResponding")
     cards = by_card(usage(ansible_for(place)))
     assert not cards["esx04.lab", T4]["reachable"] and cards["esx04.lab", T4]["utilisation"] is None
     assert cards["esx01.lab", T4]["utilisation"]["mean"] == 85
 
 
-def test_number_of_calls_does_not_grow_with_hosts(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_number_of_calls_does_not_grow_with_hosts(start: Start, ansible_for: AnsibleFor) -> None:
     calls = []
     for count in (4, 32):
         hosts = f"{{name: gpu, hosts: [{{name: 'esx%02d.lab', count: {count}}}]}}"
@@ -213,9 +167,7 @@ def test_number_of_calls_does_not_grow_with_hosts(
     assert calls[0] == calls[1] <= 20
 
 
-def test_error_explains_wrong_options_and_server_faults(
-    place: Simulator, ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_error_explains_wrong_options_and_server_faults(place: Simulator, ansible_for: AnsibleFor) -> None:
     ansible_ = ansible_for(place)
     assert "a period of 0 hours is too short" in ansible_.module("gpu_usage", **{**BY_TENANT, "hours": 0}).msg
     assert "attribute" in ansible_.module("gpu_usage", cluster="gpu", group_by="attribute").msg
@@ -229,9 +181,7 @@ def test_error_explains_wrong_options_and_server_faults(
 
 
 @pytest.mark.every_release
-def test_playbook_shows_and_keeps_a_true_report(
-    place: Simulator, ansible_for: Callable[[Simulator], Ansible], tmp_path: Path
-) -> None:
+def test_playbook_shows_and_keeps_a_true_report(place: Simulator, ansible_for: AnsibleFor, tmp_path: Path) -> None:
     inventory, kept = tmp_path / "inventory.yml", tmp_path / "kept"
     inventory.write_text("clusters: {hosts: {gpu: {ansible_connection: local}}}\n")
     options = {
@@ -262,7 +212,7 @@ def test_playbook_shows_and_keeps_a_true_report(
 
 
 def test_playbook_shows_faulty_gpus_of_workers_without_failing(
-    place: Simulator, ansible_for: Callable[[Simulator], Ansible], tmp_path: Path
+    place: Simulator, ansible_for: AnsibleFor, tmp_path: Path
 ) -> None:
     dump = ROOT / "tests" / "fixtures" / "nvidia_smi" / "blackwell-v13.xml"
     xid = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus."

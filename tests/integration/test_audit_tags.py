@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from lab.person import opened
 from lab.simulator import PASSWORD, Simulator
 from plugins.module_utils.vsphere import properties, rest
 from plugins.module_utils.vsphere.sdk import vim
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, AnsibleFor, Start
 
 TAGGING = "/rest/com/vmware/cis/tagging"
 BY_TAG = {"cluster": "gpu", "group_by": "tag", "tag_category": "team"}
@@ -29,12 +28,12 @@ vms:
 
 
 @pytest.fixture
-def place(start: Callable[..., Simulator]) -> Simulator:
+def place(start: Start) -> Simulator:
     return start(text=PLACE)
 
 
 @pytest.fixture
-def ansible(place: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> Ansible:
+def ansible(place: Simulator, ansible_for: AnsibleFor) -> Ansible:
     return ansible_for(place)
 
 

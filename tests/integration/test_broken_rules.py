@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from lab.simulator import Simulator
+from tests.integration.ansible import Start
 from tests.integration.workers import switch
 
 THEIRS = """
@@ -17,7 +15,7 @@ vms: [{name: theirs, powered_on: true}]
 
 
 @pytest.mark.breaks("foreign")
-def test_write_to_a_foreign_machine_breaks_its_rule(start: Callable[..., Simulator]) -> None:
+def test_write_to_a_foreign_machine_breaks_its_rule(start: Start) -> None:
     vcenter = start(text=THEIRS)
 
     switch(vcenter, "theirs", on=False)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from lab.simulator import Simulator
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, AnsibleFor, Start
 from tests.integration.test_power import workers
 
 GPU = {"cluster": "gpu"}
@@ -37,9 +36,7 @@ def test_healthy_cluster_lets_one_host_leave_without_writes(vcenter: Simulator, 
     assert cluster["lock"]["held"] is False and cluster["vsan"] == {"enabled": False, "resync_bytes": 0}
 
 
-def test_lists_hosts_with_running_machines_as_occupied(
-    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
-) -> None:
+def test_lists_hosts_with_running_machines_as_occupied(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = workers(start, hosts=3, count=1)
 
     cluster = ansible_for(vcenter).module("cluster_info", gather=["occupied", "vms"], **GPU).result["cluster"]
@@ -48,9 +45,7 @@ def test_lists_hosts_with_running_machines_as_occupied(
     assert len(cluster["occupied"]) < 3
 
 
-def test_number_of_calls_does_not_grow_with_hosts(
-    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
-) -> None:
+def test_number_of_calls_does_not_grow_with_hosts(start: Start, ansible_for: AnsibleFor) -> None:
     calls = []
     for hosts in (2, 24):
         vcenter = workers(start, hosts=hosts, count=1)
@@ -107,7 +102,7 @@ def test_host_taken_out_with_the_module_stops(ansible: Ansible) -> None:
     assert "it is out of service (maintenance) through " in rules(ansible)["out_of_service"]
 
 
-def test_too_few_free_vgpu_places_stop(start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]) -> None:
+def test_too_few_free_vgpu_places_stop(start: Start, ansible_for: AnsibleFor) -> None:
     full = ansible_for(workers(start, hosts=3, count=3))
     assert "too few free places for the grid_t4-16c of esx01.lab" in rules(full)["gpu_slots"]
     roomy = ansible_for(workers(start, hosts=3, count=2))

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from lab.simulator import Simulator
-from tests.integration.ansible import BIN, Ansible, Outcome
+from tests.integration.ansible import BIN, Ansible, AnsibleFor, Outcome, Start
 from tests.integration.releases import NEWEST
 from tests.integration.test_hosts_under_training import Window
 from tests.integration.test_vmotion import TAGGED
@@ -26,8 +26,6 @@ pytestmark = pytest.mark.release(NEWEST)
 ONE = '{name: gpu, hosts: [{name: "esx%02d.lab", count: 5}]}'
 SPARE = {"cluster": "more", "hosts": ["more01.lab"], "return_home": True}
 HERE = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-AnsibleFor = Callable[[Simulator], Ansible]
-Start = Callable[..., Simulator]
 
 
 def datacentre(gpu: int, more: int, modes: tuple[str, str] = ("", "")) -> str:

@@ -6,15 +6,14 @@ import json
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab.simulator import Simulator
 from plugins.module_utils.site.conformance import conformance
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, AnsibleFor, Start
 from tools import suites
 
 START_SECONDS = 30
@@ -63,7 +62,7 @@ def unequal(result: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("version", ["8.0.3", pytest.param("9.1.0", marks=pytest.mark.slow)])
 def test_simulated_data_centre_answers_as_the_table_expects(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], version: str
+    start: Start, ansible_for: AnsibleFor, version: str
 ) -> None:
     vcenter = start(text=SITE.format(version=version))
     given = options("spare", template="template", uplink="vmnic2", vib=VIB)
@@ -107,7 +106,7 @@ def play(ansible: Ansible, folder: Path, *arguments: str) -> Any:
 
 
 def test_playbook_writes_nothing_in_check_mode_or_unconfirmed(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], tmp_path: Path
+    start: Start, ansible_for: AnsibleFor, tmp_path: Path
 ) -> None:
     vcenter = start(text=SITE.format(version="8.0.3"))
     ansible = ansible_for(vcenter)
@@ -119,9 +118,7 @@ def test_playbook_writes_nothing_in_check_mode_or_unconfirmed(
 
 
 @pytest.mark.slow
-def test_playbook_writes_the_table(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], tmp_path: Path
-) -> None:
+def test_playbook_writes_the_table(start: Start, ansible_for: AnsibleFor, tmp_path: Path) -> None:
     done = play(ansible_for(start(text=SITE.format(version="8.0.3"))), tmp_path, "-e", "conformance_confirm=spare")
     assert done.rc == 0, done.out
     rows = json.loads((tmp_path / "table.json").read_text())["cases"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 
 from lab.simulator import PASSWORD, Simulator
 from tests.integration import fabrics
-from tests.integration.ansible import Ansible, Outcome
+from tests.integration.ansible import Ansible, AnsibleFor, Outcome
 
 DESIRED: dict[str, Any] = {"name": "nmlx5_core", "options": {"max_vfs": 8}}
 
@@ -22,20 +21,18 @@ def ask(ansible: Ansible, **options: Any) -> Outcome:
     return ansible.module("esxi_kernel_module", check=True, **DESIRED, **chosen, **options)
 
 
-def test_refuses_an_unknown_certificate_authority(vcenter: Simulator, ansible_for: Callable[..., Ansible]) -> None:
+def test_refuses_an_unknown_certificate_authority(vcenter: Simulator, ansible_for: AnsibleFor) -> None:
     refused = ask(ansible_for(vcenter, VMWARE_CA_PATH=""))
     assert refused.rc == 1
     assert "could not trust its certificate" in refused.msg
     assert "name its authority in ca_path" in refused.msg
 
 
-def test_skips_certificate_checks_only_on_request(vcenter: Simulator, ansible_for: Callable[..., Ansible]) -> None:
+def test_skips_certificate_checks_only_on_request(vcenter: Simulator, ansible_for: AnsibleFor) -> None:
     assert ask(ansible_for(vcenter, VMWARE_CA_PATH=""), validate_certs=False).rc == 0
 
 
-def test_matching_fingerprint_replaces_a_certificate_authority(
-    vcenter: Simulator, ansible_for: Callable[..., Ansible]
-) -> None:
+def test_matching_fingerprint_replaces_a_certificate_authority(vcenter: Simulator, ansible_for: AnsibleFor) -> None:
     pinned = ansible_for(vcenter, VMWARE_CA_PATH="", VMWARE_TLS_FINGERPRINT=vcenter.facts["fingerprint"])
     assert ask(pinned).rc == 0
 
@@ -84,7 +81,7 @@ def test_password_never_appears_in_ansible_output(ansible: Ansible) -> None:
 
 
 def test_playbook_prefers_connection_variables_to_the_environment(
-    vcenter: Simulator, ansible_for: Callable[..., Ansible], tmp_path: Path
+    vcenter: Simulator, ansible_for: AnsibleFor, tmp_path: Path
 ) -> None:
     unknown = dict.fromkeys(("VMWARE_HOST", "VMWARE_USER", "VMWARE_PASSWORD", "VMWARE_CA_PATH"), "nobody")
     given = {f"vsphere_{option}": value for option, value in vcenter.connection.items()}
@@ -96,9 +93,7 @@ def test_playbook_prefers_connection_variables_to_the_environment(
     assert "changed=1" in connected.out and PASSWORD not in connected.out
 
 
-def test_inventory_works_only_with_its_vcenter(
-    vcenter: Simulator, ansible_for: Callable[..., Ansible], tmp_path: Path
-) -> None:
+def test_inventory_works_only_with_its_vcenter(vcenter: Simulator, ansible_for: AnsibleFor, tmp_path: Path) -> None:
     ansible, inventory = ansible_for(vcenter), tmp_path / "hosts.yml"
     taken = ansible.module("cluster_lock", cluster="gpu", run="one")
     (warning,) = taken.result["warnings"]
@@ -116,7 +111,7 @@ def test_inventory_works_only_with_its_vcenter(
 
 
 def test_playbook_uses_the_environment_for_missing_variables(
-    vcenter: Simulator, ansible_for: Callable[..., Ansible], tmp_path: Path
+    vcenter: Simulator, ansible_for: AnsibleFor, tmp_path: Path
 ) -> None:
     inventory = tmp_path / "inventory.json"
     local = {"ansible_connection": "local", "ansible_python_interpreter": "{{ ansible_playbook_python }}"}

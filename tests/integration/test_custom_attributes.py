@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from lab import world
-from lab.simulator import Simulator
-from tests.integration.ansible import Ansible, Outcome
+from tests.integration.ansible import AnsibleFor, Outcome, Start
 from tests.integration.booting import boot
 from tests.integration.sites import Site, datacentre
 
@@ -17,7 +15,7 @@ PENDING = "dml.vsphere.pending"
 
 
 @pytest.fixture
-def site(start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]) -> Site:
+def site(start: Start, ansible_for: AnsibleFor) -> Site:
     vcenter = start(text=datacentre())
     return Site(vcenter, ansible_for(vcenter))
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from lab.simulator import Simulator
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, AnsibleFor, Start
 from tests.integration.workers import TEMPLATE, states
 
 # Two hosts with both classes, one with a class that does not move there, and one without.
@@ -62,13 +61,11 @@ def move(ansible: Ansible, worker: str, target: str, **more: Any) -> Any:
 
 
 @pytest.fixture(params=["8.0 U3", "9.0"])
-def place(start: Callable[..., Simulator], request: pytest.FixtureRequest) -> Simulator:
+def place(start: Start, request: pytest.FixtureRequest) -> Simulator:
     return start("", f"--release={request.param}", text=CLASSES)
 
 
-def test_places_and_moves_workers_by_device_class(
-    place: Simulator, ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_places_and_moves_workers_by_device_class(place: Simulator, ansible_for: AnsibleFor) -> None:
     ansible = ansible_for(place)
     mover, stayer = worker_request("w1", MOVER, host="esx01.lab"), worker_request("w2", STAYER, count=2)
     for requested, host, gpus in ((mover, "esx01.lab", [MOVER]), (stayer, "esx01.lab", [STAYER] * 2)):
@@ -93,9 +90,7 @@ def test_places_and_moves_workers_by_device_class(
     assert moved.result["move"]["vsphere"]["host"] == {"before": "esx01.lab", "after": "esx02.lab"}
 
 
-def test_refuses_a_class_without_free_device_before_writing(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_refuses_a_class_without_free_device_before_writing(start: Start, ansible_for: AnsibleFor) -> None:
     place = start("", "--release=9.0", text=CLASSES)
     ansible = ansible_for(place)
     assert ansible.module("worker_vm", **worker_request("w1", MOVER, host="esx01.lab")).rc == 0
@@ -120,9 +115,7 @@ def with_nic(name: str, device_class: str, host: str) -> dict[str, Any]:
     }
 
 
-def test_places_and_moves_rdma_cards_by_device_class(
-    place: Simulator, ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_places_and_moves_rdma_cards_by_device_class(place: Simulator, ansible_for: AnsibleFor) -> None:
     ansible = ansible_for(place)
     for name, device_class in (("w1", RDMA_MOVER), ("w2", RDMA_STAYER)):
         requested = with_nic(name, device_class, "esx01.lab")
@@ -156,9 +149,7 @@ def with_rails(first: int = 0) -> dict[str, Any]:
     return {**requested, "workers": [{**requested["workers"][0], **nics, "guest": guest}]}
 
 
-def test_builds_several_rdma_cards_with_their_addresses(
-    place: Simulator, ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_builds_several_rdma_cards_with_their_addresses(place: Simulator, ansible_for: AnsibleFor) -> None:
     ansible = ansible_for(place)
     checked = ansible.module("worker_vm", check=True, **with_rails())
     assert checked.changed and place.writes() == [], checked.out
@@ -175,9 +166,7 @@ def test_builds_several_rdma_cards_with_their_addresses(
     assert worker["vm_rdma_addresses"] == ["10.216.1.11", "10.216.2.11"]
 
 
-def test_removes_an_rdma_card_only_from_stopped_workers(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_removes_an_rdma_card_only_from_stopped_workers(start: Start, ansible_for: AnsibleFor) -> None:
     place = start("", "--release=9.0", text=CLASSES)
     ansible = ansible_for(place)
     built = states(ansible.module("worker_vm", **with_rails()))["w1"]["rdma_nics"]
@@ -192,9 +181,7 @@ def test_removes_an_rdma_card_only_from_stopped_workers(
     assert ansible.module("worker_vm", power_cycle=True, **with_rails(1)).changed is False
 
 
-def test_converts_a_pvrdma_card_to_class_and_back(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_converts_a_pvrdma_card_to_class_and_back(start: Start, ansible_for: AnsibleFor) -> None:
     place = start("", "--release=9.0", text=CLASSES)
     ansible = ansible_for(place)
     assert ansible.module("worker_vm", **with_nic("w1", "", "esx01.lab")).rc == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 import yaml
 
 from lab.simulator import DATACENTRES, Simulator
-from tests.integration.ansible import BIN, Ansible
+from tests.integration.ansible import BIN, Ansible, AnsibleFor, Start
 from tests.integration.sites import DRIVER
 
 # The values that only a user can know, in place of discover's placeholders.
@@ -64,9 +63,7 @@ def decide_all(path: Path) -> None:
 @pytest.mark.parametrize(
     "name", [one if one == "mixed" else pytest.param(one, marks=pytest.mark.slow) for one in CLUSTERS]
 )
-def test_discovered_inventory_passes_preflight(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], name: str
-) -> None:
+def test_discovered_inventory_passes_preflight(start: Start, ansible_for: AnsibleFor, name: str) -> None:
     vcenter = start(f"{name}.yml")
     ansible = ansible_for(vcenter)
     path = discover(ansible)
@@ -79,9 +76,7 @@ def test_discovered_inventory_passes_preflight(
     assert vcenter.environment["VMWARE_PASSWORD"] not in text and "decide:" in text
 
 
-def test_writes_no_inventory_that_would_contain_the_password(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_writes_no_inventory_that_would_contain_the_password(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start("lab.yml", "--password=lab")
     vcenter.password = "lab"
     ansible = ansible_for(vcenter)
@@ -107,9 +102,7 @@ def test_keeps_an_existing_file_by_default(vcenter: Simulator, ansible: Ansible)
     ).changes == {"localhost": 0}
 
 
-def test_prepared_hosts_need_no_change(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_prepared_hosts_need_no_change(start: Start, ansible_for: AnsibleFor) -> None:
     described = yaml.safe_load((DATACENTRES / "lab.yml").read_text())
     described["host_defaults"].update(graphics={"default": "sharedDirect", "policy": "performance"}, vibs=[DRIVER])
     vcenter = start(text=yaml.safe_dump(described))
@@ -121,9 +114,7 @@ def test_prepared_hosts_need_no_change(
     assert planned.rc == 0 and not planned.changed and vcenter.writes() == [], planned.out
 
 
-def test_accepted_proposals_become_a_plan(
-    vcenter: Simulator, ansible: Ansible, start: Callable[..., Simulator]
-) -> None:
+def test_accepted_proposals_become_a_plan(vcenter: Simulator, ansible: Ansible, start: Start) -> None:
     path = discover(ansible)
     decide_all(path)
     planned = ansible.playbook("playbooks/site.yml", "-i", str(path), "--check", "--diff")
@@ -137,9 +128,7 @@ def test_discovers_only_the_named_clusters(vcenter: Simulator, ansible: Ansible)
     assert ansible.module("site", gather="discovery", clusters=["gpu"]).result["clusters"] == ["gpu"]
 
 
-def test_asks_for_a_decision_about_a_disconnected_host(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_asks_for_a_decision_about_a_disconnected_host(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start()
     vcenter.set_host("esx02.lab", connection="notResponding")
     found = ansible_for(vcenter).module("site", gather="discovery")

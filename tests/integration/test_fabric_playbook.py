@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lab.simulator import Simulator
-from tests.integration.ansible import Ansible, Outcome
+from tests.integration.ansible import Ansible, AnsibleFor, Outcome, Start
 from tests.integration.fabrics import datacentre, desired, with_switch
 from tests.integration.releases import NEWEST
 from tests.integration.rolling import LAB, recap
@@ -42,9 +41,7 @@ def settings(vcenter: Simulator, ansible: Ansible) -> tuple[Any, Any]:
     return read["options"], vcenter.ask("GET", "/clusters/gpu")["drs_options"]
 
 
-def test_refused_network_leaves_shared_settings_unchanged(
-    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
-) -> None:
+def test_refused_network_leaves_shared_settings_unchanged(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start(text=with_switch(count=3))
 
     refused = run(ansible_for(vcenter), **SHARED, fabric_allow_shared_settings=True)
@@ -55,9 +52,7 @@ def test_refused_network_leaves_shared_settings_unchanged(
 
 
 @pytest.mark.every_release
-def test_built_and_removed_network_leaves_no_trace(
-    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
-) -> None:
+def test_built_and_removed_network_leaves_no_trace(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start(text=datacentre())
     ansible = ansible_for(vcenter)
     before = settings(vcenter, ansible)

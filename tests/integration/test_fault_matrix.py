@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 from lab.simulator import Simulator
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import AnsibleFor, Start
 from tests.integration.faults import DRIVER, HOST, Bench, Fault, power_off
 from tests.integration.rolling import datacentre
 
-Start = Callable[..., Simulator]
-AnsibleFor = Callable[..., Ansible]
 STAYS = "Hosts in maintenance mode stay there; the next run of this playbook continues from here"
 WORKER = "vms: [{name: solver, host: esx01.lab, powered_on: true, memory_mb: 4096, owner: carol}]"
 

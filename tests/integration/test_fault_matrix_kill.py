@@ -11,13 +11,11 @@ from functools import partial
 import pytest
 
 from lab.simulator import Simulator
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import AnsibleFor, Start
 from tests.integration.faults import HOST, Bench, last_sentence
 from tests.integration.killing import has_started, kill_all, kill_main, wait_for, wait_for_end
 from tests.integration.rolling import datacentre
 
-Start = Callable[..., Simulator]
-AnsibleFor = Callable[..., Ansible]
 AT_WORK = "whose ansible has ended, yet its process"
 NOTE, ENTER, CHANGE = "SetField", "EnterMaintenanceMode_Task", "UpdateModuleOptionString"
 REBOOT, EXIT, LOCK = "RebootHost_Task", "ExitMaintenanceMode_Task", "Rename_Task"

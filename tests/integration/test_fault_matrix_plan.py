@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from lab.simulator import Simulator
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import AnsibleFor, Start
 from tests.integration.faults import DRIVER, PROFILE, Bench, last_sentence
 from tests.integration.rolling import datacentre, run
 
-Start = Callable[..., Simulator]
-AnsibleFor = Callable[..., Ansible]
 HOSTS = datacentre(
     "name: esx01.lab",
     "name: esx02.lab, hardware: no_gpu",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from lab.simulator import Simulator
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, AnsibleFor, Start
 from tests.integration.booting import boot
 
 DRIVER, VERSION = "NVD-AIE_ESXi_8.0.0_Driver", "550.90.05-1OEM.800.1.0.20613240"
@@ -39,9 +38,7 @@ def apply_and_boot(vcenter: Simulator, ansible: Ansible, host: str) -> dict[str,
     return planned.host(host)
 
 
-def test_plans_only_the_needed_boots(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_plans_only_the_needed_boots(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start(text=CENTRE)
     ansible = ansible_for(vcenter)
     assert apply_and_boot(vcenter, ansible, FRESH)["reboots"] == 1

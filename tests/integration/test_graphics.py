@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from lab.simulator import Simulator
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, AnsibleFor, Start
 from tests.integration.booting import boot
 
 GPU = "0000:3b:00.0"
@@ -36,9 +34,7 @@ def test_settings_take_effect_with_driver_and_boot(vcenter: Simulator, ansible: 
     assert ansible.module("esxi_graphics", **DESIRED).host("esx01.lab")["state"]["active_policy"] == "consolidation"
 
 
-def test_xorg_restart_replaces_a_reboot_with_running_driver(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_xorg_restart_replaces_a_reboot_with_running_driver(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start(text=DRIVEN)
     ansible = ansible_for(vcenter)
     desired = {"hosts": ["esx01.lab"], "type": "shared_direct", "restart_xorg": True}

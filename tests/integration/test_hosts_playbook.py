@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,12 @@ import pytest
 import yaml
 
 from lab.simulator import DATACENTRES, PASSWORD, Simulator
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, AnsibleFor, Start
 from tests.integration.releases import NEWEST
 from tests.integration.rolling import PLAYBOOK, arguments, datacentre, recap, run, shown_changes, times
 
 pytestmark = pytest.mark.release(NEWEST)
 
-Start = Callable[..., Simulator]
-AnsibleFor = Callable[..., Ansible]
 IN_SERVICE: dict[str, Any] = {"esxi_host_profile": {"pvrdma": {"vmk": "vmk1"}}}
 
 

@@ -7,21 +7,18 @@ import hashlib
 import json
 import ssl
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lab.simulator import PASSWORD, USERNAME, Simulator
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, AnsibleFor, Start
 from tests.integration.releases import NEWEST
 from tests.integration.rolling import arguments, datacentre, run, times
 
 pytestmark = pytest.mark.release(NEWEST)
 
-Start = Callable[..., Simulator]
-AnsibleFor = Callable[..., Ansible]
 COMPONENT, VERSION = "NVD-AIE-800", "550.127.06-1OEM.800.1.0.20613240"
 GIVEN: dict[str, Any] = {
     "esxi_host_image": {"components": {COMPONENT: VERSION}, "accept_eula": True},

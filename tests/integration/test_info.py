@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import jmespath
 import pytest
 
 from lab.simulator import Simulator
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, AnsibleFor, Start
 
 MANY = """
 switches:
@@ -24,9 +22,7 @@ PER_HOST, PER_RUN = 12, 20
 
 
 @pytest.mark.parametrize("count", [1, 12])
-def test_full_read_stays_within_its_call_budget(
-    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], count: int
-) -> None:
+def test_full_read_stays_within_its_call_budget(start: Start, ansible_for: AnsibleFor, count: int) -> None:
     vcenter = start(text=MANY.replace("COUNT", str(count)))
     outcome = ansible_for(vcenter).module("esxi_info", cluster="gpu")
     assert outcome.rc == 0, outcome.out

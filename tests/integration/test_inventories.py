@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ import yaml
 
 from lab import world
 from lab.simulator import DATACENTRES, Simulator
-from tests.integration.ansible import Ansible, Outcome
+from tests.integration.ansible import Ansible, AnsibleFor, Outcome, Start
 
 INVENTORIES = {"t4_vgpu": "hpc", "a100_passthrough": "hpc-a100", "mixed": "gpu-mixed"}
 WAITS_FOR_A_BOOT = {
@@ -45,12 +44,12 @@ def quick(*names: str) -> pytest.MarkDecorator:
 
 
 @pytest.fixture
-def vcenter(start: Callable[..., Simulator], name: str) -> Simulator:
+def vcenter(start: Start, name: str) -> Simulator:
     return start(f"{name}.yml")
 
 
 @pytest.fixture
-def prepared(start: Callable[..., Simulator], name: str) -> Simulator:
+def prepared(start: Start, name: str) -> Simulator:
     """The same with hosts that share their GPUs, or give them away, already."""
     described = yaml.safe_load((DATACENTRES / f"{name}.yml").read_text())
     ready: dict[str, Any] = {"passthrough": ["all"]}
@@ -122,9 +121,7 @@ def test_limited_hosts_run_prepares_only_the_first_host(vcenter: Simulator, ansi
 
 
 @quick("mixed")
-def test_builds_network_and_workers_only_once(
-    prepared: Simulator, ansible_for: Callable[[Simulator], Ansible], name: str
-) -> None:
+def test_builds_network_and_workers_only_once(prepared: Simulator, ansible_for: AnsibleFor, name: str) -> None:
     ansible = ansible_for(prepared)
     for playbook in ("fabric", "workers"):
         built = run(ansible, playbook, name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from pyVmomi import vim
 
 from lab.simulator import ROOT, Simulator
 from plugins.module_utils.workers import worker_mark
-from tests.integration.ansible import BIN, Ansible
+from tests.integration.ansible import BIN, Ansible, AnsibleFor, Start
 from tests.integration.fabrics import object_of, opened, with_switch
 from tests.integration.workers import confirm
 
@@ -28,7 +27,7 @@ vms:
 Listed = dict[str, Any]
 
 
-def data_centre(start: Callable[..., Simulator]) -> Simulator:
+def data_centre(start: Start) -> Simulator:
     vcenter = start(text=with_switch(more=MACHINES, count=5))
     marks = {f"worker0{number}": {"tenant": "team a" if number < 3 else "b"} for number in (1, 2, 3)}
     marks |= {"off01": {"cluster": "other"}, "copy01": {"name": "worker01", "uuid": "another"}}
@@ -64,9 +63,7 @@ def plain(value: dict[str, Any]) -> Any:
     return value["__ansible_unsafe"] if set(value) == {"__ansible_unsafe"} else value
 
 
-def test_lists_workers_in_groups_with_their_facts(
-    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], tmp_path: Path
-) -> None:
+def test_lists_workers_in_groups_with_their_facts(start: Start, ansible_for: AnsibleFor, tmp_path: Path) -> None:
     vcenter = data_centre(start)
     found = listed(
         ansible_for(vcenter),
@@ -91,9 +88,7 @@ def test_lists_workers_in_groups_with_their_facts(
     assert vcenter.writes() == [] and sum(vcenter.calls().values()) <= 15
 
 
-def test_takes_the_connection_from_the_command_line(
-    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], tmp_path: Path
-) -> None:
+def test_takes_the_connection_from_the_command_line(start: Start, ansible_for: AnsibleFor, tmp_path: Path) -> None:
     """Variables of -e, such as those of a vault, come before the environment."""
     vcenter = data_centre(start)
     ansible = ansible_for(vcenter)
@@ -108,16 +103,12 @@ def test_takes_the_connection_from_the_command_line(
     assert done.returncode == 0 and "worker01" in done.stdout, done.stdout
 
 
-def test_lists_only_the_named_clusters(
-    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], tmp_path: Path
-) -> None:
+def test_lists_only_the_named_clusters(start: Start, ansible_for: AnsibleFor, tmp_path: Path) -> None:
     found = listed(ansible_for(data_centre(start)), tmp_path, clusters=["other"])
     assert found["workers"]["hosts"] == ["off01"]
 
 
-def test_cache_saves_calls_to_the_server(
-    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], tmp_path: Path
-) -> None:
+def test_cache_saves_calls_to_the_server(start: Start, ansible_for: AnsibleFor, tmp_path: Path) -> None:
     vcenter = data_centre(start)
     ansible = ansible_for(vcenter)
     cache = {"cache": True, "cache_plugin": "ansible.builtin.jsonfile", "cache_connection": str(tmp_path / "cache")}
@@ -135,9 +126,7 @@ def test_cache_saves_calls_to_the_server(
     assert flushed["_meta"]["hostvars"]["worker03"]["ansible_host"] == "10.88.0.3"
 
 
-def test_reports_a_refused_login_once_without_password(
-    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], tmp_path: Path
-) -> None:
+def test_reports_a_refused_login_once_without_password(start: Start, ansible_for: AnsibleFor, tmp_path: Path) -> None:
     vcenter = data_centre(start)
     path = tmp_path / "lab.workers.yml"
     path.write_text("plugin: dml.vsphere.workers\nusername: nobody\n")
@@ -153,9 +142,7 @@ def test_reports_a_refused_login_once_without_password(
         assert not any(word in done.stdout for word in ("WARNING", "Traceback", vcenter.connection["password"]))
 
 
-def test_strict_turns_a_mistake_into_an_error(
-    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], tmp_path: Path
-) -> None:
+def test_strict_turns_a_mistake_into_an_error(start: Start, ansible_for: AnsibleFor, tmp_path: Path) -> None:
     ansible, path = ansible_for(data_centre(start)), tmp_path / "lab.workers.yml"
     config = {"plugin": "dml.vsphere.workers", "compose": {"wrong": "vm_nothing"}}
     path.write_text(yaml.safe_dump({**config, "strict": True}))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import yaml
 
 from lab import world
 from lab.simulator import DATACENTRES, ROOT, Simulator
-from tests.integration.ansible import Ansible, Outcome
+from tests.integration.ansible import Ansible, AnsibleFor, Outcome, Start
 from tests.integration.sites import DRIVER
 
 HOT = "vgpu.hotmigrate.enabled"
@@ -22,7 +21,7 @@ CLUSTERS = {"one": "1", "two": "2"}
 
 
 @pytest.fixture
-def vcenter(start: Callable[..., Simulator]) -> Simulator:
+def vcenter(start: Start) -> Simulator:
     """Two clusters of two hosts each, which share their GPUs already."""
     lab = yaml.safe_load((DATACENTRES / "lab.yml").read_text())
     lab["clusters"] = [
@@ -110,7 +109,7 @@ class Both:
 
 
 @pytest.fixture
-def both(vcenter: Simulator, ansible_for: Callable[[Simulator], Ansible], inventory: Path) -> Both:
+def both(vcenter: Simulator, ansible_for: AnsibleFor, inventory: Path) -> Both:
     return Both(vcenter, ansible_for(vcenter), inventory)
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from lab.simulator import Simulator
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, AnsibleFor, Start
 from tests.integration.rolling import datacentre
 
 SPY = "#!/bin/sh\nenv >> '{ran}'\necho spied\nexit {code}\n"
@@ -58,7 +56,7 @@ def test_other_plays_in_the_run_keep_the_login(tmp_path: Path) -> None:
 
 
 def test_modules_connect_with_the_login_of_the_environment(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], tmp_path: Path
+    start: Start, ansible_for: AnsibleFor, tmp_path: Path
 ) -> None:
     vcenter = start(text=datacentre("name: esx01.lab"))
     read = {"ansible_connection": "local", "vsphere_password": "{{ lookup('ansible.builtin.env', 'VMWARE_PASSWORD') }}"}

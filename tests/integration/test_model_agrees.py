@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from lab.simulator import Simulator
-from tests.integration.ansible import Ansible, this_run
+from tests.integration.ansible import Ansible, AnsibleFor, this_run
 from tests.integration.test_power import START
 from tests.unit.simulation.modules import SimulatedCalls
 from tests.unit.simulation.site import CLUSTER, Host, Profile, Site
@@ -123,7 +123,7 @@ def another_user(both: Both, choice: random.Random) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (3, 4))])
-def test_model_answers_like_the_modules(start: START, ansible_for: Callable[..., Ansible], seed: int) -> None:
+def test_model_answers_like_the_modules(start: START, ansible_for: AnsibleFor, seed: int) -> None:
     vcenter = start(text=SITE)
     both, choice = Both(vcenter, ansible_for(vcenter, **this_run())), random.Random(seed)
     both.ask("cluster_lock", {"cluster": CLUSTER, "state": "held"})

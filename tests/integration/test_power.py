@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -11,10 +11,10 @@ import pytest
 from lab.simulator import Simulator
 from plugins.module_utils.maintenance import service_note
 from plugins.module_utils.vsphere import inventory, session
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, AnsibleFor, Start
 
 ONE = {"hosts": ["esx01.lab"]}
-START = Callable[..., Simulator]
+
 
 # Four GPU hosts; workers on the first ones, each with the whole of a T4.
 WORKERS = """
@@ -46,7 +46,7 @@ def vcenter(vcenter: Simulator) -> Simulator:
 
 
 def workers(
-    start: START, hosts: int = 4, count: int = 2, hot: bool = True, drs: str = "partiallyAutomated"
+    start: Start, hosts: int = 4, count: int = 2, hot: bool = True, drs: str = "partiallyAutomated"
 ) -> Simulator:
     return start(text=WORKERS.format(hosts=hosts, workers=count, hot=str(hot).lower(), drs=drs))
 
@@ -87,7 +87,7 @@ def test_does_not_return_another_users_host_to_service(vcenter: Simulator, ansib
 
 
 @pytest.mark.hosts_out(2)
-def test_moves_workers_one_by_one_and_lists_owners(start: START, ansible_for: Callable[..., Ansible]) -> None:
+def test_moves_workers_one_by_one_and_lists_owners(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = workers(start)
     ansible = ansible_for(vcenter)
     desired = {"hosts": ["esx01.lab", "esx02.lab"], "state": "maintenance", "moved_by": "module"}
@@ -105,29 +105,7 @@ def test_moves_workers_one_by_one_and_lists_owners(start: START, ansible_for: Ca
     assert sorted(moved) == ["worker01", "worker02"]
 
 
-@pytest.mark.parametrize(
-    ("lab", "options", "why"),
-    [
-        ((3, 3, True), {"moved_by": "module"}, "no other host in service has a free grid_t4-16c"),
-        ((4, 2, False), {"moved_by": "module"}, "vgpu.hotmigrate.enabled is false"),
-        ((4, 2, True), {}, "DRS of cluster gpu is partiallyAutomated"),
-    ],
-    ids=["full cluster", "hot migration off", "DRS leaves them"],
-)
-def test_refuses_a_host_that_cannot_be_emptied(
-    start: START, ansible_for: Callable[..., Ansible], lab: tuple[int, int, bool], options: dict[str, str], why: str
-) -> None:
-    vcenter = workers(start, *lab)
-    ansible = ansible_for(vcenter)
-    planned = ansible.module("esxi_power", check=True, state="maintenance", **ONE, **options)
-    (reason,) = planned.host("esx01.lab")["unmet"]
-    assert planned.rc == 0 and reason.startswith("worker01 (") and "owner team ml" in reason and why in reason
-    refused = ansible.module("esxi_power", state="maintenance", **ONE, **options)
-    assert refused.rc == 1 and why in refused.msg
-    assert vcenter.writes() == []
-
-
-def test_evaluates_each_host_separately_with_one_call(start: START, ansible_for: Callable[..., Ansible]) -> None:
+def test_evaluates_each_host_separately_with_one_call(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = workers(start, 4, 3)
     ansible = ansible_for(vcenter)
     stop = {"state": "maintenance", "moved_by": "module", "each_alone": True}
@@ -157,7 +135,7 @@ vms: [{name: solver, host: esx01.lab, powered_on: true, passthrough: gpu, owner:
 """
 
 
-def test_powers_off_a_passthrough_machine_only_if_allowed(start: START, ansible_for: Callable[..., Ansible]) -> None:
+def test_powers_off_a_passthrough_machine_only_if_allowed(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start(text=PASSED)
     ansible = ansible_for(vcenter)
     refused = ansible.module("esxi_power", state="maintenance", **ONE)
@@ -169,9 +147,7 @@ def test_powers_off_a_passthrough_machine_only_if_allowed(start: START, ansible_
     assert methods.index("ShutdownGuest") < methods.index("EnterMaintenanceMode_Task")
 
 
-def test_timeout_names_the_blocking_machine_and_restores_service(
-    start: START, ansible_for: Callable[..., Ansible]
-) -> None:
+def test_timeout_names_the_blocking_machine_and_restores_service(start: Start, ansible_for: AnsibleFor) -> None:
     # DRS of the lab says that it is fully automated, and moves nothing.
     vcenter = start(
         text=WORKERS.format(hosts=2, workers=1, hot="true", drs="fullyAutomated").replace(", vgpu: grid_t4-16c", "")
@@ -251,7 +227,7 @@ def first_host(vcenter: Simulator) -> Iterator[inventory.Host]:
         yield hosts.hosts[0]
 
 
-def test_continues_only_its_own_entry_into_maintenance(start: START, ansible_for: Callable[..., Ansible]) -> None:
+def test_continues_only_its_own_entry_into_maintenance(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = workers(start)
     ansible = ansible_for(vcenter)
     with first_host(vcenter) as host:
@@ -269,7 +245,7 @@ def test_continues_only_its_own_entry_into_maintenance(start: START, ansible_for
     assert "EnterMaintenanceMode_Task" not in [write["method"] for write in vcenter.writes()]
 
 
-def test_returning_a_host_cancels_its_own_running_entry(start: START, ansible_for: Callable[..., Ansible]) -> None:
+def test_returning_a_host_cancels_its_own_running_entry(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = workers(start)
     ansible = ansible_for(vcenter)
     with first_host(vcenter) as host:
@@ -282,7 +258,7 @@ def test_returning_a_host_cancels_its_own_running_entry(start: START, ansible_fo
     assert not ansible.module("esxi_power", state="in_service", **ONE).changed
 
 
-def test_failed_move_leaves_the_host_in_service(start: START, ansible_for: Callable[..., Ansible]) -> None:
+def test_failed_move_leaves_the_host_in_service(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = workers(start)
     ansible = ansible_for(vcenter)
     vcenter.fault("RelocateVM_Task", "task_fails", fault="MigrationFault", message="The source refused.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
@@ -14,7 +13,7 @@ from plugins.module_utils.maintenance import service_note
 from plugins.module_utils.maintenance.lock.cluster_lock import ClusterLock
 from plugins.module_utils.maintenance.lock.lock_rules import LockRequest
 from plugins.module_utils.vsphere import inventory, properties, session, tasks
-from tests.integration.ansible import Ansible, this_run
+from tests.integration.ansible import Ansible, AnsibleFor, Start, this_run
 from tests.integration.killing import has_waited, wait_for
 
 ONE = {"hosts": ["esx01.lab"]}
@@ -46,9 +45,7 @@ def test_leaves_a_host_that_a_person_took_out(vcenter: Simulator, ansible: Ansib
     assert [stop["object"] for stop in stops if stop["rule"] == "taken_out"] == ["esx01.lab"], stops
 
 
-def test_evacuation_continues_after_a_user_deletes_a_machine(
-    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
-) -> None:
+def test_evacuation_continues_after_a_user_deletes_a_machine(start: Start, ansible_for: AnsibleFor) -> None:
     """The server goes on: a module that ended here would leave its host in maintenance mode without a note."""
     vcenter = start(text=TWO_MACHINES)
     ansible = ansible_for(vcenter)
@@ -69,9 +66,7 @@ def test_evacuation_continues_after_a_user_deletes_a_machine(
 
 
 @pytest.mark.parametrize("state", ["maintenance", "rebooted", "in_service"])
-def test_refuses_to_act_under_another_runs_lock(
-    vcenter: Simulator, ansible_for: Callable[..., Ansible], state: str
-) -> None:
+def test_refuses_to_act_under_another_runs_lock(vcenter: Simulator, ansible_for: AnsibleFor, state: str) -> None:
     ansible = ansible_for(vcenter, **this_run())
     if state != "maintenance":
         ansible.module("esxi_power", state="maintenance", **ONE)

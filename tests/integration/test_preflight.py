@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from lab.simulator import DATACENTRES, Simulator
-from tests.integration.ansible import Ansible, Outcome
+from tests.integration.ansible import Ansible, AnsibleFor, Outcome, Start
 from tests.integration.releases import NEWEST
 
 pytestmark = pytest.mark.release(NEWEST)
@@ -86,7 +85,7 @@ def stops(found: list[dict[str, Any]]) -> set[tuple[str, str]]:
 
 
 @pytest.fixture
-def bad(start: Callable[..., Simulator]) -> Simulator:
+def bad(start: Start) -> Simulator:
     """A data centre in which every host but one has its own obstacle."""
     text = (DATACENTRES / "ready.yml").read_text().partition("\nvms:")[0]
     line = next(line for line in text.splitlines() if '"esx%02d.lab"' in line)
@@ -108,9 +107,7 @@ def test_new_datacenter_passes_preflight_also_in_check_mode(vcenter: Simulator, 
     assert vcenter.writes() == []
 
 
-def test_finds_and_reports_every_obstacle_without_a_change(
-    bad: Simulator, ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_finds_and_reports_every_obstacle_without_a_change(bad: Simulator, ansible_for: AnsibleFor) -> None:
     outcome, found = preflight(ansible_for(bad))
     assert outcome.rc == 2, outcome.out
     assert stops(found) == STOPS
@@ -122,7 +119,7 @@ def test_finds_and_reports_every_obstacle_without_a_change(
     assert bad.writes() == []
 
 
-def test_accepted_stops_do_not_fail_preflight(bad: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> None:
+def test_accepted_stops_do_not_fail_preflight(bad: Simulator, ansible_for: AnsibleFor) -> None:
     rules = sorted({rule for rule, _object in STOPS if rule != "red_alarm"})
     outcome, found = preflight(ansible_for(bad), preflight_accept=[*rules, "red_alarm:esx09.lab"])
     assert outcome.rc == 0, outcome.out

@@ -6,7 +6,7 @@ The simulator enforces none: each refusal here is injected.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pytest
@@ -14,13 +14,12 @@ import pytest
 from lab.simulator import USERNAME, Simulator
 from plugins.module_utils.hosts.module_privileges import TABLE as NEEDS
 from tests.integration import callers, fabrics
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, AnsibleFor, Start
 from tests.integration.workers import HOSTS, desired
 
 # A worker moves only where its PVRDMA goes on.
 TAGGED = HOSTS.replace("  hardware: t4_cx5\n", "  hardware: t4_cx5\n  options: {Net.PVRDMAVmknic: vmk1}\n")
-Start = Callable[..., Simulator]
-For = Callable[[Simulator], Ansible]
+For = AnsibleFor
 
 
 class Case(NamedTuple):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 from lab.simulator import Simulator
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, AnsibleFor, Start
 
 DESIRED = {"cluster": "gpu", "vmk": "vmk1"}
 
@@ -42,9 +41,7 @@ def test_absent_writes_only_to_its_host(vcenter: Simulator, ansible: Ansible) ->
     assert [entry["host"] for entry in again.result["hosts"] if entry["changed"]] == ["esx02.lab"]
 
 
-def test_check_mode_refuses_what_a_run_refuses(
-    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
-) -> None:
+def test_check_mode_refuses_what_a_run_refuses(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start(text=CROOKED)
     ansible = ansible_for(vcenter)
     assert ansible.module("esxi_pvrdma", hosts=["good.lab"], vmk="vmk1").rc == 0

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from lab.simulator import Simulator
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, AnsibleFor, Start
 from tests.integration.fabrics import addresses, connect, datacentre, desired, forget, with_switch
 
 WORKER = """
@@ -17,8 +15,8 @@ vms:
   - {name: worker01, host: esx01.lab, powered_on: true, pvrdma: rdma-vm}
 """
 HOSTS = ("esx01.lab", "esx02.lab", "esx03.lab")
-Make = Callable[..., Simulator]
-For = Callable[..., Ansible]
+Make = Start
+For = AnsibleFor
 
 
 def info(ansible: Ansible, **options: Any) -> dict[str, Any]:

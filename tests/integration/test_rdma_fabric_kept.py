@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from lab.simulator import Simulator
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, AnsibleFor, Start
 from tests.integration.fabrics import datacentre, desired
 
-Make = Callable[..., Simulator]
-For = Callable[..., Ansible]
+Make = Start
+For = AnsibleFor
 
 
 def info(ansible: Ansible, **options: Any) -> dict[str, Any]:

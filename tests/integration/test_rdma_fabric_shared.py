@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from lab.simulator import Simulator
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import AnsibleFor, Start
 from tests.integration.fabrics import datacentre, desired
 
 SECOND = """  - name: cpu
@@ -16,9 +14,7 @@ SECOND = """  - name: cpu
 HOSTS = {"gpu": ["esx01.lab"], "cpu": ["esx21.lab", "esx22.lab"]}
 
 
-def test_two_clusters_share_one_switch_and_remove_parts(
-    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
-) -> None:
+def test_two_clusters_share_one_switch_and_remove_parts(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start(text=datacentre(count=1, more=SECOND))
     ansible = ansible_for(vcenter)
 

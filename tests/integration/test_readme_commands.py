@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
 from lab.simulator import DATACENTRES, Simulator
+from tests.integration.ansible import Start
 from tests.integration.installed import PLACES, run
 from tests.integration.test_discovery import decide_all
 
@@ -51,7 +51,7 @@ class Reader:
 
 
 @pytest.fixture
-def reader(start: Callable[..., Simulator], elsewhere: Path, tmp_path: Path) -> Reader:
+def reader(start: Start, elsewhere: Path, tmp_path: Path) -> Reader:
     site = yaml.safe_load((DATACENTRES / "lab.yml").read_text())
     site["clusters"][0]["hosts"] = [{"name": "esx%02d.example.com", "count": 3}]
     site["host_defaults"].update(reboot_seconds=0.2, vmotion_seconds=0.2)

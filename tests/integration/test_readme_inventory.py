@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-from lab.simulator import ROOT, Simulator
-from tests.integration.ansible import Ansible
+from lab.simulator import ROOT
+from tests.integration.ansible import AnsibleFor, Start
 from tests.integration.rolling import datacentre
 
 INVENTORY = (ROOT / "README.md").read_text().split("```yaml\n")[1].split("```")[0]
@@ -18,7 +17,7 @@ CHANGE = {"UpdateModuleOptionString", "EnterMaintenanceMode_Task", "RebootHost_T
 
 
 def test_smallest_inventory_changes_only_one_option_per_host(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], tmp_path: Path
+    start: Start, ansible_for: AnsibleFor, tmp_path: Path
 ) -> None:
     vcenter = start(text=datacentre(*(f"name: {name}" for name in HOSTS)))
     ansible = ansible_for(vcenter)

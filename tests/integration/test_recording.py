@@ -18,7 +18,7 @@ from plugins.module_utils.vsphere import properties, session, tasks
 from plugins.module_utils.vsphere.inventory import Host, find_hosts
 from plugins.module_utils.vsphere.sdk import vim
 from tests.integration import callers
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, AnsibleFor, Start
 
 SITE = """
 version: 8.0.3
@@ -182,14 +182,14 @@ def test_reports_calls_that_were_never_recorded(recorded: Path) -> None:
 
 
 def test_check_mode_shows_the_manifest_and_writes_nothing(
-    place: Simulator, ansible_for: Callable[..., Ansible], tmp_path: Path
+    place: Simulator, ansible_for: AnsibleFor, tmp_path: Path
 ) -> None:
     outcome = ansible_for(place).module("site", gather="recording", check=True, folder=str(tmp_path / "none"), **NAMED)
     assert outcome.rc == 0 and outcome.changed and not (tmp_path / "none").exists()
     assert any("replaced with pseudonyms: " in line and " host," in line for line in outcome.result["lines"])
 
 
-def test_accepts_the_site_by_reads_alone(place: Simulator, ansible_for: Callable[..., Ansible]) -> None:
+def test_accepts_the_site_by_reads_alone(place: Simulator, ansible_for: AnsibleFor) -> None:
     call, desired = ansible_for(place).module, {"cluster": "marble-cluster"}
     answer = call("site", gather="acceptance", vms=["obsidian01"], **desired).result
     assert answer["error"] == "" and place.writes() == []
@@ -202,9 +202,7 @@ def test_accepts_the_site_by_reads_alone(place: Simulator, ansible_for: Callable
 @pytest.mark.parametrize(
     "release", ["8.0 U2", *(pytest.param(one, marks=pytest.mark.slow) for one in ("8.0 U3", "9.0")), "9.1"]
 )
-def test_accepts_every_version(
-    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], release: str
-) -> None:
+def test_accepts_every_version(start: Start, ansible_for: AnsibleFor, release: str) -> None:
     vcenter = start(text=SITE.replace("version: 8.0.3", f"release: {release}", 1))
     desired = {"cluster": "marble-cluster", "vms": ["obsidian01"], "switch": "quartz-fabric"}
     outcome = ansible_for(vcenter).module("site", gather="acceptance", **desired)
@@ -228,7 +226,7 @@ def inventory(tmp_path: Path) -> str:
 
 @pytest.mark.every_release
 def test_shows_a_recording_before_it_is_kept(
-    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], inventory: str, tmp_path: Path
+    start: Start, ansible_for: AnsibleFor, inventory: str, tmp_path: Path
 ) -> None:
     place = start(text=SITE)
     variables = {"record_hosts": HOSTS[:1], "record_dir": str(tmp_path / "shown"), "record_keep": False}
@@ -240,9 +238,7 @@ def test_shows_a_recording_before_it_is_kept(
 
 
 @pytest.mark.every_release
-def test_restores_the_named_canary_after_writing_to_it(
-    ansible_for: Callable[..., Ansible], start: Callable[..., Simulator], inventory: str
-) -> None:
+def test_restores_the_named_canary_after_writing_to_it(ansible_for: AnsibleFor, start: Start, inventory: str) -> None:
     vcenter = start(text=SITE)
     variables = {"acceptance_canary": HOSTS[0], "acceptance_switch": "quartz-fabric"}
     done = ansible_for(vcenter).playbook("playbooks/acceptance.yml", "-i", inventory, "-e", json.dumps(variables))
@@ -256,9 +252,7 @@ def test_restores_the_named_canary_after_writing_to_it(
     assert not ansible_for(vcenter).module("cluster_info", cluster="marble-cluster").result["cluster"]["lock"]["held"]
 
 
-def test_never_writes_to_a_canary_without_lock_event(
-    ansible_for: Callable[..., Ansible], start: Callable[..., Simulator], inventory: str
-) -> None:
+def test_never_writes_to_a_canary_without_lock_event(ansible_for: AnsibleFor, start: Start, inventory: str) -> None:
     vcenter = start(text=SITE)
     vcenter.fault("QueryEvents", fault="NotSupported", count=-1)
     variables = {"acceptance_canary": HOSTS[0], "acceptance_switch": "quartz-fabric"}
@@ -268,9 +262,7 @@ def test_never_writes_to_a_canary_without_lock_event(
     assert not ansible_for(vcenter).module("cluster_info", cluster="marble-cluster").result["cluster"]["lock"]["held"]
 
 
-def test_refuses_an_unknown_canary_before_the_lock(
-    ansible_for: Callable[..., Ansible], start: Callable[..., Simulator], inventory: str
-) -> None:
+def test_refuses_an_unknown_canary_before_the_lock(ansible_for: AnsibleFor, start: Start, inventory: str) -> None:
     vcenter = start(text=SITE)
     desired = json.dumps({"acceptance_canary": "granite09.quarry.example"})
     done = ansible_for(vcenter).playbook("playbooks/acceptance.yml", "-i", inventory, "-e", desired)
@@ -278,7 +270,7 @@ def test_refuses_an_unknown_canary_before_the_lock(
     assert vcenter.writes() == []
 
 
-def test_refuses_names_that_do_not_exist(place: Simulator, ansible_for: Callable[..., Ansible]) -> None:
+def test_refuses_names_that_do_not_exist(place: Simulator, ansible_for: AnsibleFor) -> None:
     reported: dict[str, Any] = {"hosts": HOSTS, "vms": ["basalt01"]}
     assert (
         "could not find one virtual machine named 'basalt01'"

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lab.simulator import DATACENTRES, Simulator
+from lab.simulator import DATACENTRES
+from tests.integration.ansible import Start
 from tests.integration.installed import PLACES, run
 from tests.integration.training import Playbook
 
@@ -39,7 +40,7 @@ GROUPS = {
 
 
 @pytest.fixture
-def stood(elsewhere: Path, start: Callable[..., Simulator], tmp_path: Path) -> Callable[..., str]:
+def stood(elsewhere: Path, start: Start, tmp_path: Path) -> Callable[..., str]:
     """Run a playbook of the installed collection, which is read-only, in a user's folder."""
     lab = (DATACENTRES / "ready.yml").read_text()
     vcenter = start(text=lab.replace("count: 5", "count: 2"))

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lab.simulator import DATACENTRES, ROOT, Simulator
-from tests.integration.ansible import Ansible, Outcome
+from tests.integration.ansible import Ansible, AnsibleFor, Outcome, Start
 from tests.integration.releases import NEWEST
 
 pytestmark = pytest.mark.release(NEWEST)
@@ -47,7 +46,7 @@ HOSTS = f"""
 
 
 @pytest.fixture
-def two(start: Callable[..., Simulator]) -> Simulator:
+def two(start: Start) -> Simulator:
     text = (
         (DATACENTRES / "ready.yml").read_text().partition("\nvms:")[0].replace("reboot_seconds: 2", "reboot_seconds: 1")
     )
@@ -56,7 +55,7 @@ def two(start: Callable[..., Simulator]) -> Simulator:
 
 
 @pytest.fixture
-def ansible(two: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> Ansible:
+def ansible(two: Simulator, ansible_for: AnsibleFor) -> Ansible:
     return ansible_for(two)
 
 

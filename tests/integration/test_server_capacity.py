@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from lab.simulator import Simulator
 from plugins.module_utils.vsphere.inventory import find_hosts
 from plugins.module_utils.workers.capacity import host_capacity
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import AnsibleFor, Start
 from tests.integration.fabrics import opened
 from tests.integration.workers import HOSTS, PROFILE, desired
 
@@ -18,7 +16,7 @@ CLUSTER = {"cluster": "gpu"}
 
 
 @pytest.fixture
-def site(start: Callable[..., Simulator]) -> Simulator:
+def site(start: Start) -> Simulator:
     """Five hosts with one T4 each, of which the fourth and fifth are reserved."""
     vcenter = start(text=HOSTS)
     for host in ("esx04.lab", "esx05.lab"):
@@ -27,7 +25,7 @@ def site(start: Callable[..., Simulator]) -> Simulator:
 
 
 @pytest.mark.release("9.1")
-def test_does_not_use_a_reservation_and_names_it(site: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> None:
+def test_does_not_use_a_reservation_and_names_it(site: Simulator, ansible_for: AnsibleFor) -> None:
     ansible = ansible_for(site)
     refused = ansible.module("worker_vm", **desired(4))
     assert refused.rc == 1 and site.writes() == []
@@ -39,7 +37,7 @@ def test_does_not_use_a_reservation_and_names_it(site: Simulator, ansible_for: C
 
 
 @pytest.mark.release("9.1")
-def test_counts_gpu_slots_like_vcenter(site: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> None:
+def test_counts_gpu_slots_like_vcenter(site: Simulator, ansible_for: AnsibleFor) -> None:
     ansible = ansible_for(site)
     (whole,) = (
         one
@@ -53,14 +51,14 @@ def test_counts_gpu_slots_like_vcenter(site: Simulator, ansible_for: Callable[[S
 
 
 @pytest.mark.release("8.0 U3")
-def test_does_not_ask_an_older_vcenter(start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]) -> None:
+def test_does_not_ask_an_older_vcenter(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start(text=HOSTS)
     assert ansible_for(vcenter).module("worker_vm", check=True, **desired(4)).rc == 0
     assert COUNT not in vcenter.calls()
 
 
 @pytest.mark.release("9.1")
-def test_host_bindings_name_the_gpu_of_each_vgpu(site: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> None:
+def test_host_bindings_name_the_gpu_of_each_vgpu(site: Simulator, ansible_for: AnsibleFor) -> None:
     assert ansible_for(site).module("worker_vm", **desired(3)).rc == 0
     with opened(site) as session:
         (path,) = host_capacity.binding_paths(session.api_version)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from lab.simulator import Simulator
 from plugins.module_utils.maintenance.lock import holder
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, AnsibleFor
 
 HOT = "vgpu.hotmigrate.enabled"
 DRS = "VgpuMMAutomationTimeoutSecs"
@@ -57,7 +56,7 @@ def run_of(pid: int) -> dict[str, str]:
     return {holder.RUN: f"{process.machine}.{process.pid}.{process.started}"}
 
 
-def test_releases_a_lock_whose_process_has_ended(vcenter: Simulator, ansible_for: Callable[..., Ansible]) -> None:
+def test_releases_a_lock_whose_process_has_ended(vcenter: Simulator, ansible_for: AnsibleFor) -> None:
     options = {"cluster": "gpu", "vcenter_options": {HOT: False}}
     with subprocess.Popen(["sleep", "60"]) as other:
         killed, ansible = ansible_for(vcenter, **run_of(other.pid)), ansible_for(vcenter, **run_of(os.getpid()))
@@ -72,7 +71,7 @@ def test_releases_a_lock_whose_process_has_ended(vcenter: Simulator, ansible_for
     assert not ansible.module("cluster_info", cluster="gpu").result["cluster"]["lock"]["held"]
 
 
-def test_keeps_the_lock_of_a_killed_window(vcenter: Simulator, ansible_for: Callable[..., Ansible]) -> None:
+def test_keeps_the_lock_of_a_killed_window(vcenter: Simulator, ansible_for: AnsibleFor) -> None:
     with subprocess.Popen(["sleep", "60"]) as other:
         killed = ansible_for(vcenter, **run_of(other.pid))
         assert killed.module("cluster_lock", cluster="gpu", note="changes+esx01.lab").changed

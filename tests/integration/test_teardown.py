@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from pyVmomi import vim
 
 from lab import world
-from lab.simulator import Simulator
 from plugins.module_utils.trials.steps.holding import RULE
 from plugins.module_utils.vsphere import custom_fields
 from plugins.module_utils.workers import worker_mark
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import AnsibleFor, Start
 from tests.integration.fabrics import connect, object_of, opened
 from tests.integration.releases import NEWEST
 from tests.integration.sites import Site, datacentre
@@ -24,7 +21,7 @@ STRANGER = "vms: [{name: debian-12, template: true, cpus: 2, memory_mb: 4096, fi
 
 
 @pytest.fixture
-def site(start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]) -> Site:
+def site(start: Start, ansible_for: AnsibleFor) -> Site:
     """Two hosts that share their GPUs and have no RDMA network yet."""
     vcenter = start(text=datacentre())
     return Site(vcenter, ansible_for(vcenter))
@@ -83,9 +80,7 @@ def test_continues_an_interrupted_teardown(site: Site) -> None:
     assert world.differences(before, world.state(site.vcenter)) == {}
 
 
-def test_refuses_removal_while_others_use_the_network(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_refuses_removal_while_others_use_the_network(start: Start, ansible_for: AnsibleFor) -> None:
     text = datacentre().partition("vms:")[0] + STRANGER
     vcenter = start(text=text)
     site = Site(vcenter, ansible_for(vcenter), workers=1)
@@ -119,9 +114,7 @@ def test_removes_what_killed_runs_left_behind(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_teardown_removes_a_site_and_restores_its_hosts(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_teardown_removes_a_site_and_restores_its_hosts(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start(text=datacentre(prepared=False))
     site = Site(vcenter, ansible_for(vcenter))
     before = world.state(vcenter)

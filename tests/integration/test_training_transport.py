@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab.simulator import Simulator
+from tests.integration.ansible import Start
 from tests.integration.training import Playbook
 
 STEPS, GRADIENT_BYTES = 30, 1000
@@ -88,9 +87,7 @@ def test_rdma_counters_of_the_guest_confirm_rdma(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("share", "transport"), [(1.0, "rdma"), (0.0, "tcp")])
-def test_only_the_esxi_host_reports_pvrdma_traffic(
-    start: Callable[..., Simulator], tmp_path: Path, share: float, transport: str
-) -> None:
+def test_only_the_esxi_host_reports_pvrdma_traffic(start: Start, tmp_path: Path, share: float, transport: str) -> None:
     vcenter = start()
     wires = Wires(tmp_path, vcenter.environment)
     wires.plug("vmw_pvrdma")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from lab.person import power_off
-from lab.simulator import ROOT, Simulator
-from tests.integration.ansible import Ansible, Outcome
+from lab.simulator import ROOT
+from tests.integration.ansible import AnsibleFor, Outcome, Start
 from tests.integration.releases import NEWEST
 from tests.integration.sites import Site, datacentre, worker
 from tests.integration.workers import switch
@@ -53,7 +52,7 @@ class Guests(Site):
 
 
 @pytest.fixture
-def guests(start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]) -> Guests:
+def guests(start: Start, ansible_for: AnsibleFor) -> Guests:
     vcenter = start(text=datacentre())
     site = Guests(vcenter, ansible_for(vcenter))
     site.build(workers=2)

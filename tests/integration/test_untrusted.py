@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from lab.simulator import Simulator
 from tests.integration import hostile
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, AnsibleFor, Start
 from tests.integration.hostile import Hostile, template
 from tests.integration.rolling import LAB
 from tests.integration.training import Playbook
@@ -26,7 +24,7 @@ WORKERS = "inventories/lab/workers.yml"
 
 
 @pytest.fixture
-def centre(start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]) -> Hostile:
+def centre(start: Start, ansible_for: AnsibleFor) -> Hostile:
     return hostile.begin(start, ansible_for)
 
 

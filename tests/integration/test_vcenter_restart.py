@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
 
-from lab.simulator import Simulator
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import AnsibleFor, Start
 from tests.integration.faults import Bench, last_sentence
 from tests.integration.killing import has_started, wait_for
 from tests.integration.rolling import datacentre
@@ -52,9 +50,7 @@ def test_vmotion_test_survives_vcenter_restart_between_moves(trial: Trial) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["EnterMaintenanceMode_Task", "UpdateModuleOptionString", "RebootHost_Task"])
-def test_host_change_survives_a_vcenter_restart(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], method: str
-) -> None:
+def test_host_change_survives_a_vcenter_restart(start: Start, ansible_for: AnsibleFor, method: str) -> None:
     """The run ends in one sentence, and the next one goes on; no host boots twice."""
     vcenter = start(text=datacentre('name: "esx%02d.lab", count: 2'))
     bench = Bench(vcenter, ansible_for(vcenter))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from lab.simulator import Simulator
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, AnsibleFor, Start
 from tests.integration.booting import boot
 
 DRIVER = "NVD-AIE_ESXi_8.0.0_Driver"
@@ -43,9 +42,7 @@ clusters:
 """
 
 
-def test_manager_needs_a_boot_despite_the_hosts_report(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_manager_needs_a_boot_despite_the_hosts_report(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start(text=LIVE)
     ansible, one = ansible_for(vcenter), {**DESIRED, "hosts": ["esx01.lab"], "source": "[shared] X.zip"}
     assert ansible.module("esxi_vib", check=True, **one).result["needs"] == ["maintenance", "reboot"]

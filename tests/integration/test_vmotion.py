@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from pyVmomi import vim
 
 from lab.simulator import USERNAME, Simulator
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, AnsibleFor, Start
 from tests.integration.killing import beside, has_answered, has_waited, kill_all, wait_for
-from tests.integration.workers import HOSTS, desired, do, host_of, machine, move, reconfigure, switch
+from tests.integration.workers import HOSTS, desired, do, host_of, machine, move, switch
 
-Start = Callable[..., Simulator]
-AnsibleFor = Callable[[Simulator], Ansible]
 WORKER, HOME, FREE = "worker01", "esx01.lab", "esx05.lab"
 TAGGED = HOSTS.replace("  hardware: t4_cx5\n", "  hardware: t4_cx5\n  options: {Net.PVRDMAVmknic: vmk1}\n")
 
@@ -126,32 +123,13 @@ def snapshot(place: Simulator) -> None:
         do(vm, vm.ref.CreateSnapshot_Task(name="clean", memory=False, quiesce=False))
 
 
-def reserve(place: Simulator, megahertz: int) -> None:
-    reconfigure(place, WORKER, cpuAllocation=vim.ResourceAllocationInfo(reservation=megahertz))
-
-
-def no_unified_memory(place: Simulator, value: str) -> None:
-    reconfigure(place, WORKER, extraConfig=[vim.option.OptionValue(key="pciPassthru0.cfg.enable_uvm", value=value)])
-
-
 def test_names_blocking_problems_before_the_first_write(place: Simulator, ansible: Ansible) -> None:
     """One after another on one data centre; each is mended before the next."""
     refused(place, ansible, "(slots)", "esx02.lab", "worker02", target="esx02.lab")
     refused(place, ansible, "(stun)", "over 5 s", "the server's estimate", stun_budget=5)
-    refused(place, ansible, "esx09.lab", "cluster gpu has esx01.lab", target="esx09.lab")
-    refused(place, ansible, "worker09", "no virtual machine has that name", worker="worker09")
-    refused(place, ansible, "debian-12", "it carries no mark of this collection", worker="debian-12")
-    place.set_host(FREE, maintenance=True)
-    refused(place, ansible, "(target)", FREE)
-    place.set_host(FREE, maintenance=False, alarm="red")
+    place.set_host(FREE, alarm="red")
     refused(place, ansible, "(alarm)", FREE)
     place.set_host(FREE, alarm="none")
-    no_unified_memory(place, "1")
-    refused(place, ansible, "(gpu_flags)", "pciPassthru0.cfg.enable_uvm")
-    no_unified_memory(place, "0")
-    reserve(place, 10**6)
-    refused(place, ansible, "(cpu)", "it needs 1000000 MHz")
-    reserve(place, 0)
     snapshot(place)
     refused(place, ansible, "(snapshot)", "remove it")
     accepted = go(ansible, check=True, accept=["snapshot"])

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab.simulator import Simulator
 from tests.fakes.kubernetes import Cluster, served
-from tests.integration.ansible import Ansible, Outcome
+from tests.integration.ansible import AnsibleFor, Outcome, Start
 from tests.integration.mpi_operator import RUNNING
 from tests.integration.test_vmotion import TAGGED
 from tests.integration.test_vmotion_test import PROGRAM, WORKERS, Trial
@@ -96,9 +95,7 @@ class OnKubernetes(Trial):
 
 
 @pytest.fixture
-def trial(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], tmp_path: Path, tolerates: int
-) -> Iterator[OnKubernetes]:
+def trial(start: Start, ansible_for: AnsibleFor, tmp_path: Path, tolerates: int) -> Iterator[OnKubernetes]:
     vcenter = start(text=TAGGED)
     ansible = ansible_for(vcenter)
     done = ansible.module("worker_vm", **desired())

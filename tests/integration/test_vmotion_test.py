@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import pytest
 from pyVmomi import vim
 
 from lab.simulator import ROOT, Simulator
-from tests.integration.ansible import Ansible, Outcome
+from tests.integration.ansible import Ansible, AnsibleFor, Outcome, Start
 from tests.integration.killing import has_started, wait_for
 from tests.integration.releases import FIRST, NEWEST, RELEASES
 from tests.integration.test_vmotion import TAGGED
@@ -87,9 +87,7 @@ class Trial:
 
 
 @pytest.fixture
-def trial(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], tmp_path: Path, encryption: str
-) -> Iterator[Trial]:
+def trial(start: Start, ansible_for: AnsibleFor, tmp_path: Path, encryption: str) -> Iterator[Trial]:
     vcenter = start("", f"--encryption={encryption}", text=TAGGED)
     ansible = ansible_for(vcenter)
     done = ansible.module("worker_vm", **desired())
@@ -138,9 +136,7 @@ def stays(moved: str) -> list[str]:
     return [f"{name} on {host}" for name, host in {**homes, moved: "esx05.lab"}.items()]
 
 
-def test_refuses_to_test_workers_tied_to_host_devices(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], tmp_path: Path
-) -> None:
+def test_refuses_to_test_workers_tied_to_host_devices(start: Start, ansible_for: AnsibleFor, tmp_path: Path) -> None:
     vcenter = start(text=BIG)
     ansible = ansible_for(vcenter)
     defaults = {"template": "debian-12", "gpus": [{"device": "10de:20f1"}]}

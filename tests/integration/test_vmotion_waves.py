@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lab.simulator import Simulator
-from tests.integration.ansible import Ansible, Outcome
+from tests.integration.ansible import Ansible, AnsibleFor, Outcome, Start
 from tests.integration.killing import beside, has_answered, has_started, wait_for
 from tests.integration.releases import NEWEST
 from tests.integration.test_vmotion import TAGGED, moves
@@ -26,13 +26,13 @@ SIX = TAGGED.replace("count: 5", "count: 6")
 
 
 @pytest.fixture
-def place(start: Callable[..., Simulator]) -> Simulator:
+def place(start: Start) -> Simulator:
     """Four workers on six hosts: two have room."""
     return start(text=SIX)
 
 
 @pytest.fixture
-def ansible(place: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> Ansible:
+def ansible(place: Simulator, ansible_for: AnsibleFor) -> Ansible:
     made = ansible_for(place)
     done = made.module("worker_vm", **desired())
     assert done.rc == 0, done.out

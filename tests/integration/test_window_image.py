@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab.simulator import Simulator
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import AnsibleFor, Start
 from tests.integration.killing import has_started, kill_all, wait_for
 from tests.integration.releases import NEWEST
 from tests.integration.test_hosts_under_training import HOSTS, Window
@@ -40,9 +39,7 @@ def data_centre() -> str:
 
 
 @pytest.fixture
-def trial(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], tmp_path: Path, encryption: str
-) -> Iterator[Trial]:
+def trial(start: Start, ansible_for: AnsibleFor, tmp_path: Path, encryption: str) -> Iterator[Trial]:
     """Four workers on a cluster that an image manages, which is on all hosts."""
     vcenter = start("", f"--encryption={encryption}", text=data_centre())
     ansible = ansible_for(vcenter)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import pytest
 
 from lab.simulator import Simulator
 from plugins.module_utils.training.ending.job_state import SIGNAL_REQUEST
-from tests.integration.ansible import Ansible, Outcome
+from tests.integration.ansible import Ansible, Outcome, Start
 from tests.integration.killing import has_started, kill_all, wait_for
 from tests.integration.releases import NEWEST
 from tests.integration.rolling import times
@@ -130,7 +130,7 @@ def full_cluster(vcenter: Simulator, folder: Path) -> Iterator[FullCluster]:
 
 
 @pytest.fixture
-def full(start: Callable[..., Simulator], tmp_path: Path) -> Iterator[FullCluster]:
+def full(start: Start, tmp_path: Path) -> Iterator[FullCluster]:
     with full_cluster(start(text=FULL), tmp_path) as made:
         yield made
 

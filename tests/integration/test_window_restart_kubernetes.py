@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab.simulator import Simulator
 from tests.fakes.kubernetes import Cluster, served
+from tests.integration.ansible import Start
 from tests.integration.killing import wait_for
 from tests.integration.mpi_operator import CORE, JOBS, KUBECTL, Operator
 from tests.integration.releases import NEWEST
@@ -38,9 +38,7 @@ def kubernetes() -> Cluster:
 
 
 @pytest.fixture
-def full(
-    start: Callable[..., Simulator], tmp_path: Path, kubernetes: Cluster, request: pytest.FixtureRequest
-) -> Iterator[FullCluster]:
+def full(start: Start, tmp_path: Path, kubernetes: Cluster, request: pytest.FixtureRequest) -> Iterator[FullCluster]:
     api, kubectl = str(request.param), tmp_path / "kubectl"
     kubectl.write_text(KUBECTL)
     kubectl.chmod(0o755)

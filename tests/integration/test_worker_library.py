@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from pyVmomi import vim
 from lab import world
 from lab.simulator import ROOT, Simulator
 from tests.govc import govc, output
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, AnsibleFor, Start
 from tests.integration.releases import NEWEST
 from tests.integration.sites import Site, datacentre
 from tests.integration.workers import DEFAULTS, HOSTS, TEMPLATE, desired, do, host_of, machine, states
@@ -41,7 +40,7 @@ def imported(place: Simulator, folder: Path, path: str) -> None:
 
 
 @pytest.fixture
-def place(start: Callable[..., Simulator], tmp_path: Path) -> Simulator:
+def place(start: Start, tmp_path: Path) -> Simulator:
     vcenter = start(text=HOSTS)
     output(vcenter, "library.create", "-pub", "-ds", "shared", "images")
     imported(vcenter, tmp_path, "images")
@@ -50,7 +49,7 @@ def place(start: Callable[..., Simulator], tmp_path: Path) -> Simulator:
 
 
 @pytest.fixture
-def ansible(place: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> Ansible:
+def ansible(place: Simulator, ansible_for: AnsibleFor) -> Ansible:
     return ansible_for(place)
 
 
@@ -157,7 +156,7 @@ def test_a_killed_deployment_is_continued(place: Simulator, ansible: Ansible) ->
 
 @pytest.mark.release(NEWEST)
 def test_site_builds_and_removes_library_workers_with_keys(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], tmp_path: Path
+    start: Start, ansible_for: AnsibleFor, tmp_path: Path
 ) -> None:
     vcenter = start(text=datacentre(prepared=True))
     store = Path(output(vcenter, "find", "/", "-type", "s").split()[0]).name

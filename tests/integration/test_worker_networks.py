@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from pyVmomi import vim
 
 from lab.simulator import Simulator
 from plugins.module_utils.vsphere import properties
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import AnsibleFor, Start
 from tests.integration.workers import DEFAULTS, HOSTS, desired, do, machine, states
 
 SEGMENT = "NSX-train"
@@ -18,7 +17,7 @@ OTHER = HOSTS.replace("switches:\n", "switches:\n  - {name: storage, mtu: 9000, 
 
 
 @pytest.fixture
-def place(start: Callable[..., Simulator]) -> Simulator:
+def place(start: Start) -> Simulator:
     return start(text=OTHER)
 
 
@@ -34,9 +33,7 @@ def workers(name: str) -> dict[str, Any]:
     return desired(1) | {"defaults": DEFAULTS | {"management_nic": {"portgroup": name}}}
 
 
-def test_builds_a_worker_on_the_segment_of_one_switch(
-    place: Simulator, ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_builds_a_worker_on_the_segment_of_one_switch(place: Simulator, ansible_for: AnsibleFor) -> None:
     add_segment(place)
     place.clear()
     ansible = ansible_for(place)

@@ -10,7 +10,7 @@ from pyVmomi import vim
 
 from lab.simulator import Simulator
 from plugins.module_utils.vsphere import properties, session, tasks
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, AnsibleFor, Start
 from tests.integration.workers import HOSTS, desired, machine
 
 ON = HOSTS.replace("{name: gpu, hosts", "{name: gpu, drs: {enabled: true}, ha: {enabled: true}, hosts")
@@ -27,12 +27,12 @@ RECONFIGURE = "ReconfigureComputeResource_Task"
 
 
 @pytest.fixture
-def place(start: Callable[..., Simulator]) -> Simulator:
+def place(start: Start) -> Simulator:
     return start(text=ON)
 
 
 @pytest.fixture
-def ansible(place: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> Ansible:
+def ansible(place: Simulator, ansible_for: AnsibleFor) -> Ansible:
     made = ansible_for(place)
     assert made.module("worker_vm", **desired(3)).rc == 0
     place.clear()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from pyVmomi import vim
@@ -10,7 +9,7 @@ from pyVmomi import vim
 from lab.simulator import Simulator
 from plugins.module_utils.vsphere import properties, session, tasks
 from tests.govc import output
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import AnsibleFor, Start
 from tests.integration.workers import DEFAULTS, HOSTS, TEMPLATE, desired, do, host_of, machine, states
 
 TWO = HOSTS.replace("datastores: [shared]", "datastores: [fast1, fast2, shared]")
@@ -30,9 +29,7 @@ def pod_of(simulator: Simulator, name: str, *stores: str) -> None:
         tasks.wait(opened, tasks.Started(task, name, "move datastores"), 20)
 
 
-def test_a_worker_lies_on_a_datastore_that_vcenter_recommends(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_a_worker_lies_on_a_datastore_that_vcenter_recommends(start: Start, ansible_for: AnsibleFor) -> None:
     place = start(text=TWO)
     ansible = ansible_for(place)
     pod_of(place, "fast", "fast1", "fast2")
@@ -56,9 +53,7 @@ def call(policy: str, **more: Any) -> dict[str, Any]:
     return {**desired(2), "defaults": {**DEFAULTS, "storage_policy": policy, "datastore": "fast1", **more}}
 
 
-def test_home_and_disks_of_workers_have_the_named_policy(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_home_and_disks_of_workers_have_the_named_policy(start: Start, ansible_for: AnsibleFor) -> None:
     place = start(text=LIMITED)
     ansible = ansible_for(place)
     assert POLICY in output(place, "storage.policy.ls")
@@ -79,9 +74,7 @@ def test_home_and_disks_of_workers_have_the_named_policy(
     assert ansible.module("worker_vm", **gone, workers=[{"name": "worker01"}, {"name": "worker02"}]).rc == 0
 
 
-def test_refuses_a_datastore_that_the_policy_excludes(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_refuses_a_datastore_that_the_policy_excludes(start: Start, ansible_for: AnsibleFor) -> None:
     place = start(text=LIMITED)
     ansible = ansible_for(place)
     for options, words in (
@@ -101,9 +94,7 @@ def test_refuses_a_datastore_that_the_policy_excludes(
     )
 
 
-def test_a_virtual_tpm_needs_a_key_provider(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_a_virtual_tpm_needs_a_key_provider(start: Start, ansible_for: AnsibleFor) -> None:
     place = start(text=HOSTS)
     ansible = ansible_for(place)
     with machine(place, TEMPLATE) as vm:

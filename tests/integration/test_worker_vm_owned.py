@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from pyVmomi import vim
 from lab.simulator import Simulator
 from plugins.module_utils.vsphere import custom_fields, properties
 from plugins.module_utils.workers import worker_mark
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, AnsibleFor, Start
 from tests.integration.workers import DEFAULTS, HOSTS, desired, do, machine, move, reconfigure, states, switch
 
 STRANGER = "\n  - {name: worker02, host: esx02.lab, cpus: 2, memory_mb: 4096}\n"
@@ -21,12 +20,12 @@ NAMES = [{"name": "worker01"}, {"name": "worker02"}]
 
 
 @pytest.fixture
-def place(start: Callable[..., Simulator]) -> Simulator:
+def place(start: Start) -> Simulator:
     return start(text=HOSTS.replace("[shared]", "[shared, nfs]").rstrip() + STRANGER)
 
 
 @pytest.fixture
-def ansible(place: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> Ansible:
+def ansible(place: Simulator, ansible_for: AnsibleFor) -> Ansible:
     return ansible_for(place)
 
 
@@ -137,9 +136,7 @@ def test_reconnects_a_disconnected_nic(place: Simulator, ansible: Ansible) -> No
     assert not ansible.module("worker_vm", **desired(1)).changed
 
 
-def test_moves_a_vgpu_worker_cold_without_hot_migration(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_moves_a_vgpu_worker_cold_without_hot_migration(start: Start, ansible_for: AnsibleFor) -> None:
     cold = start(text=HOSTS)
     ansible = ansible_for(cold)
     pinned = {"workers": [{"name": "worker01", "host": "esx01.lab"}]}

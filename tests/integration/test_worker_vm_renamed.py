@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from pyVmomi import vim
 
 from lab.simulator import Simulator
 from plugins.module_utils.vsphere import properties
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, AnsibleFor, Start
 from tests.integration.fabrics import object_of, opened
 from tests.integration.workers import DEFAULTS, HOSTS, desired, do, machine, states, switch
 
@@ -19,12 +18,12 @@ WORKER = [{"name": "worker01"}]
 
 
 @pytest.fixture
-def place(start: Callable[..., Simulator]) -> Simulator:
+def place(start: Start) -> Simulator:
     return start(text=HOSTS)
 
 
 @pytest.fixture
-def ansible(place: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> Ansible:
+def ansible(place: Simulator, ansible_for: AnsibleFor) -> Ansible:
     return ansible_for(place)
 
 

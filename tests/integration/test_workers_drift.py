@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 import yaml
 from pyVmomi import vim
 
 from lab.person import lose_rdma_nic, power_off
 from lab.simulator import DATACENTRES, Simulator
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import AnsibleFor, Start
 from tests.integration.sites import DRIVER, Site, worker
 from tests.integration.workers import move, reconfigure, remove_device, switch
 
@@ -41,9 +39,7 @@ def touched(site: Site) -> set[str]:
 
 
 @pytest.mark.slow
-def test_repairs_four_kinds_of_drift_and_adds_workers(
-    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_repairs_four_kinds_of_drift_and_adds_workers(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start(text=prepared())
     site = Site(vcenter, ansible_for(vcenter), hosts=5)
     site.good("workers", worker_vms=WORKERS)

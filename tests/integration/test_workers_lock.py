@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from lab.simulator import Simulator
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import AnsibleFor, Start
 from tests.integration.releases import NEWEST
 from tests.integration.sites import Site, datacentre
 
@@ -17,7 +15,7 @@ LOCK = "dml.vsphere.lock "
 
 
 @pytest.fixture
-def site(start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]) -> Site:
+def site(start: Start, ansible_for: AnsibleFor) -> Site:
     """Two hosts without a network or workers."""
     vcenter = start(text=datacentre())
     return Site(vcenter, ansible_for(vcenter))

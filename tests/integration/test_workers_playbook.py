@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from functools import partial
 
 import pytest
 import yaml
 
 from lab.simulator import DATACENTRES, ROOT, Simulator
-from tests.integration.ansible import Ansible, Outcome
+from tests.integration.ansible import Ansible, AnsibleFor, Outcome, Start
 from tests.integration.releases import NEWEST
 from tests.integration.workers import switch
 
@@ -23,7 +22,7 @@ RECONFIGURE = "ReconfigureComputeResource_Task"
 
 
 @pytest.fixture
-def prepared(start: Callable[..., Simulator]) -> Simulator:
+def prepared(start: Start) -> Simulator:
     """The lab's data centre with hosts that share their GPUs already."""
     lab = yaml.safe_load((DATACENTRES / "ready.yml").read_text())
     driver = {"name": "NVD-AIE_ESXi_8.0.0_Driver", "version": "550.90.05", "vendor": "NVIDIA"}
@@ -51,9 +50,7 @@ def ran(prepared: Simulator, ansible: Ansible, *options: str, **variables: objec
 
 
 @pytest.mark.every_release
-def test_builds_repairs_and_removes_four_workers(
-    prepared: Simulator, ansible_for: Callable[[Simulator], Ansible]
-) -> None:
+def test_builds_repairs_and_removes_four_workers(prepared: Simulator, ansible_for: AnsibleFor) -> None:
     run = partial(ran, prepared, ansible_for(prepared))
     shown = run("--check", "--diff")
     assert prepared.writes() == [], shown.out
@@ -84,7 +81,7 @@ def test_builds_repairs_and_removes_four_workers(
     ("workers", "sentence"), [([{"name": "worker01", "cpus": "many"}], "cpus"), ([], "worker_vms has no worker")]
 )
 def test_refuses_workers_that_cannot_be_built(
-    prepared: Simulator, ansible_for: Callable[[Simulator], Ansible], workers: list[dict[str, str]], sentence: str
+    prepared: Simulator, ansible_for: AnsibleFor, workers: list[dict[str, str]], sentence: str
 ) -> None:
     given = ("-i", str(INVENTORY), "-e", json.dumps({"worker_vms": workers}))
 

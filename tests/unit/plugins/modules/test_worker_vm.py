@@ -23,6 +23,8 @@ DESIRED: dict[str, Any] = {
     "workers": [{"name": "w1"}, {"name": "w2"}],
 }
 
+NIC = {"management_nic": {"portgroup": "rdma-vm"}}
+
 
 def test_second_run_changes_nothing_and_check_mode_agrees() -> None:
     vcenter = FakeVcenter()
@@ -124,6 +126,8 @@ def test_reports_a_server_that_ignores_changes(deaf: str, words: str) -> None:
     assert failed["failed"]
     assert "the server accepted " in failed["msg"] and ", yet " in failed["msg"]
     assert words in failed["msg"]
+    vcenter.deaf.clear()
+    assert call(vcenter, **DESIRED)["changed"] and not call(vcenter, **DESIRED)["changed"]
 
 
 @pytest.mark.parametrize(
@@ -165,9 +169,24 @@ def test_server_refuses_a_stale_change() -> None:
         ({"rdma_nics": [{"portgroup": "nowhere"}]}, "could not find one port group named 'nowhere'"),
         ({"gpus": [{"profile": "grid_t4-4c"}]}, "no host offers grid_t4-4c"),
         ({"folder": "nowhere"}, "could not find one folder named 'nowhere'"),
+        ({"gpus": [{"device": "20f1"}]}, "'20f1' is not an NVIDIA vendor:device ID"),
+        ({"gpus": [{"group": "two"}]}, "is not the name of a device group"),
+        ({"template": None}, "it does not exist, and no template is set"),
+        ({"host": "esx09.lab"}, "could not find esx09.lab: it has host-1.lab"),
+        ({"rdma_nics": [{"protocol": "rocev2"}]}, "no port group is named"),
+        ({"management_nic": {"portgroup": "VM Network", "mac": "x"}}, "'x' is not a MAC address"),
+        ({"disks_gb": [0]}, "a disk cannot shrink"),
+        ({"cpus": 6, "cores_per_socket": 4}, "6 CPUs are not a multiple of 4 cores"),
+        ({"memory_mb": 1001}, "not a multiple of 4"),
+        ({"guest": {"address": "10.0.0.1"}, **NIC}, "has no prefix length"),
+        ({"guest": {"address": "10.0.0/24"}, **NIC}, "or dhcp"),
+        ({"guest": {"rdma_addresses": ["10.0.0.1/24"]}}, "set management_nic as well"),
+        ({"guest": {"rdma_addresses": ["10.0.0.1/24"] * 2}, **NIC}, "rdma_addresses has 2 entries and rdma_nics has 1"),
+        ({"clone": "linked", "snapshot": "nowhere"}, "has no snapshot named 'nowhere'"),
+        ({"memory_mb": 2_000_000}, "of memory left, but 2000000 MB are to be reserved"),
     ],
 )
-def test_names_unknown_objects_and_writes_nothing(more: dict[str, Any], words: str) -> None:
+def test_refuses_impossible_options_and_writes_nothing(more: dict[str, Any], words: str) -> None:
     vcenter = FakeVcenter()
     refused = call(vcenter, **{**DESIRED, "defaults": {**DESIRED["defaults"], **more}})
     assert words in refused["msg"]

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.errors import WholeError
+from plugins.module_utils.training.ending.job_state import JobState
 from plugins.module_utils.training.runs.any_job import JobOnNodes
-from plugins.module_utils.training.runs.restartable import Checkpoints, SeenCheckpoint, StoppedJob
+from plugins.module_utils.training.runs.restartable import Checkpoints, SeenCheckpoint
 from plugins.module_utils.trials.evidence import restart_lines
 from plugins.module_utils.trials.evidence.outcome import last_verdict, passed
 from plugins.module_utils.trials.steps import stopping
@@ -156,7 +157,7 @@ def test_signal_without_a_checkpoint_restarts_the_job_unchanged(at_signal: str, 
 class SavesAtItsStop(RestartableJob):
     """A job whose last checkpoint becomes complete while it is stopped."""
 
-    def stop(self) -> StoppedJob:
+    def stop(self) -> JobState:
         job = self._job
         if job.is_running:
             job.saved.append((job.step, self._site.clock))
