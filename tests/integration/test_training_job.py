@@ -144,29 +144,6 @@ def test_ends_leftover_processes_of_ranks_on_every_node(nodes: Nodes) -> None:
     assert nodes.processes(job) == []
 
 
-def test_reports_an_unreachable_node(nodes: Nodes) -> None:
-    (nodes.folder / "down").write_text("n4\n")
-    nodes.start(*LONG)
-    job = nodes.ended()
-    assert job["state"] == "died"
-    assert job["why"] == "the launcher could not reach the node n4: ssh: connect to host n4 port 22: No route to host"
-    assert nodes.processes(job) == []
-
-
-def test_reports_a_missing_program(nodes: Nodes) -> None:
-    nodes.start(command=["/nowhere/python"])
-    job = nodes.ended()
-    assert job["state"] == "died"
-    assert "the program /nowhere/python cannot be run on" in job["why"]
-
-
-def test_job_is_absent_without_mpirun(nodes: Nodes) -> None:
-    failed = nodes.start(*LONG, mpirun="/nowhere/mpirun")
-    assert failed.rc != 0
-    assert "could not start /nowhere/mpirun: /nowhere/mpirun: No such file or directory" in failed.msg
-    assert nodes.look() == {"state": "absent"}
-
-
 @pytest.fixture
 def small(nodes: Nodes) -> Iterator[Path]:
     """A disk with little room, on which the run directory lies."""
@@ -268,18 +245,3 @@ def test_stops_a_job_whose_supervisor_was_killed(nodes: Nodes) -> None:
     assert nodes.stop().changed
     assert nodes.look()["state"] == "stopped"
     assert nodes.processes(job) == []
-
-
-@pytest.mark.parametrize(
-    ("desired", "words"),
-    [
-        ({"command": []}, "command is empty"),
-        ({"ranks": 9}, "ranks is 9, and the hosts have 4 slots"),
-        ({"hosts": [{"name": "n2"}, {"name": "n2"}]}, "'n2' twice"),
-    ],
-)
-def test_refuses_an_impossible_request_before_any_write(nodes: Nodes, desired: dict[str, object], words: str) -> None:
-    refused = nodes.start(*LONG, **desired)
-    assert refused.rc != 0
-    assert words in refused.msg
-    assert not nodes.run_dir.exists()

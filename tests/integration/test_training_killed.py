@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.guests import supervisor
 from tests.integration.killing import kill_all, wait_for
 from tests.integration.training import Playbook
 
@@ -107,45 +106,12 @@ def test_run_continues_after_a_kill_at_job_start(run: Run) -> None:
     assert "Attempt 2 of 3" in ended(running, run)
 
 
-def test_run_continues_after_a_kill_between_attempts(run: Run) -> None:
-    run.let_the_first_attempt_fail()
-    kill_at(run.begin(**run.program), lambda: run.manifest("one").get("end"))
-    assert run.playbook.run_file("one-2") == {}
-
-    assert "Attempt 2 of 3" in ended(run.begin(), run)
-
-
-def test_run_continues_after_a_kill_in_attempt_two(run: Run) -> None:
-    run.let_the_first_attempt_fail()
-    kill_at(run.begin(**run.program), (run.folder / "runs" / "one-2" / "rank0.jsonl").exists)
-    job = run.playbook.run_file("one-2")
-
-    assert "Attempt 2 of 3" not in ended(run.begin(), run)
-    assert run.playbook.run_file("one-2") == job
-
-
-def test_run_continues_if_attempt_fails_without_controller(run: Run) -> None:
-    """The same command takes the run up, too: its program is that of the run."""
-    kill_at(run.begin(**run.program), lambda: run.manifest("one"))
-    run.let_the_first_attempt_fail()
-    run.playbook.nodes.run_dir = run.folder / "runs" / "one"
-    run.playbook.nodes.ended()
-
-    assert "Attempt 2 of 3" in ended(run.begin(**run.program), run)
-
-
-@pytest.mark.parametrize("moment", ["end", "manifest", "outputs"])
-def test_next_command_finishes_a_killed_stop(run: Run, moment: str) -> None:
+def test_next_command_finishes_a_killed_stop(run: Run) -> None:
     """The next command finds no job any more, and brings back what the former did not."""
     running = run.begin(training_follow=False, **run.program)
     assert running.wait(LONG) == 0, running.communicate()[0]
     wait_for((run.folder / "runs" / "one" / "work" / "outputs" / "epoch1.pt").exists)
-    moments: dict[str, Callable[[], Any]] = {
-        "end": lambda: supervisor.read(str(run.folder / "runs" / "one"), supervisor.END),
-        "manifest": lambda: run.manifest("one").get("end"),
-        "outputs": (run.folder / "results" / "one" / "outputs").exists,
-    }
-    kill_at(run.begin("stop"), moments[moment])
+    kill_at(run.begin("stop"), lambda: run.manifest("one").get("end"))
 
     again = run.begin("stop")
     text = " ".join(again.communicate(timeout=LONG)[0].split())
@@ -154,40 +120,3 @@ def test_next_command_finishes_a_killed_stop(run: Run, moment: str) -> None:
     assert end["state"] == "stopped" and [output["path"] for output in end["outputs"]] == ["epoch1.pt"], text
     assert (run.folder / "results" / "one" / "outputs" / "epoch1.pt").exists()
     assert run.starts() == ["one"]
-
-
-# Makes its steps, and notes its start.
-MEASURED = """
-import os, sys, time
-import dml_records
-records = dml_records.start()
-if records.rank == 0:
-    with open(f"{sys.argv[1]}/starts", "a") as starts:
-        starts.write(os.environ["DML_RECORDS"].rsplit("/", 1)[1] + "\\n")
-for number in range(60):
-    time.sleep(0.05)
-    records.step(images=8, loss=1.0)
-"""
-FIRST, SECOND = "scaling-1-nodes-tcp-1", "scaling-2-nodes-tcp-1"
-
-
-@pytest.mark.parametrize("moment", ["first", "between", "second"])
-def test_scaling_measurement_continues_after_a_kill(run: Run, moment: str) -> None:
-    playbook = run.playbook
-    playbook.nodes.script.write_text(MEASURED)
-    sweep = {"training_sweep_nodes": [1, 2], "training_sweep_repeats": 1, "training_silence": 60, "training_warmup": 3}
-    command = playbook.command(run.folder, playbook="scaling", report_dir=str(run.folder / "report"), **sweep)
-    moments: dict[str, Callable[[], Any]] = {
-        "first": lambda: playbook.run_file(FIRST),
-        "between": (run.folder / "results" / f"{FIRST}.json").exists,
-        "second": (run.folder / "runs" / SECOND / "rank1.jsonl").exists,
-    }
-    kill_at(playbook.ansible.begin(command), moments[moment])
-
-    again = playbook.ansible.begin(command)
-    text = again.communicate(timeout=LONG)[0]
-
-    assert again.returncode == 0, text
-    assert run.starts() == [FIRST, SECOND]
-    assert [playbook.result(name)["steps"] for name in (FIRST, SECOND)] == [60, 60]
-    assert len(json.loads((run.folder / "report" / "training.json").read_text())["rows"]) == 2

@@ -15,7 +15,7 @@ import pytest
 from plugins.module_utils.durable.program_journal import read
 from plugins.module_utils.watch.watcher import is_watched
 from tests.integration.ansible import Outcome
-from tests.integration.killing import has_started, kill_all, kill_main, tree, wait_for, wait_for_end
+from tests.integration.killing import has_started, kill_all, tree, wait_for
 from tests.integration.test_vmotion_test import LONG, WORKERS, Trial, trial
 from tests.integration.test_worker_rules import by_hand, config, overrides
 
@@ -113,17 +113,6 @@ def test_resumes_after_a_kill_during_a_move(trial: Trial) -> None:
 
 
 @pytest.mark.slow
-def test_resumes_after_a_kill_during_cleanup(trial: Trial) -> None:
-    trial.train()
-    killed(trial, has(trial, "released the DRS settings of the workers"), vmotion_test_workers=WORKERS[:1])
-    assert not trial.free()
-    goes_on(trial, WORKERS[:1], vmotion_test_folder=str(folder(trial)))
-    refused = trial.run(vmotion_test_workers=WORKERS[:1], vmotion_test_folder=str(folder(trial)))
-    assert refused.rc == 2
-    assert "the test in it has ended; name another folder" in " ".join(refused.out.split())
-
-
-@pytest.mark.slow
 def test_resumes_after_controller_and_watch_are_killed(trial: Trial) -> None:
     trial.train()
     killed(trial, has(trial, "warm"), vmotion_test_workers=WORKERS[:1])
@@ -137,24 +126,6 @@ def test_resumes_after_controller_and_watch_are_killed(trial: Trial) -> None:
     wait_for(lambda: trial.nodes.steps(0)[-1]["step"] > seen + 5)
     verdict = goes_on(trial, WORKERS[:1])
     assert [text.partition(":")[0] for text in verdict["unproven"]] == ["observer's clock"], "nobody watched meanwhile"
-
-
-@pytest.mark.slow
-def test_resumes_after_only_the_main_process_is_killed(trial: Trial) -> None:
-    """The rest of the controller begins no further move; the next one resumes the test when that has ended."""
-    trial.train()
-    rest = killed(trial, has(trial, "judged 1"), kill_main, vmotion_test_workers=WORKERS[:2])
-    wait_for_end(rest)
-    assert len(trial.moved()) == 1
-    goes_on(trial, WORKERS[:2])
-
-
-@pytest.mark.slow
-def test_resumes_after_a_kill_during_judgement(trial: Trial) -> None:
-    trial.train()
-    killed(trial, has(trial, "job 1", "others 1"), vmotion_test_workers=WORKERS[:2])
-    assert entries(trial)[-1] == "others 1"
-    goes_on(trial, WORKERS[:2])
 
 
 @pytest.mark.slow
