@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ..module_utils import runner
 from ..module_utils.continuity.restart_facts import LOSS_TOLERANCE
-from ..module_utils.durable.calls import Result, required
+from ..module_utils.durable.calls import Modules, Result, required
 from ..module_utils.fabric import recorded_settings
 from ..module_utils.hosts.preflight import host_preflight
 from ..module_utils.hosts.rollback import evidence, restoring, teardown, ways
@@ -35,24 +35,14 @@ CLUSTER = {"cluster": {"type": "str", "required": True}}
 PROFILES = {"profile": {**MAPPING, "default": {}}, "host_profiles": {**MAPPING, "default": {}}}
 
 
-class ReadingModules(Protocol):
-    """The modules that a program calls."""
-
-    def here(self, name: str, options: dict[str, Any], /) -> Result:
-        """Run a module on the controller."""
-
-    def planned(self, name: str, options: dict[str, Any], /) -> Result:
-        """Run a module on the controller in check mode."""
-
-
 class RoleProgram(NamedTuple):
     """The options of a program, and the program: it gets modules, the options, and whether changes are only planned."""
 
     arguments: dict[str, dict[str, Any]]
-    run: Callable[[ReadingModules, Options, runner.Gate], Result]
+    run: Callable[[Modules, Options, runner.Gate], Result]
 
 
-def preflight(calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result:
+def preflight(calls: Modules, o: Options, _gate: runner.Gate) -> Result:
     """Read a cluster, its hosts and their plan, and decide whether the hosts can be prepared."""
     named = {"cluster": o["cluster"]}
     gather = host_preflight.groups([o["profile"], *o["host_profiles"].values()])
@@ -77,7 +67,7 @@ def _to_empty(plan: Options, occupied: Iterable[str]) -> list[str]:
     return [host for host in occupied if host not in staying]
 
 
-def evidence_of(calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result:
+def evidence_of(calls: Modules, o: Options, _gate: runner.Gate) -> Result:
     """Return the state of a cluster as the document that a rollback restores from."""
     profiles = {key: o[key] for key in PROFILES}
     hosts = required(calls.here("esxi_info", {"cluster": o["cluster"], **profiles, "fail_unreachable": False}))
@@ -91,7 +81,7 @@ def evidence_of(calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result
     return {"name": file_name(o["cluster"]), "document": evidence.document(hosts, state, desired, when)}
 
 
-def rollback(calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result:
+def rollback(calls: Modules, o: Options, _gate: runner.Gate) -> Result:
     """Return what restores the hosts of a cluster, and its image, from evidence, or refuse with all reasons."""
     document = ways.evidence_of(o["evidence"], o["cluster"])
     named = {"cluster": o["cluster"]}
@@ -104,7 +94,7 @@ def rollback(calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result:
     return {**plan, "image": plan["image"] and {**plan["image"], "accept_eula": o["accept_eula"]}}
 
 
-def teardown_of(calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result:
+def teardown_of(calls: Modules, o: Options, _gate: runner.Gate) -> Result:
     """Return what a teardown of a cluster removes, and what prevents it."""
     named, gone = {"cluster": o["cluster"]}, {"cluster": o["cluster"], "state": "absent"}
     workers = required(calls.here("worker_vm_info", named))
@@ -133,12 +123,12 @@ def _is_due(planned: Result) -> bool:
     return bool(required(planned).get("changed"))
 
 
-def conformance_of(calls: ReadingModules, o: Options, gate: runner.Gate) -> Result:
+def conformance_of(calls: Modules, o: Options, gate: runner.Gate) -> Result:
     """Run the writing cases on a confirmed cluster; in check mode, list them."""
     return conformance.planned(o) if runner.only_plans(gate) else conformance.run(calls, o)
 
 
-def shared_settings(calls: ReadingModules, o: Options, gate: runner.Gate) -> Result:
+def shared_settings(calls: Modules, o: Options, gate: runner.Gate) -> Result:
     """Change the settings that a cluster shares with others, or restore them, with a record of their values."""
     records = recorded_settings.Records(o["record_dir"], o["cluster"])
     carry_out = recorded_settings.change if o["state"] == "present" else recorded_settings.restore
@@ -146,21 +136,21 @@ def shared_settings(calls: ReadingModules, o: Options, gate: runner.Gate) -> Res
     return carry_out(calls, records, options, is_check=runner.only_plans(gate))
 
 
-def report(_calls: ReadingModules, o: Options, gate: runner.Gate) -> Result:
+def report(_calls: Modules, o: Options, gate: runner.Gate) -> Result:
     """Write the report on training runs."""
     return write_report(gate, o)
 
 
-def vmotion_test(calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result:
+def vmotion_test(calls: Modules, o: Options, _gate: runner.Gate) -> Result:
     return trial_folder.unfinished_test(o, trial_folder.named(o["cluster"], calls.here))
 
 
-def mpi_operator_removal(_calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result:
+def mpi_operator_removal(_calls: Modules, o: Options, _gate: runner.Gate) -> Result:
     """Return which objects of the MPI Operator are removed, and why others stay."""
     return removal(o["jobs"], o["found"], o["named"], o["beside"])
 
 
-def known_hosts(_calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result:
+def known_hosts(_calls: Modules, o: Options, _gate: runner.Gate) -> Result:
     """Refuse a canary and profiles of hosts that are not among the hosts of the run."""
     unknown = rolling_change.unknown_hosts(o["hosts"], o["canary"], o["profiles"])
     return {"failed": True, "msg": f"{'; '.join(unknown)}. Correct the name and run again."} if unknown else {}
@@ -257,7 +247,7 @@ PROGRAMS = {
 }
 
 
-def run(name: str, options: Options, calls: ReadingModules, gate: runner.Gate) -> Result:
+def run(name: str, options: Options, calls: Modules, gate: runner.Gate) -> Result:
     """Check the options of a program, and return its result."""
     program = PROGRAMS[name]
     checked = ArgumentSpecValidator(program.arguments).validate(options)

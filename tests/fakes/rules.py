@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import io
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
-from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.testing import patch_module_args
 from pyVmomi import vim
 
-from plugins.module_utils.vsphere import properties, session, tasks
 from plugins.module_utils.workers import worker_mark
-from plugins.modules import worker_rules
-from tests.fakes.calling import CONNECTION
+from tests.fakes.calling import over
 
 MARK_KEY = 101
 
@@ -185,31 +178,4 @@ def _shown(name: str) -> str:
     return name.partition("/")[0]
 
 
-def call(cluster: FakeCluster, /, *, check: bool = False, **options: Any) -> dict[str, Any]:
-    """The result of worker_rules over this cluster, with its warnings as ``told``."""
-    arguments = {**CONNECTION, "cluster": "gpu", **options, "_ansible_check_mode": check, "_ansible_diff": True}
-    answer, result = io.StringIO(), list[str]()
-
-    def picked(ref: Any, paths: Sequence[str]) -> dict[str, Any]:
-        values = cluster.values(ref)
-        return {path: values[path] for path in paths if values.get(path) is not None}
-
-    @contextlib.contextmanager
-    def opened(_params: Any) -> Iterator[Any]:
-        yield cluster.session
-
-    replaced: list[tuple[Any, str, Any]] = [
-        (session, "session", opened),
-        (properties, "find_all", lambda _s, kind, paths: [(one, picked(one, paths)) for one in cluster.all(kind)]),
-        (properties, "read_many", lambda _s, refs, paths: {one._moId: picked(one, paths) for one in refs}),
-        (AnsibleModule, "warn", lambda _module, text: result.append(text)),
-        (tasks, "wait", lambda _session, started, _seconds: started.task),
-    ]
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(patch_module_args(arguments))
-        stack.enter_context(contextlib.redirect_stdout(answer))
-        stack.enter_context(contextlib.suppress(SystemExit))
-        for target, name, fake in replaced:
-            stack.enter_context(mock.patch.object(target, name, fake))
-        worker_rules.main()
-    return {**json.loads(answer.getvalue()), "told": result}
+call = partial(over, "worker_rules")

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import io
 import itertools
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
-from ansible.module_utils.testing import patch_module_args
 from pyVmomi import vim
 
-from plugins.module_utils.vsphere import properties, session, tasks
-from plugins.module_utils.workers import worker_power
-from plugins.modules import worker_vm
 from tests import recorded
-from tests.fakes.calling import CONNECTION
+from tests.fakes.calling import over
 from tests.fakes.worker_cluster import disk
 
 OFFERED = ("grid_t4-16c", "grid_t4-8c")
@@ -242,36 +235,4 @@ class FakeVm:
         return max(device.key for device in self.devices) + 1
 
 
-def call(vcenter: FakeVcenter, /, *, check: bool = False, **options: Any) -> dict[str, Any]:
-    """The result of worker_vm over this vCenter."""
-    arguments = {**CONNECTION, "cluster": "gpu", **options, "_ansible_check_mode": check, "_ansible_diff": True}
-    answer = io.StringIO()
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(patch_module_args(arguments))
-        stack.enter_context(contextlib.redirect_stdout(answer))
-        stack.enter_context(contextlib.suppress(SystemExit))
-        for target, name, fake in _replaced(vcenter):
-            stack.enter_context(mock.patch.object(target, name, fake))
-        worker_vm.main()
-    return dict(json.loads(answer.getvalue()))
-
-
-def _replaced(vcenter: FakeVcenter) -> list[tuple[Any, str, Callable[..., Any]]]:
-    def picked(ref: Any, paths: Sequence[str]) -> dict[str, Any]:
-        values = vcenter.values(ref)
-        return {path: values[path] for path in paths if values.get(path) is not None}
-
-    @contextlib.contextmanager
-    def opened(_params: Any) -> Iterator[Any]:
-        yield vcenter.session
-
-    def watch(_session: Any, refs: Sequence[Any], paths: Sequence[str], _deadline: float) -> Iterator[dict[str, Any]]:
-        yield {ref._moId: picked(ref, paths) for ref in refs}
-
-    return [
-        (session, "session", opened),
-        (properties, "find_all", lambda _s, kind, paths: [(one, picked(one, paths)) for one in vcenter.all(kind)]),
-        (properties, "read_many", lambda _s, refs, paths: {one._moId: picked(one, paths) for one in refs}),
-        (worker_power.properties, "watch", watch),
-        (tasks, "wait", lambda _session, started, _seconds, _progress=None: started.task),
-    ]
+call = partial(over, "worker_vm")

@@ -17,32 +17,11 @@ HOSTS = datacentre(
     "name: esx04.lab, passthrough: [all]",
 )
 IMPOSSIBLE: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
-    "unknown vmk": ("esx01.lab", {"pvrdma": {"vmk": "vmk9"}}, ("there is no vmkernel adapter vmk9", "vmk0, vmk1")),
-    "unknown VIB": (
-        "esx01.lab",
-        {"vibs": [{**DRIVER, "source": "[shared] nosuch.zip"}]},
-        ("Could not download", "nosuch.zip", "check source, version"),
-    ),
-    "VIB of another version": (
-        "esx01.lab",
-        {"vibs": [{**DRIVER, "version": "999"}]},
-        ("would install", "550.90.05", "correct name and version, or the source"),
-    ),
-    "VIB of a lower acceptance level": (
-        "esx01.lab",
-        {"vibs": [{"name": "homemade-tool", "version": "1.0", "source": "[shared] homemade-tool.vib"}]},
-        ("acceptance level",),
-    ),
     "VIB while a GPU is in passthrough": ("esx04.lab", {"vibs": [DRIVER]}, ("is in passthrough", "esxi_passthrough")),
     "graphics without a GPU": (
         "esx02.lab",
         {"graphics": {"type": "shared_direct"}},
         ("the host has no NVIDIA GPU", "leave this host out"),
-    ),
-    "unknown kernel module": (
-        "esx01.lab",
-        {"kernel_modules": [{"name": "nosuch", "options": {"a": 1}}]},
-        ("kernel module nosuch", "the host has no such module", "correct the name"),
     ),
     "shared NIC": (
         "esx03.lab",
@@ -73,16 +52,6 @@ def test_refuses_an_impossible_setting_before_any_write(
     for check in (True, False):
         refused = ansible.module("esxi_profile", check=check, cluster="gpu", host_profiles={host: profile})
         one_sentence(refused.msg, host, *reported)
-    assert vcenter.writes() == []
-
-
-def test_image_managed_cluster_refuses_single_vibs(start: Start, ansible_for: AnsibleFor) -> None:
-    vcenter = start(text=HOSTS)
-    vcenter.set_cluster("gpu", image_managed=True)
-    refused = ansible_for(vcenter).module(
-        "esxi_profile", cluster="gpu", host_profiles={"esx01.lab": {"vibs": [DRIVER]}}
-    )
-    one_sentence(refused.msg, "esx01.lab", "the cluster gpu is managed by an image", "esxi_image")
     assert vcenter.writes() == []
 
 

@@ -12,11 +12,10 @@ import pytest
 
 from lab.simulator import Simulator
 from tests.integration.ansible import Ansible, AnsibleFor, Outcome, Start
-from tests.integration.killing import beside, has_answered, has_started, wait_for
+from tests.integration.killing import beside, has_answered, wait_for
 from tests.integration.releases import NEWEST
 from tests.integration.test_vmotion import TAGGED, moves
 from tests.integration.test_vmotion_test import WORKERS, Trial
-from tests.integration.test_vmotion_test_killed import entries, has_ended, killed
 from tests.integration.training import Nodes
 from tests.integration.workers import desired
 
@@ -127,24 +126,3 @@ def test_moves_two_at_once_and_judges_each_wave(trial: Trial) -> None:
     verdict = json.loads(trial.kept("verdict.json"))
     assert [move["judged_with"] for move in verdict["moves"]] == [[0, 1], [0, 1], [2, 3], [2, 3]]
     assert sum("judged as one" in note for note in verdict["notes"]) == 2
-
-
-@pytest.mark.slow
-def test_kill_during_a_wave_moves_no_worker_twice(trial: Trial) -> None:
-    trial.train()
-    for number in range(1, 7):
-        trial.vcenter.set_host(f"esx{number:02}.lab", vmotion_seconds=6)
-    killed(
-        trial,
-        has_started(trial.vcenter, "RelocateVM_Task", 2),
-        vmotion_test_workers=WORKERS[:2],
-        vmotion_test_max_moves=2,
-    )
-    assert entries(trial)[-1] == "request 1 1"
-    done = trial.run(vmotion_test_workers=WORKERS[:2])
-    has_ended(trial, WORKERS[:2], done)
-    (line,) = [line for line in done.out.splitlines() if "looks up in vCenter the move" in line]
-    assert all(f"{worker}: " in line for worker in WORKERS[:2]), line
-    made = json.loads(trial.kept("moves.json"))
-    assert most_at_once(made) == 2
-    assert all(move["attached"] for move in made)

@@ -13,6 +13,16 @@ Arguments = Mapping[str, Any]
 Result = Dict[str, Any]
 
 
+class Modules(Protocol):
+    """The modules that run on the controller."""
+
+    def here(self, name: str, options: dict[str, Any], /) -> Result:
+        """Run a module."""
+
+    def planned(self, name: str, options: dict[str, Any], /) -> Result:
+        """Run a module in check mode."""
+
+
 class Calls(World, Protocol):
     """A world whose effects are modules. A module that fails returns a result with ``failed`` and ``msg``."""
 

@@ -7,11 +7,11 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ..core import whole_file
 from ..core.json_values import mapping
-from ..durable.calls import Result, required
+from ..durable.calls import Modules, Result, required
 from ..errors import Refused
 from ..vsphere.escaped_names import file_name
 
@@ -21,16 +21,6 @@ RESTORING = "restoring"
 
 Options = dict[str, Any]
 Record = dict[str, Any]
-
-
-class Modules(Protocol):
-    """The modules on the controller."""
-
-    def here(self, name: str, options: Options, /) -> Result:
-        """Run a module."""
-
-    def planned(self, name: str, options: Options, /) -> Result:
-        """Run a module in check mode."""
 
 
 @dataclass(frozen=True)

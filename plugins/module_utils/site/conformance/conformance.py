@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
 from ...core.json_values import JsonObject
-from ...durable.calls import required
+from ...durable.calls import Modules, required
 from ...errors import Refused
 from .writing_cases import CASES, Case, Step
 
@@ -22,16 +22,6 @@ FAULT = re.compile(r"(?:the server|esxcli) said \[?(\w+)")
 OTHER_TEXT = "another text"
 LEFT_OUT, NOT_TRIED = "left out", "not tried"
 EQUAL = {True: "equal", False: "DIFFERENT", None: NOT_TRIED}
-
-
-class Modules(Protocol):
-    """The modules that the cases call."""
-
-    def here(self, name: str, options: dict[str, Any], /) -> Result:
-        """Run a module on the controller."""
-
-    def planned(self, name: str, options: dict[str, Any], /) -> Result:
-        """Run a module on the controller in check mode."""
 
 
 def planned(options: Mapping[str, Any]) -> Result:

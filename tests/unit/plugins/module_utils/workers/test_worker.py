@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyVmomi import vim
 
-from plugins.module_utils.errors import Refused, TimedOut
+from plugins.module_utils.errors import Refused
 from plugins.module_utils.plan import POWER_OFF, Plan
 from plugins.module_utils.workers import clone, worker_mark
 from plugins.module_utils.workers.absent_worker import AbsentWorker
@@ -123,37 +123,11 @@ def test_ignores_another_spelling_of_the_memory_window() -> None:
     assert keys(planned(ours())) == set()
 
 
-def test_refuses_a_worker_without_a_place() -> None:
-    with pytest.raises(Refused, match="find a host for it: all are full; free a slot"):
-        planned(FakeWorkerCluster(machine("golden")), Assignment(refusal="all are full"))
-
-
 def test_refuses_a_new_worker_without_a_template() -> None:
     with pytest.raises(Refused, match="it does not exist, and no template is set"):
         planned(FakeWorkerCluster(), template=None)
     with pytest.raises(Refused, match="find the template 'golden'"):
         planned(FakeWorkerCluster())
-
-
-def test_a_foreign_machine_is_adopted_only_with_adopt() -> None:
-    cluster = FakeWorkerCluster(machine("w1", hardware.vgpu(), **settings()))
-    with pytest.raises(Refused, match="this collection did not build it"):
-        planned(cluster)
-    assert planned(cluster, call={"adopt": True}).after["mark"]["built"] is False
-    assert planned(cluster, Assignment("esx1", cloned=True)).after["mark"]["built"] is True
-
-
-def test_reports_a_guest_that_gets_no_address() -> None:
-    with pytest.raises(TimedOut, match="within 600 s"):
-        planned(ours(), Assignment("esx1", silent=True))
-
-
-def test_running_worker_changes_hardware_only_with_power_cycle() -> None:
-    plan = planned(ours(), cpus=8)
-    assert (plan.needs, keys(plan)) == ({POWER_OFF}, {"cpus"})
-    assert plan.unmet == ("it runs, and cpus can change only while it is off: set power_cycle: true",)
-    assert planned(ours(), cpus=8, call={"power_cycle": True}).unmet == ()
-    assert planned(ours(on=False), cpus=8).needs == frozenset()
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pyVmomi import vim
 
-from plugins.module_utils.errors import Failed
 from plugins.module_utils.vsphere import properties
 from plugins.module_utils.workers import worker_power
 from tests.fakes.guests import FakeGuest
@@ -27,17 +25,6 @@ def test_a_guest_without_tools_is_not_shut_down(monkeypatch: pytest.MonkeyPatch)
     guest = FakeGuest(monkeypatch, tools="guestToolsNotRunning")
     worker_power.stop(guest, 60)  # type: ignore[arg-type]
     assert guest.calls == ["power off", "wait power it off"]
-
-
-def test_a_refused_power_on_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    guest = FakeGuest(monkeypatch)
-
-    def refused() -> None:
-        raise vim.fault.InsufficientResourcesFault(msg="no GPU is left")
-
-    monkeypatch.setattr(guest, "PowerOnVM_Task", refused, raising=False)
-    with pytest.raises(Failed, match="no GPU is left; see which resources its host has left"):
-        worker_power.start(guest, 60)  # type: ignore[arg-type]
 
 
 def test_addresses_are_reported_and_missing_ones_are_returned(monkeypatch: pytest.MonkeyPatch) -> None:

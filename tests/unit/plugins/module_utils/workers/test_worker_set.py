@@ -47,12 +47,6 @@ def test_assigns_separate_hosts_and_addresses_to_workers() -> None:
     assert cluster.refreshed == [{"w1", "w2", "golden"}]
 
 
-def test_gives_a_reason_for_a_surplus_worker() -> None:
-    there = assigned(FakeWorkerCluster(machine("golden"), hosts=1), desired("w1"), desired("w2"))
-    assert hosts_of(there) == ["esx1", ""]
-    assert there.assignments["w2"].refusal
-
-
 def test_a_worker_stays_on_its_host() -> None:
     there = assigned(FakeWorkerCluster(machine("w2", hardware.vgpu(), host="host-2"), machine("golden")), desired("w2"))
     assert hosts_of(there) == ["esx2"]
