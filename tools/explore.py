@@ -12,11 +12,12 @@ from hypothesis import seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.unit.simulation.machine import SiteMachine
+from tests.unit.simulation.restarting import SlurmMachine
 from tests.unit.simulation.teardowns import BuildingMachine
 from tests.unit.simulation.test_simulation import HISTORIES
 
 # The histories of a round. Those with teardowns take ten times as long.
-ROUND: dict[type[SiteMachine], int] = {SiteMachine: 180, BuildingMachine: 20}
+ROUND: dict[type[SiteMachine], int] = {SiteMachine: 160, SlurmMachine: 20, BuildingMachine: 20}
 
 
 def explore(seconds: float, first: int) -> int:

@@ -19,7 +19,7 @@ from ..module_utils.durable.calls import Result
 from ..module_utils.durable.program import MemoryJournal, Program
 from ..module_utils.errors import CollectionError, Refused
 from ..module_utils.slurm.job_states import task_of
-from ..module_utils.slurm.own_job import OwnSlurmJob, waiting_runs
+from ..module_utils.slurm.own_job import OwnSlurmJob, queued_runs
 from ..module_utils.training.programs import ask, fabric_check, stop, train, vary
 from ..module_utils.training.results import manifest
 from ..module_utils.training.running import busy
@@ -102,10 +102,8 @@ def _list(_p: Program, setup: AskingSetup, *, is_check: bool) -> Result:
     o, nodes = setup.options, setup.all_nodes()
     # A comparison needs only files of this controller.
     jobs = {} if o["compare"] else job_search.undescribed_jobs(setup.calls, nodes)
-    listed = job_search.listed(setup.calls, o, jobs, nodes)
-    for line in waiting_runs(setup.calls, o) if o["backend"] == SLURM and not o["compare"] else []:
-        setup.calls.show(line)
-    return {**listed, "changed": False}
+    queued = queued_runs(setup.calls, o) if o["backend"] == SLURM and not o["compare"] else []
+    return {**job_search.listed(setup.calls, o, jobs, nodes, queued), "changed": False}
 
 
 def _stop(p: Program, setup: AskingSetup, *, is_check: bool) -> Result:

@@ -65,7 +65,8 @@ def facts(found: Values, desired: Values) -> dict[str, Any]:
         files["gres.conf"] = HEADER + "".join(map(_gres, (node for node in nodes if node.gpus)))
     if tracks:
         files["cgroup.conf"] = f"{HEADER}ConstrainCores=yes\nConstrainDevices=yes\n"
-    return {"files": files, "tracks_by": "cgroup" if tracks else "linuxproc", "nodes": [node.name for node in nodes]}
+    tracked = {"tracks_by": "cgroup" if tracks else "linuxproc", "nodes": [node.name for node in nodes]}
+    return {"files": files, "slurmdbd": HEADER + _lines(_slurmdbd(controller)), **tracked}
 
 
 def settings_misfits(found: Values, desired: Values) -> list[str]:
@@ -95,6 +96,8 @@ def misfits(found: Values, desired: Values) -> list[str]:
     config = slurm_timers.settings(found["config"])
     rows = slurm_timers.timers(config, float(desired["stun_seconds"]))
     sentences += [f"{text}." for severity, text in rows if severity == STOP]
+    if desired.get("accounting") and not str(found.get("known") or "").partition("|")[2]:
+        sentences.append("slurmdbd does not know the address of slurmctld: see the logs of both in /var/log/slurm.")
     return sentences + [text for run in found["runs"] for text in _run_misfits(run, nodes)]
 
 
@@ -152,13 +155,40 @@ def _conf(nodes: Sequence[SlurmNode], controller: SlurmNode, tracks: bool, desir
         # A node that was rebooted, or that did not answer for long, comes back by itself.
         "ReturnToService": 2,
         "MpiDefault": "none",
+        **(_accounting(nodes, controller) if desired.get("accounting") else {}),
         "MinJobAge": KEPT_SECONDS,
         **_timers(int(float(desired["stun_seconds"]))),
         **{str(key): value for key, value in desired["settings"].items()},
     }
     partition = f"PartitionName={desired['partition']} Nodes={','.join(_names(nodes))} Default=YES State=UP"
-    lines = [*(f"{key}={value}" for key, value in settings.items()), *(node.line for node in nodes), partition]
-    return HEADER + "\n".join(lines) + "\n"
+    return HEADER + _lines(settings) + "".join(f"{line}\n" for line in (*(node.line for node in nodes), partition))
+
+
+def _lines(settings: Values) -> str:
+    return "".join(f"{key}={value}\n" for key, value in settings.items())
+
+
+def _accounting(nodes: Sequence[SlurmNode], controller: SlurmNode) -> dict[str, Any]:
+    """Return the settings with which slurmctld keeps jobs in slurmdbd."""
+    gpus = {"AccountingStorageTRES": "gres/gpu"} if any(node.gpus for node in nodes) else {}
+    where = {"AccountingStorageType": "accounting_storage/slurmdbd", "AccountingStorageHost": controller.address}
+    return {**where, **gpus}
+
+
+def _slurmdbd(controller: SlurmNode) -> dict[str, Any]:
+    """Return the settings of slurmdbd, which reaches its database on the same node by a socket."""
+    return {
+        "AuthType": "auth/munge",
+        "DbdHost": controller.name,
+        "DbdAddr": controller.address,
+        "SlurmUser": "slurm",
+        "PidFile": "/run/slurmdbd.pid",
+        "LogFile": "/var/log/slurm/slurmdbd.log",
+        "StorageType": "accounting_storage/mysql",
+        "StorageHost": "localhost",
+        "StorageUser": "slurm",
+        "StorageLoc": "slurm_acct_db",
+    }
 
 
 def _timers(stun: int) -> dict[str, Any]:

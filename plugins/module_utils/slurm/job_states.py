@@ -45,9 +45,19 @@ class SlurmJob:
         return self.state in ALIVE
 
     @property
+    def is_of_run(self) -> bool:
+        """Return whether a run of the collection submitted it, and not the role slurm or somebody else."""
+        return self.name.startswith(PREFIX) and self.comment.startswith(MARK)
+
+    @property
     def run(self) -> str:
         """Return the run whose job it is."""
         return run_of(self.name, self.number)
+
+    @property
+    def array(self) -> int:
+        """Return its number without that of its task: a newer job has a greater one."""
+        return int(self.number.partition(TASK)[0])
 
     def has(self, run_id: str) -> bool:
         """Return whether the comment names a run; that of an array has the start of each identifier."""
@@ -79,20 +89,38 @@ def jobs_of(output: str) -> list[SlurmJob]:
 
 
 def own_job(jobs: Sequence[SlurmJob], run: str, run_id: str) -> SlurmJob | None:
-    """Return the job of a run, the newest of several; ``run_id`` is empty if its launcher does not answer."""
+    """Return the job of a run, the newest of several; ``run_id`` is empty if its launcher does not answer.
+
+    A command of a killed controller may reach Slurm late, so that a second job waits for the nodes of the first one.
+    """
     own = [job for job in jobs if job.run == name_of(run)[len(PREFIX) :] and (not run_id or job.has(run_id))]
-    return max(own, key=lambda job: int(job.number.partition(TASK)[0]), default=None)
+    if run_id:
+        return max(own, key=lambda job: (job.is_alive, job.state not in WAITING, job.array), default=None)
+    return max(own, key=lambda job: job.array, default=None)
 
 
 def why_waiting(job: SlurmJob, queue: str) -> str:
     """Return one line about a job that waits; ``queue`` has the waiting jobs, those that start first before others."""
     if job.state != "PENDING":
         return f"Slurm job {job.number} is {job.state}"
+    return f"Slurm job {job.number} in partition {job.partition}: {_place(job, queue)}"
+
+
+def _place(job: SlurmJob, queue: str) -> str:
     rows = (line.strip().split("|") for line in queue.splitlines())
     ahead = [row[0] for row in rows if row[1:] == [job.partition]]
     place = f"place {ahead.index(job.number) + 1} of {len(ahead)}" if job.number in ahead else "waits"
     start = f", expected start {job.start}" if job.start not in ("N/A", "") else ""
-    return f"Slurm job {job.number} in partition {job.partition}: {place}, {job.reason}{start}"
+    return f"{place}, {job.reason}{start}"
+
+
+def in_table(job: SlurmJob, user: str, queue: str) -> dict[str, str]:
+    """Return the row of a job among the runs; a cell is too short for the partition."""
+    is_pending = job.state == "PENDING"
+    why = f"job {job.number}: {_place(job, queue)}" if is_pending else f"Slurm job {job.number} is {job.state}"
+    ended = {"COMPLETED": "finished", "FAILED": "died"}.get(job.state, "running")
+    found = combined({"state": ended}, job, "", why)
+    return {"name": job.run, "user": user, "state": str(found["state"]), "cause": str(found.get("why") or why)}
 
 
 def combined(there: Mapping[str, Any], job: SlurmJob | None, where: str, waits: str = "") -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -25,7 +25,7 @@ from ..training.runs.training_options import Options
 from ..training.runs.training_run import Prepared, TrainingFailed, TrainingRun
 from . import job_states
 from .commands import COMMAND, run
-from .job_states import MARK, PREFIX, TASK, SlurmJob, name_of, run_of, task_of
+from .job_states import MARK, TASK, SlurmJob, name_of, task_of
 
 MESSAGES = "slurm.log"
 # A comment in Slurm has at most 1024 characters: an array has the start of the identifier of each run.
@@ -46,6 +46,10 @@ if [ "$nodes" != {nodes} ]; then
   exit 78
 fi
 folder={folder}
+if [ -e "$folder/end.json" ]; then
+  echo "the run in $folder was started before, by another job: this one ends" >&2
+  exit 78
+fi
 cd "$folder" && exec {python} "$folder/supervisor.py" run "$folder"
 """
 
@@ -144,33 +148,32 @@ class OwnSlurmJob(OwnMpirun):
         """Return the state of the job from its run directory and from Slurm, each of which may be unreachable."""
         looked = super().look()
         there: Mapping[str, Any] = looked.get("job") or {}
-        run_id = str(there.get("run_id") or "")
         try:
-            job = self._find(run_id)
+            job = self._of(there)
         except ModuleFailed as error:
             # Slurm may be down for a while; the run directory shows whether the ranks run.
             is_waiting = there.get("state") == "waiting"
             return {**looked, "job": {**there, "why": f"Slurm does not answer: {error}"}} if is_waiting else looked
         if "job" not in looked and (job is None or job.state not in job_states.ENDED_BY_SLURM):
             return looked
-        waits = job_states.why_waiting(job, self._queue()) if job and job.state in job_states.WAITING else ""
+        waits = job_states.why_waiting(job, _waiting(self._ask)) if job and job.state in job_states.WAITING else ""
         messages = f"{self._run.dir}/{MESSAGES} on {self._run.launcher}"
         state = job_states.combined(there, job, messages, waits)
         return {**looked, "failed": False, "job": state}
 
     def stop(self) -> Result:
         """Cancel the job, and wait for its end."""
-        job = super().look().get("job") or {}
-        run_id = str(job.get("run_id") or "")
-        found = self._find(run_id)
+        there, found = self._read()
         if found is None or not found.is_alive:
             return {"changed": False, "job": self.look().get("job") or {}}
-        if job.get("state") == "running":
+        if there.get("state") == "running":
             self._write_request()
-        required(self._ask("scancel", found.number))
-        until = self._calls.now() + STOP_SECONDS
+        cancelled, until, again = set[str](), self._calls.now() + STOP_SECONDS, found
         while True:
-            again = self._find(run_id)
+            if again.number not in cancelled:
+                required(self._ask("scancel", again.number))
+                cancelled.add(again.number)
+            again = self._of(there)
             if again is None or not again.is_alive:
                 return {"changed": True, "job": self.look().get("job") or {}}
             if self._calls.now() > until:
@@ -201,28 +204,40 @@ class OwnSlurmJob(OwnMpirun):
 
     def place(self) -> dict[str, Any]:
         """Return the number of the job and its nodes, as a vMotion test reads it; empty if Slurm does not have it."""
-        job = super().look().get("job") or {}
-        found = self._find(str(job["run_id"])) if job.get("run_id") else None
+        there, found = self._read()
         names = dict(zip(self._names(), self._run.nodes))
-        return {"job": found.number, "login": self._login, "names": names, "nodes": list(names)} if found else {}
+        place = {"login": self._login, "names": names, "nodes": list(names)}
+        return {"job": found.number, **place} if found and there else {}
 
     def _names(self) -> list[str]:
         return [str(node["slurm"]) for node in self._run.nodes.values()]
 
     def unsubmitted(self) -> str:
         """Return the identifier of a run that is prepared, and that Slurm does not have; empty for any other."""
-        job = super().look().get("job") or {}
-        run_id = str(job.get("run_id") or "")
-        return run_id if job.get("state") == "waiting" and self._find(run_id) is None else ""
+        there, found = self._read()
+        return str(there["run_id"]) if there.get("state") == "waiting" and found is None else ""
 
     def alive(self) -> str:
         """Return the number of its job that waits or runs; empty without one."""
-        found = self._find(str((super().look().get("job") or {}).get("run_id") or ""))
+        found = self._read()[1]
         return found.number if found and found.is_alive else ""
 
     def cancel(self, numbers: Sequence[str]) -> None:
         """Cancel jobs together, so that none starts because another one ends."""
         required(self._ask("scancel", *numbers))
+
+    def _read(self) -> tuple[Mapping[str, Any], SlurmJob | None]:
+        """Return the job as its run directory has it, and as Slurm has it."""
+        there: Mapping[str, Any] = super().look().get("job") or {}
+        return there, self._of(there)
+
+    def _of(self, there: Mapping[str, Any]) -> SlurmJob | None:
+        """Return the job of a run directory; its name decides only if the launcher does not answer.
+
+        Another user may have a run of this name on other nodes.
+        """
+        run_id = str(there.get("run_id") or "")
+        return None if there and not run_id else self._find(run_id)
 
     def _find(self, run_id: str) -> SlurmJob | None:
         run = self._run.name
@@ -231,11 +246,6 @@ class OwnSlurmJob(OwnMpirun):
             "squeue", "--array", "--noheader", "--states=all", f"--name={names}", f"--format={job_states.FORMAT}"
         )
         return job_states.own_job(job_states.jobs_of(required(listed)["stdout"]), run, run_id)
-
-    def _queue(self) -> str:
-        """Return the waiting jobs that this user may see, in the order in which Slurm considers them."""
-        waiting = self._ask("squeue", *WAITING, "--format=%i|%P")
-        return str(waiting.get("stdout") or "")
 
     def _ask(self, *words: str, stdin: str = "") -> Result:
         return run(partial(self._calls.on, self._login), *words, stdin=stdin)
@@ -259,15 +269,20 @@ def cancel_runs(calls: NodeCalls, runs: Sequence[TrainingRun]) -> None:
         jobs[0].cancel(numbers)
 
 
-def waiting_runs(calls: NodeCalls, o: Options) -> list[str]:
-    """Return a line for each run that waits in the queue, also of other users, as far as this user may see them."""
-    login = str(o["slurm"].get("login") or o["nodes"][0])
-    listed = run(partial(calls.on, login), "squeue", *WAITING, "--format=%i|%u|%r|%S|%j")
+def queued_runs(calls: NodeCalls, o: Options) -> list[dict[str, str]]:
+    """Return the newest job of each run that Slurm has, also of other users, as far as this user may see them."""
+    ask = partial(run, partial(calls.on, str(o["slurm"].get("login") or o["nodes"][0])))
+    listed = ask("squeue", "--array", "--noheader", "--states=all", f"--format=%u|{job_states.FORMAT}")
     if listed.get("failed"):
-        return [f"the queue of Slurm is unknown: {listed.get('msg')}"]
-    rows = [line.strip().split("|", 4) for line in str(listed["stdout"]).splitlines()]
-    return [
-        f"{run_of(row[4], row[0])} of {row[1]} waits as Slurm job {row[0]}: {row[2]}, expected start {row[3]}"
-        for row in rows
-        if len(row) == 5 and row[4].startswith(PREFIX)
-    ]
+        calls.show(f"the queue of Slurm is unknown: {listed.get('msg')}")
+        return []
+    rows = (line.strip().partition("|") for line in str(listed["stdout"]).splitlines())
+    jobs = [(user, job) for user, _bar, rest in rows for job in job_states.jobs_of(rest)]
+    users, queue = [each for each in jobs if each[1].is_of_run], _waiting(ask)
+    newest = {(user, job.run): job for user, job in sorted(users, key=lambda each: each[1].array)}
+    return [job_states.in_table(job, user, queue) for (user, _run), job in newest.items()]
+
+
+def _waiting(ask: Callable[..., Result]) -> str:
+    """Return the waiting jobs that this user may see, in the order in which Slurm considers them."""
+    return str(ask("squeue", *WAITING, "--format=%i|%P").get("stdout") or "")

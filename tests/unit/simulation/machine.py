@@ -317,6 +317,8 @@ class SiteMachine(RuleBasedStateMachine):
         assert not is_held or is_open or "lock" in shown, f"the lock was left: {message}"
         assert not site.overridden or is_open, f"an override was left: {message}"
         assert not site.is_watched or is_open, f"the watch was left: {message}"
+        kept = [name for name in site.reserved if name not in message]
+        assert not kept, f"Slurm keeps {kept} without a word: {message}"
         assert message or outcome.verdict in ("", "continuous"), "a run around a broken job succeeded"
 
     def next_controller(self) -> None:
@@ -347,7 +349,8 @@ class SiteMachine(RuleBasedStateMachine):
         self.calm()
         self.site.stuns = []
         self.finish_open_folders()
-        assert not self.site.off and not self.site.stopped, f"left: {self.site.off}, {self.site.stopped}"
+        left = {*self.site.off, *self.site.reserved, *filter(None, [self.site.stopped])}
+        assert not left, f"left: {left}"
         finishes(SimulatedCalls(self.site, "nobody", {}), "")
         ACTS["ends_beside"](SimulatedCalls(self.site, "nobody", {}), "")
         outcomes = []

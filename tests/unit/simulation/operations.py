@@ -32,6 +32,7 @@ from plugins.module_utils.trials.steps.trial import Trial
 from plugins.plugin_utils.trial import _reason
 from tests.fakes.deaths import Killed
 
+from . import slurm_queue
 from .faults import Interrupted
 from .job import LAUNCHER, STEP_SECONDS, Job
 from .modules import SimulatedCalls
@@ -197,6 +198,7 @@ class Team:
         calls = SimulatedCalls(self.site, self.run, faults or {})
         self.site.rules_read.clear()
         self.site.run_began, self.site.is_window, self.site.ends_at = self.site.clock, False, math.inf
+        self.site.must_reserve = False
         self.shown = calls.lines
         try:
             with patch.object(observer_clock, "time", SiteTime(self.site)), in_zone(self.site.zone):
@@ -223,7 +225,13 @@ class Team:
         if options.around_job and not is_training and unfinished is None:
             raise Refused(CLUSTER, "change its hosts around a job", "no job was found", "leave out under_training")
         requested = window_of(plan, options)
-        named = {"run_dir": self.site.job.run_dir} if is_training and self.site.job else {}
+        job = self.site.job if is_training else None
+        named: dict[str, Any] = {"run_dir": job.run_dir} if job else {}
+        if job and self.site.has_slurm:
+            named["slurm"] = slurm_queue.place_of(job)
+        if job is None and unfinished and self.site.has_slurm:
+            # The role then names the job with which the window began.
+            named = {key: unfinished.values[START].get(key) for key in ("run_dir", "slurm")}
         if unfinished:
             settings = {"window": requested, **named, "launcher": OPTIONS["launcher"]}
             continued_settings.refuse_other(
@@ -282,6 +290,7 @@ class Team:
         job = job_from(site.here, site.here, kept)
         trial = Trial(site, job, Facts(kept), requested=dict(requested), started=site.now())
         self.site.is_window, self.site.around = bool(kept["window"]), kept["run_dir"]
+        self.site.must_reserve = self.site.is_window and bool(kept.get("slurm"))
         run = observe if kept["observe"] else window_by if kept["window"] else test
         try:
             message = _reason(run, Program(journal, site), trial, journal)  # type: ignore[arg-type]

@@ -57,3 +57,11 @@ class RestartMachine(SiteMachine):
         """The owner stops the job beside the window, or another user starts one on workers that are on again."""
         self.request_profile(1, leaves=True)
         self.restart_around_hosts(2, ("", ""), {point: (act, host)}, 0.0)
+
+
+class SlurmMachine(RestartMachine):
+    """The same around a job in Slurm, whose nodes the windows reserve."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.site.has_slurm = True

@@ -5,18 +5,35 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from plugins.module_utils.trials.programs import restart_window
-from plugins.module_utils.trials.steps import stopping, workers_off
+from plugins.module_utils.trials.steps import holding, stopping, workers_off
 
 from .attempts import RestartableJob
-from .restarting import RestartMachine
+from .restarting import RestartMachine, SlurmMachine
 from .test_simulation import HISTORIES, UNSHRUNK, always_in_time, nothing
 
 
 def test_random_histories_with_restarts_keep_every_promise() -> None:
     run_state_machine_as_test(RestartMachine, settings=HISTORIES)
+
+
+def test_random_histories_in_slurm_keep_every_promise() -> None:
+    run_state_machine_as_test(SlurmMachine, settings=settings(HISTORIES, max_examples=HISTORIES.max_examples // 5))
+
+
+def test_killed_window_in_slurm_ends_its_reservation() -> None:
+    for point in range(20, 330, 22):
+        for is_restart in (False, True):
+            machine = SlurmMachine()
+            machine.begin(1, True, 0.0)
+            if is_restart:
+                machine.kill_a_restart_and_go_on(point, [], "esx1")
+            else:
+                machine.kill_a_window_and_go_on(point, "", "esx1", False)
+            machine.teardown()
 
 
 def test_killed_restart_continues_after_each_event() -> None:
@@ -57,12 +74,16 @@ MENDS: dict[str, list[tuple[Any, str, Any]]] = {
     "a job that its owner has stopped stays stopped": [(RestartableJob, "stopped_by_owner", lambda _job: "")],
     "hosts that were not changed return": [(restart_window, "return_unchanged", nothing)],
 }
+OF_SLURM: dict[str, list[tuple[Any, str, Any]]] = {
+    "nodes are reserved before a host leaves": [(holding, "reserve", nothing), (restart_window, "reserve", nothing)],
+    "a reservation ends with its window": [(holding, "unreserve", nothing), (restart_window, "unreserve", nothing)],
+}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mend", sorted(MENDS))
+@pytest.mark.parametrize("mend", sorted({**MENDS, **OF_SLURM}))
 def test_each_mend_of_restarts_is_missed(monkeypatch: pytest.MonkeyPatch, mend: str) -> None:
-    for module, name, replacement in MENDS[mend]:
+    for module, name, replacement in {**MENDS, **OF_SLURM}[mend]:
         monkeypatch.setattr(module, name, replacement)
     with pytest.raises((AssertionError, RuntimeError, ExceptionGroup)):
-        run_state_machine_as_test(RestartMachine, settings=UNSHRUNK)
+        run_state_machine_as_test(SlurmMachine if mend in OF_SLURM else RestartMachine, settings=UNSHRUNK)

@@ -16,6 +16,7 @@ from plugins.module_utils.trials.evidence.facts import Facts
 from plugins.module_utils.trials.evidence.verdict_input import verdict_input, with_earlier, with_left
 from tests.fakes.options_check import SitePart
 
+from . import slurm_queue
 from .attempts import RestartableJob, power
 from .job import LAUNCHER, STEP_SECONDS, Job
 from .modules import Options, Result, SimulatedCalls, failed
@@ -71,8 +72,13 @@ class TrialCalls(SimulatedCalls):
         self.effect("stop the watch", lambda: setattr(self.site, "is_watched", False))
         return {}
 
-    def on_node(self, node: str, _user: str, _module: str, _options: Options, /) -> Result:
-        raise AssertionError(f"no other job runs, but {node} is asked for it")
+    def on_node(self, node: str, _user: str, _module: str, options: Options, /) -> Result:
+        assert self.site.has_slurm, f"no other job runs, but {node} is asked for it"
+        return slurm_queue.answer(self, options["argv"])
+
+    def command(self, options: Options) -> Result:
+        """Return what a command of Slurm answers, with which the job is read."""
+        return slurm_queue.answer(self, options["argv"])
 
     def roll_records(self) -> bool:
         self.effect("roll the records", lambda: self.files.update(rolled_at=self.site.clock))

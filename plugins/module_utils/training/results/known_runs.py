@@ -19,16 +19,21 @@ BLOCK = 1 << 20
 
 
 def list_runs(
-    nodes: Answers, results: str, compare: Sequence[str] = (), places: Answers | None = None
+    nodes: Answers,
+    results: str,
+    compare: Sequence[str] = (),
+    places: Answers | None = None,
+    queued: Sequence[Mapping[str, str]] = (),
 ) -> dict[str, Any]:
     """Return the runs on nodes and those in the folder of results as a table, or the differences of two of them.
 
-    ``nodes`` has what training_info reported of the jobs on each node, ``places`` how the controller reaches them.
+    ``nodes`` has what training_info reported of the jobs on each node, ``places`` how the controller reaches them,
+    ``queued`` the jobs in the queue of a scheduler.
     """
     runs = busy.running(nodes, places)
     manifests, errors = saved_manifests.read_all(Path(results))
     silent = [name for name, answer in nodes.items() if "jobs" not in answer]
-    entries = run_list.listed(runs, manifests, silent)
+    entries = run_list.listed(runs, manifests, silent, queued)
     lines = _compared(compare, results) if compare else run_list.lines(entries)
     return {"runs": runs, "entries": entries, "lines": lines, "warnings": errors}
 

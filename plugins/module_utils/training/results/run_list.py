@@ -9,25 +9,45 @@ from ..running import busy
 from . import manifest
 from .manifest import Manifest
 
-RUNNING, UNKNOWN = "running", "unknown"
+RUNNING, WAITING, UNKNOWN = "running", "waiting", "unknown"
 NOTHING = "There is no training run on the nodes or among the results."
 COLUMNS = ("RUN", "BY", "STARTED", "SECONDS", "STATE", "STEP", "LOSS", "NODES", "RATE", "END")
 
 
 def listed(
-    running: Iterable[Mapping[str, Any]], manifests: Iterable[Manifest], unreachable: Iterable[str]
+    running: Iterable[Mapping[str, Any]],
+    manifests: Iterable[Manifest],
+    unreachable: Iterable[str],
+    queued: Iterable[Mapping[str, str]] = (),
 ) -> list[dict[str, Any]]:
     """Return one entry for each run, the oldest first; a run without end on nodes that answered is unknown.
 
-    Two users may have runs of one name.
+    Two users may have runs of one name. ``queued`` has the jobs in the queue of a scheduler.
     """
     ended = [_ended(each, set(unreachable)) for each in manifests]
     entries = {(str(each["name"]), str(each["by"])): each for each in ended}
+    for job in queued:
+        _queue(job, entries)
     for run in running:
         own = [key for key in entries if key[0] == run["name"] and not run["asked_by"]]
         key = own[0] if own else (str(run["name"]), str(run["asked_by"] or run["user"]))
         entries[key] = _running(run, entries.get(key, {}))
     return sorted(entries.values(), key=lambda entry: (entry["started"] or 0, entry["name"]))
+
+
+def _queue(job: Mapping[str, str], entries: dict[tuple[str, str], dict[str, Any]]) -> None:
+    """Take the state of a job for the run that has no end on this controller; others are listed if they wait."""
+    own = [entry for (name, _by), entry in entries.items() if name == job["name"] and entry["state"] == UNKNOWN]
+    for entry in own:
+        is_alive = job["state"] in (RUNNING, WAITING)
+        cause = job["cause"] if is_alive else f"{job['cause']}; {entry['cause']}"
+        entry.update(state=job["state"], cause=cause)
+    if not own and job["state"] == WAITING:
+        absent = dict.fromkeys(("started", "step", "rate", "steps_per_sec", "loss", "seconds"))
+        key = (job["name"], job["user"])
+        entries.setdefault(
+            key, {**absent, "name": key[0], "by": key[1], "state": WAITING, "nodes": [], "cause": job["cause"]}
+        )
 
 
 def _running(run: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...durable.calls import NodeCalls
@@ -69,11 +69,18 @@ def only_job(
     return {**only, "user": user, "nodes": watched, "kubernetes": {}, "found": True}
 
 
-def listed(calls: TrainingCalls, o: Options, found: Mapping[str, Any], nodes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the runs on the nodes and on the controller, and show them; or the differences of two of them."""
+def listed(
+    calls: TrainingCalls,
+    o: Options,
+    found: Mapping[str, Any],
+    nodes: Mapping[str, Any],
+    queued: Sequence[Mapping[str, str]] = (),
+) -> dict[str, Any]:
+    """Return the runs on nodes, in a queue and on the controller, and show them; or the differences of two of them."""
     launchers = [name for name, each in found.items() if any(job.get("launched_here") for job in each.get("jobs", []))]
     places = {name: {"reach": list(nodes[name]["reach"])} for name in launchers}
-    runs = calls.runs.listed(nodes=found, results=o["results"], compare=o["compare"], places=places)
+    named = {"results": o["results"], "compare": o["compare"]}
+    runs = calls.runs.listed(nodes=found, **named, places=places, queued=list(queued))
     for line in runs["lines"]:
         calls.show(str(line))
     return runs

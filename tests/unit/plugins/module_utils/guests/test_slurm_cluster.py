@@ -56,6 +56,24 @@ def test_files_follow_from_the_facts_of_all_nodes() -> None:
     assert "ConstrainDevices=yes" in made["files"]["cgroup.conf"] and made["tracks_by"] == "cgroup"
 
 
+@pytest.mark.parametrize(("gpus", "keeps_gpus"), [([0, 4], True), ([0, 0], False)])
+def test_accounting_names_the_node_of_slurmdbd(gpus: list[int], keeps_gpus: bool) -> None:
+    made = settings({"accounting": True, "controller": "w1"}, gpus=gpus)
+
+    conf = made["files"]["slurm.conf"].splitlines()
+    assert {"AccountingStorageType=accounting_storage/slurmdbd", "AccountingStorageHost=10.0.1.1"} <= set(conf)
+    assert ("AccountingStorageTRES=gres/gpu" in conf) == keeps_gpus
+    assert {"DbdHost=n1", "DbdAddr=10.0.1.1", "StorageHost=localhost"} <= set(made["slurmdbd"].splitlines())
+    assert "StoragePass" not in made["slurmdbd"] and "Accounting" not in settings({})["files"]["slurm.conf"]
+
+
+@pytest.mark.parametrize(("known", "words"), [("dml|10.0.1.1", ""), ("dml|", "slurmdbd does not know"), ("", "slurmd")])
+def test_cluster_that_slurmdbd_does_not_know_is_named(known: str, words: str) -> None:
+    desired = {"found": FOUND, "stun_seconds": 50, "accounting": True}
+    _result, message = node_checks.check("slurm", "w1", {**RUN, "known": known}, desired)
+    assert words in message and bool(message) == bool(words)
+
+
 def test_timers_of_the_files_withstand_their_stun() -> None:
     for stun in (10, 100, 300):
         config = slurm_timers.settings(settings({"stun_seconds": stun})["files"]["slurm.conf"])

@@ -14,7 +14,7 @@ import pytest
 
 from plugins.module_utils.durable.program import MemoryJournal, Program
 from plugins.module_utils.slurm import job_states
-from plugins.module_utils.slurm.own_job import OwnSlurmJob, cancel_runs, submit_array, waiting_runs
+from plugins.module_utils.slurm.own_job import OwnSlurmJob, cancel_runs, submit_array
 from plugins.module_utils.training.programs.follow import TrainingSite
 from plugins.module_utils.training.programs.stop import stop, stop_sweep
 from plugins.module_utils.training.programs.vary import vary
@@ -256,16 +256,6 @@ def test_array_task_is_the_job_of_its_run() -> None:
     assert [job and (job.number, job.run) for job in found] == [("21_3", "one.3"), ("21_5", "one.5")]
     assert job_states.own_job(jobs, "one.5", "dddddddd0") == jobs[3] and job_states.own_job(jobs, "one", "") is None
     assert job_states.own_job(jobs, "one.1", "bbbbbbbb1") == jobs[0], "identifiers of one array name all its tasks"
-
-
-def test_waiting_tasks_are_listed_as_runs() -> None:
-    world = SlurmWorld()
-    world.queue = "21_3|anna|JobArrayTaskLimit|N/A|dml-one\n21_5|anna|JobArrayTaskLimit|N/A|dml-one\n"
-
-    assert [line.partition(":")[0] for line in waiting_runs(world, world.o)] == [
-        "one.3 of anna waits as Slurm job 21_3",
-        "one.5 of anna waits as Slurm job 21_5",
-    ]
 
 
 def test_script_runs_the_folder_of_its_task(tmp_path: Path) -> None:

@@ -14,19 +14,23 @@ import pytest
 
 from plugins.module_utils.durable.program import MemoryJournal, Program
 from plugins.module_utils.errors import CollectionError, Refused
+from plugins.module_utils.guests import supervisor
 from plugins.module_utils.slurm import job_states
-from plugins.module_utils.slurm.own_job import OwnSlurmJob, waiting_runs
+from plugins.module_utils.slurm.own_job import OwnSlurmJob, queued_runs
 from plugins.module_utils.training.programs.follow import TrainingSite
 from plugins.module_utils.training.programs.restart import RestartableRun
 from plugins.module_utils.training.programs.stop import stop
 from plugins.module_utils.training.programs.train import train
+from plugins.module_utils.training.results import run_list
 from plugins.module_utils.training.runs import run_source
 from plugins.module_utils.training.runs.restartable import SeenCheckpoint
 from plugins.module_utils.training.runs.training_run import Prepared, TrainingFailed
 from tests.fakes.deaths import MOST_CONTROLLERS, Killed, histories
 from tests.fakes.training_world import SAVED, TrainingWorld
+from tests.unit.plugins.module_utils.training.results.test_manifest import a_manifest
 
 WAITING, RUNNING, COMPLETED = "PENDING|Resources|2026-11-29T03:00:00", "RUNNING|None|N/A", "COMPLETED|None|N/A"
+WAIT = "--states=PENDING"
 ZERO_BYTES = "Zero Bytes were transmitted or received"
 NODES = "NodeName=w0 Arch=x\nNodeName=w1 Arch=x\nNodeName=w2 Arch=x\n"
 
@@ -51,7 +55,8 @@ class SlurmWorld(TrainingWorld):
         return {**answer, "job": {"run_id": "r1", **self._read(str(options["run_dir"]))}}
 
     def _job(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        return {"job": {"run_id": "r1", "output": "its output", **self._read(str(options["run_dir"]))}}
+        there = self._read(str(options["run_dir"]))
+        return {"job": there if there["state"] == "absent" else {"run_id": "r1", "output": "its output", **there}}
 
     def _read(self, run_dir: str) -> dict[str, Any]:
         if run_dir not in self.jobs:
@@ -87,7 +92,7 @@ class SlurmWorld(TrainingWorld):
         return {}
 
     def _squeue(self, words: list[str], _options: Mapping[str, Any]) -> dict[str, Any]:
-        if "--states=PENDING" in words:
+        if WAIT in words:
             return {"stdout": self.queue}
         title = next(word for word in words if word.startswith("--name=")).replace("--", "--job-")
         if not any(title in each for each in self.submitted):
@@ -160,10 +165,20 @@ def _words_of(world: SlurmWorld, **options: Any) -> list[str]:
     return OwnSlurmJob(world, replace(world.run(), o={**world.o, **options})).words("")
 
 
-@pytest.mark.parametrize(("allocated", "code"), [("w1 w2", 0), ("w2 w1", 78), ("w1", 78)])
-def test_script_runs_only_on_the_nodes_of_the_run(tmp_path: Path, allocated: str, code: int) -> None:
+@pytest.mark.parametrize(
+    ("allocated", "is_started", "words"),
+    [
+        ("w1 w2", False, ""),
+        ("w2 w1", False, "Slurm allocated the nodes w2 w1 , and the run is prepared for w1 w2"),
+        ("w1", False, "Slurm allocated the nodes w1 , and the run is prepared for w1 w2"),
+        ("w1 w2", True, "was started before, by another job: this one ends"),
+    ],
+)
+def test_script_starts_a_run_once_on_its_nodes(tmp_path: Path, allocated: str, is_started: bool, words: str) -> None:
     world = SlurmWorld(runs=str(tmp_path / "r x"), remote_python="true")
     Path(world.run().dir).mkdir(parents=True)
+    if is_started:
+        Path(world.run().dir, supervisor.END).touch()
     scontrol = tmp_path / "scontrol"
     scontrol.write_text(f"#!/bin/sh\nprintf '%s\\n' {allocated}\n")
     scontrol.chmod(0o755)
@@ -172,8 +187,8 @@ def test_script_runs_only_on_the_nodes_of_the_run(tmp_path: Path, allocated: str
     script = OwnSlurmJob(world, world.run()).script()
     done = subprocess.run(["sh"], input=script, capture_output=True, text=True, env=environment, check=False)
 
-    assert done.returncode == code, done.stderr
-    assert (f"Slurm allocated the nodes {allocated} , and the run is prepared for w1 w2" in done.stderr) == bool(code)
+    assert done.returncode == (78 if words else 0), done.stderr
+    assert words in done.stderr and bool(done.stderr) == bool(words)
 
 
 def test_shows_a_refusal_of_slurm_then_submits_again() -> None:
@@ -244,12 +259,53 @@ def test_slurm_that_is_down_is_named_with_its_answer() -> None:
         OwnSlurmJob(world, world.run()).require_usable()
 
 
-def test_waiting_runs_of_all_users_are_listed() -> None:
+# The answer of squeue 22.05.8 with the user, the job and its comment: two attempts, and jobs of others.
+ALL_JOBS = """\
+dml|3|dml-one|FAILED|NonZeroExitCode|2026-11-29T03:00:00|dml|dml:r1
+dml|4|dml-one|PENDING|Resources|2026-11-29T09:00:00|dml|dml:r1
+anna|21_3|dml-s|PENDING|JobArrayTaskLimit|N/A|dml|dml:r3,r4
+dml|5|dml-ended|TIMEOUT|TimeLimit|N/A|dml|dml:r5
+dml|6|dml-done|COMPLETED|None|N/A|dml|dml:r6
+dml|7|dml-trains|RUNNING|None|N/A|dml|dml:r7
+carol|8|dml-a|b|PENDING|Resources|N/A|dml|dml:r8
+dml|9|dml-proof|PENDING|Resources|N/A|dml|
+bob|10|other|PENDING|Priority|N/A|dml|
+"""
+
+
+def test_runs_show_their_place_in_the_queue_or_their_end(monkeypatch: pytest.MonkeyPatch) -> None:
     world = SlurmWorld()
-    world.queue = "7|bob|Priority|N/A|other\n9|carol|Resources|N/A|dml-a|b\n"
-    assert waiting_runs(world, world.o) == ["a|b of carol waits as Slurm job 9: Resources, expected start N/A"]
+    world.queue = "10|dml\n4|dml\n21_3|dml\n"
+    monkeypatch.setattr(world, "_squeue", lambda words, _o: {"stdout": world.queue if WAIT in words else ALL_JOBS})
+    manifests = [a_manifest(name) for name in ("one", "ended", "done", "trains", "forgotten")]
+
+    rows = run_list.listed([], manifests, [], queued_runs(world, world.o))
+
+    follow = "follow it with training_name"
+    assert {row["name"]: (row["by"], row["state"], row["cause"]) for row in rows} == {
+        "one": ("anna@desk", "waiting", "job 4: place 2 of 3, Resources, expected start 2026-11-29T09:00:00"),
+        "s.3": ("anna", "waiting", "job 21_3: place 3 of 3, JobArrayTaskLimit"),
+        "ended": (
+            "anna@desk",
+            "died",
+            f"Slurm ended job 5 at its time limit: set training_slurm.time to a longer one (TIMEOUT); {follow}=ended",
+        ),
+        "done": ("anna@desk", "finished", f"Slurm job 6 is COMPLETED; {follow}=done"),
+        "trains": ("anna@desk", "running", "Slurm job 7 is RUNNING"),
+        "forgotten": ("anna@desk", "unknown", f"{follow}=forgotten"),
+    }
     world.is_down = True
-    assert "the queue of Slurm is unknown: slurm_load_jobs error" in waiting_runs(world, world.o)[0]
+    assert queued_runs(world, world.o) == [] and "the queue of Slurm is unknown: slurm_load" in world.lines[-1]
+
+
+def test_run_without_a_folder_stops_no_job_of_another_user() -> None:
+    world = SlurmWorld()
+    world.submitted, world.waits_for = [["--job-name=dml-one"]], 99
+    assert world.site.job_of(world.run()).look()["job"]["state"] == "absent"
+
+    world.site.job_of(world.run()).stop()
+
+    assert world.cancelled == []
 
 
 def test_lost_node_in_slurm_is_tried_again() -> None:
@@ -299,6 +355,25 @@ def test_stop_cancels_the_job_and_keeps_its_end() -> None:
     assert site.job_of(run).look()["job"]["state"] == "stopped"
     assert not world.node_files, "a job that waits has no end that others could follow"
     assert stop(Program(MemoryJournal(), world), site, replace(run, known=known))["changed"] is False
+
+
+def test_stop_also_cancels_a_job_that_was_submitted_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = SlurmWorld()
+    job = world.site.job_of(world.run())
+    job.begin(Prepared(python="python3", port=1))
+    states = {"1": "RUNNING", "2": "PENDING"}
+
+    def squeue(words: list[str], _options: Any) -> dict[str, Any]:
+        rows = [f"{number}|dml-one|{state}|None|N/A|dml|dml:r1\n" for number, state in states.items()]
+        return {"stdout": "" if WAIT in words else "".join(rows)}
+
+    monkeypatch.setattr(world, "_squeue", squeue)
+    monkeypatch.setattr(world, "_scancel", lambda words, _o: states.update({words[1]: "CANCELLED"}) or {})
+    assert job.place()["job"] == "1", "the job that runs is that of the run"  # type: ignore[attr-defined]
+
+    job.stop()
+
+    assert states == {"1": "CANCELLED", "2": "CANCELLED"}
 
 
 def test_stop_of_a_running_job_names_its_user() -> None:
