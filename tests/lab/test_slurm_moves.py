@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from tests.integration.ansible import Outcome
+from tests.integration.killing import kill_all
+from tests.integration.rolling import times
 from tests.integration.test_vmotion import TAGGED
 from tests.lab.benchmark import BUILD_SECONDS
 from tests.lab.conftest import laboratory
@@ -87,6 +89,43 @@ def test_job_by_its_number_continues_while_all_workers_move(place: Place, tmp_pa
     assert done.rc == 0, done.out[-4000:]
     assert (verdict["verdict"], verdict["moved"], verdict["unproven"]) == ("continuous", "all", [])
     assert len(verdict["moves"]) == len(WORKERS)
+    assert state(place, number) == "RUNNING"
+    place.inside(1, f"scancel {number}")
+
+
+def window_around(place: Place, folder: Path, number: str) -> tuple[str, ...]:
+    """Return the command of a window around a job, in which each host reboots."""
+    option = {"name": "nmlx5_core", "options": {"max_vfs": 4}}
+    given = {
+        "under_training": True,
+        "maintenance_job": {"slurm": {"job": int(number), "login": "worker01"}},
+        "esxi_host_profile": {"kernel_modules": [option]},
+        "esxi_host_evidence_dir": str(folder / "evidence"),
+        "vmotion_test_dir": str(folder / "tests"),
+        "vmotion_test_warmup_steps": 5,
+        "vmotion_test_limits": {"max_gap_s": 60, "resume_deadline_s": 120},
+    }
+    return ("playbooks/hosts.yml", "-i", str(inventory(place, folder)), "-e", json.dumps(given))
+
+
+def test_killed_window_continues_and_ends_its_reservation(place: Place, tmp_path: Path) -> None:
+    place.lab.hypervisor.ask("PUT", "/moves", {"precopy_seconds": 1, "stun_seconds": 2})
+    number, control = submitted(place), place.lab.control
+    words = window_around(place, tmp_path, number)
+    control.clear()
+    killed = place.ansible.start(*words)
+    until(lambda: bool(times(control.writes(), "RebootHost_Task")), "a host reboots", BUILD_SECONDS)
+    kill_all(killed)
+    kept = place.inside(1, "scontrol show reservation").stdout
+
+    done = place.ansible.playbook(*words, timeout=BUILD_SECONDS)
+
+    assert "ReservationName=dml-gpu" in kept and "Flags=MAINT,IGNORE_JOBS" in kept, kept
+    assert done.rc == 0, done.out[-4000:]
+    (folder,) = (tmp_path / "tests").glob("*/verdict.json")
+    assert json.loads(folder.read_text())["verdict"] == "continuous"
+    assert set(times(control.writes(), "RebootHost_Task").values()) == {1}
+    assert place.inside(1, "scontrol show reservation").stdout.startswith("No reserv")
     assert state(place, number) == "RUNNING"
     place.inside(1, f"scancel {number}")
 

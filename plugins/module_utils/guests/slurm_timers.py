@@ -18,6 +18,7 @@ CRED_EXPIRE, BATCH_START, RESUME, PMIX = 120.0, 10.0, 60.0, 300.0
 KEEPALIVE = {"keepalivetime": 7200.0, "keepaliveinterval": 75.0, "keepaliveprobes": 9.0}
 # The answers of 22.05 if the clock of a node, or its munge key, is not that of slurmctld.
 UNAUTHENTICATED = ("Zero Bytes were transmitted or received", "authentication error", "Invalid authentication")
+UNREACHABLE = "Unable to contact slurm controller"
 CLOCK = "the clock of the node is minutes ahead or behind, or its munge key is another one"
 SET_CLOCK = "correct the clock, as with timedatectl, compare /etc/munge/munge.key, and restart munge"
 _NUMBER = re.compile(r"([0-9]{1,12})(?: sec)?")
@@ -37,6 +38,8 @@ def is_unauthenticated(answer: str) -> bool:
 
 def with_cause(answer: str) -> str:
     """Return the answer of a command of Slurm, with the cause and the remedy that Slurm does not tell."""
+    if UNREACHABLE in answer:
+        return f"{answer}; slurmctld does not answer: start slurmctld on its node, and run again"
     return f"{answer}; {CLOCK}: {SET_CLOCK}" if is_unauthenticated(answer) else answer
 
 

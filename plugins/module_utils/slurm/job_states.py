@@ -46,7 +46,7 @@ class SlurmJob:
 
     @property
     def is_of_run(self) -> bool:
-        """Return whether a run of the collection submitted it, and not the role slurm or somebody else."""
+        """Return whether a run of the collection submitted it, and neither the role slurm nor another user."""
         return self.name.startswith(PREFIX) and self.comment.startswith(MARK)
 
     @property

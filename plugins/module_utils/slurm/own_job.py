@@ -168,20 +168,21 @@ class OwnSlurmJob(OwnMpirun):
             return {"changed": False, "job": self.look().get("job") or {}}
         if there.get("state") == "running":
             self._write_request()
-        cancelled, until, again = set[str](), self._calls.now() + STOP_SECONDS, found
-        while True:
+        cancelled, until = set[str](), self._calls.now() + STOP_SECONDS
+        again: SlurmJob | None = found
+        while again is not None and again.is_alive:
             if again.number not in cancelled:
                 required(self._ask("scancel", again.number))
                 cancelled.add(again.number)
-            again = self._of(there)
-            if again is None or not again.is_alive:
-                return {"changed": True, "job": self.look().get("job") or {}}
-            if self._calls.now() > until:
+            elif self._calls.now() > until:
                 raise TrainingFailed(
-                    f"Slurm job {found.number} of {self._run.name} was cancelled, and is still {again.state} after "
-                    f"{STOP_SECONDS:.0f} s: scontrol show job {found.number} says on which node."
+                    f"Slurm job {again.number} of {self._run.name} was cancelled, and is still {again.state} after "
+                    f"{STOP_SECONDS:.0f} s: scontrol show job {again.number} says on which node."
                 )
-            self._calls.pause()
+            else:
+                self._calls.pause()
+            again = self._of(there)
+        return {"changed": True, "job": self.look().get("job") or {}}
 
     def _write_request(self) -> None:
         """Write who asks for the end, for those who follow the run, unless a window has done so."""

@@ -198,7 +198,6 @@ class Team:
         calls = SimulatedCalls(self.site, self.run, faults or {})
         self.site.rules_read.clear()
         self.site.run_began, self.site.is_window, self.site.ends_at = self.site.clock, False, math.inf
-        self.site.must_reserve = False
         self.shown = calls.lines
         try:
             with patch.object(observer_clock, "time", SiteTime(self.site)), in_zone(self.site.zone):
@@ -290,7 +289,6 @@ class Team:
         job = job_from(site.here, site.here, kept)
         trial = Trial(site, job, Facts(kept), requested=dict(requested), started=site.now())
         self.site.is_window, self.site.around = bool(kept["window"]), kept["run_dir"]
-        self.site.must_reserve = self.site.is_window and bool(kept.get("slurm"))
         run = observe if kept["observe"] else window_by if kept["window"] else test
         try:
             message = _reason(run, Program(journal, site), trial, journal)  # type: ignore[arg-type]

@@ -71,9 +71,8 @@ class Site:
     # The workers that a test or a window keeps from being moved by DRS.
     overridden: set[str] = field(default_factory=set)
     is_watched: bool = False
-    # Whether the job is one in Slurm, and whether that of the present window is; the reservations in Slurm.
+    # Whether all jobs are in Slurm; its reservations.
     has_slurm: bool = False
-    must_reserve: bool = False
     reserved: set[str] = field(default_factory=set)
     # The workers that are powered off; the run directories of the attempt that a window stopped, and of all attempts.
     off: set[str] = field(default_factory=set)
@@ -228,7 +227,7 @@ class Site:
             return
         self.write(run, f"maintenance mode of {name}")
         self.must_be_permitted(f"maintenance mode of {name}")
-        if self.must_reserve and not self.reserved:
+        if self.is_window and self.has_slurm and not self.reserved:
             raise Violation(f"{name} leaves service, and Slurm may start a job on its workers")
         if self.chosen and name not in self.chosen:
             raise Violation(f"{name} leaves service, and only {', '.join(self.chosen)} may")

@@ -79,8 +79,8 @@ def listed(
     """Return the runs on nodes, in a queue and on the controller, and show them; or the differences of two of them."""
     launchers = [name for name, each in found.items() if any(job.get("launched_here") for job in each.get("jobs", []))]
     places = {name: {"reach": list(nodes[name]["reach"])} for name in launchers}
-    named = {"results": o["results"], "compare": o["compare"]}
-    runs = calls.runs.listed(nodes=found, **named, places=places, queued=list(queued))
+    results, compare = o["results"], o["compare"]
+    runs = calls.runs.listed(nodes=found, results=results, compare=compare, places=places, queued=list(queued))
     for line in runs["lines"]:
         calls.show(str(line))
     return runs
