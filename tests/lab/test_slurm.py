@@ -257,7 +257,7 @@ def test_killed_controller_trains_once(slurm: SlurmCluster, moment: str) -> None
     name = f"killed{moment}"
     late = "until [ -e /tmp/go ]; do sleep 0.2; done\n" if moment == "before" else ""
     script = f'#!/bin/sh\ntouch /tmp/asked\n{late}/usr/bin/sbatch "$@"\nsleep 600\n'
-    slurm.nodes.inside("n1", f"rm -f /tmp/asked /tmp/go; sudo tee /usr/local/bin/sbatch <<'E'\n{script}E\n")
+    slurm.nodes.inside("n1", f"sudo rm -f /tmp/asked /tmp/go; sudo tee /usr/local/bin/sbatch <<'E'\n{script}E\n")
     slurm.nodes.inside("n1", "sudo chmod 755 /usr/local/bin/sbatch")
     try:
         killed = slurm.begin(name, ["python", "train.py", "--steps", "300"])

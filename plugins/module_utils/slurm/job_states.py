@@ -141,7 +141,8 @@ def combined(there: Mapping[str, Any], job: SlurmJob | None, where: str, waits: 
         return {**there, "state": "stopped", "why": requester or f"stopped: Slurm job {job.number} was cancelled"}
     if job.state in WAITING or (state == "waiting" and job.is_alive):
         return {**there, "state": "waiting", "why": waits or f"Slurm starts job {job.number}"}
-    before = f"Slurm ended job {job.number} as {job.state} before its ranks started; {where} says why"
+    why = there.get("full") or f"; {where} says why"
+    before = f"Slurm ended job {job.number} as {job.state} before its ranks started{why}"
     return _died(there, before) if state == "waiting" else dict(there)
 
 

@@ -36,6 +36,7 @@ class JobState(TypedDict, total=False):
     ended: float | None
     exit_code: int | None
     why: str | None
+    full: str
     rank: int | None
     node: str | None
     machine: bool

@@ -15,6 +15,7 @@ SQUEUE = """1|dml-a|COMPLETED|None|2026-11-29T02:28:43|dml|(null)
 5|dml-a|RUNNING|None|2026-11-29T02:28:58|dml|dml:a|b
 
 """
+FULL = {"state": "waiting", "full": "; no space left on n1:/r, whose file system / has 1.0 MB"}
 WAITS, RUNS, CAME = {"state": "waiting"}, {"state": "running"}, {"state": "finished"}
 DIED = {"state": "died", "why": "rank 1 on n2 was ended by signal 9", "machine": True}
 STOPPED = {"state": "stopped"}
@@ -64,6 +65,7 @@ def test_waiting_job_has_its_place_and_reason(waiting: SlurmJob, queue: str, lin
         (CAME, job("TIMEOUT"), "finished", None, ""),
         (DIED, job("FAILED"), "died", True, "signal 9"),
         (WAITS, job("FAILED"), "died", False, "as FAILED before its ranks started; /r/slurm.log on n1 says why"),
+        (FULL, job("FAILED"), "died", False, "before its ranks started; no space left on n1:/r, whose"),
         (STOPPED, job("TIMEOUT"), "died", False, "at its time limit: set training_slurm.time to"),
         (RUNS, job("NODE_FAIL"), "died", True, "one of its nodes did not answer (NODE_FAIL)"),
         ({}, job("NODE_FAIL"), "died", True, "(NODE_FAIL)"),

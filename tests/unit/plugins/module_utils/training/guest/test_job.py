@@ -256,6 +256,15 @@ def test_queued_job_waits_until_a_batch_script_runs_it(left: Path) -> None:
     assert "--host" not in words and "plm_rsh_agent" not in words and "-np 2 --map-by slot" in words
 
 
+def test_queued_job_names_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path, wish={**REQUEST, "queued": True})
+    assert "full" not in job.job_state(str(tmp_path / "run"))
+
+    monkeypatch.setattr(job.os, "statvfs", lambda _path: SimpleNamespace(f_bavail=1, f_blocks=3000, f_frsize=4096))
+
+    assert "; no space left on" in job.job_state(str(tmp_path / "run"))["full"]
+
+
 def test_reports_a_job_that_outlives_its_stop_timeout(tmp_path: Path) -> None:
     alive = {**supervisor.identity(os.getpid())}
     written(tmp_path, wish=REQUEST, run=run_of(alive, {**alive, "boot_id": "another"}))
