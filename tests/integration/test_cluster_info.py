@@ -97,11 +97,6 @@ def test_rollout_host_counts_only_towards_the_limit(vcenter: Simulator, ansible:
     assert rules(ansible, max_out_of_service=2) == {}
 
 
-def test_host_taken_out_with_the_module_stops(ansible: Ansible) -> None:
-    assert ansible.module("esxi_power", hosts=["esx02.lab"], state="maintenance").changed
-    assert "it is out of service (maintenance) through " in rules(ansible)["out_of_service"]
-
-
 def test_too_few_free_vgpu_places_stop(start: Start, ansible_for: AnsibleFor) -> None:
     full = ansible_for(workers(start, hosts=3, count=3))
     assert "too few free places for the grid_t4-16c of esx01.lab" in rules(full)["gpu_slots"]
@@ -116,10 +111,3 @@ def test_too_few_free_vgpu_places_stop(start: Start, ansible_for: AnsibleFor) ->
         ("worker01", "esx01.lab", "team ml"),
         ("worker02", "esx02.lab", "team ml"),
     ]
-
-
-def test_names_hosts_outside_the_cluster_and_unknown_clusters(ansible: Ansible) -> None:
-    stranger = ansible.module("cluster_info", cluster="gpu", leaving=["esx99.lab"])
-    assert stranger.rc == 1 and "it has no esx99.lab" in stranger.msg
-    unknown = ansible.module("cluster_info", cluster="nosuch")
-    assert unknown.rc == 1 and "nosuch" in unknown.msg

@@ -128,15 +128,6 @@ def test_discovers_only_the_named_clusters(vcenter: Simulator, ansible: Ansible)
     assert ansible.module("site", gather="discovery", clusters=["gpu"]).result["clusters"] == ["gpu"]
 
 
-def test_asks_for_a_decision_about_a_disconnected_host(start: Start, ansible_for: AnsibleFor) -> None:
-    vcenter = start()
-    vcenter.set_host("esx02.lab", connection="notResponding")
-    found = ansible_for(vcenter).module("site", gather="discovery")
-    assert found.rc == 0, found.out
-    assert "preflight stops. esx02.lab" in found.result["inventory"]
-    assert any("esx02.lab" in text for text in found.result["decisions"])
-
-
 def test_refuses_to_run_with_ansible_debug_output(vcenter: Simulator, ansible: Ansible) -> None:
     ansible.environment["ANSIBLE_DEBUG"] = "1"
     path = json.dumps({"discover_file": str(ansible.folder / "hosts.yml")})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -123,11 +122,10 @@ def test_changes_and_reboots_every_host_around_the_job(trial: Trial) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["EnterMaintenanceMode_Task", "RebootHost_Task", "RelocateVM_Task"])
-def test_window_continues_after_its_controller_is_killed(trial: Trial, method: str) -> None:
+def test_window_continues_after_its_controller_is_killed(trial: Trial) -> None:
     window = Window(trial)
     running = trial.ansible.start(*window.command())
-    started = has_started(trial.vcenter, method)
+    started = has_started(trial.vcenter, "RebootHost_Task")
     wait_for(lambda: started() or running.poll() is not None, LONG)
     assert running.poll() is None, running.communicate()[0]
     kill_all(running)
@@ -169,24 +167,3 @@ def test_changes_hosts_around_a_job_of_another_tool(trial: Trial, by_hand: Windo
 
 def _journal(trial: Trial) -> list[dict[str, Any]]:
     return [json.loads(line) for line in trial.kept("journal.jsonl").splitlines()]
-
-
-@pytest.mark.slow
-def test_rank_death_ends_the_window_before_further_hosts(trial: Trial) -> None:
-    window = Window(trial)
-    running = trial.ansible.start(*window.command(maintenance_job=window.job))
-    started = has_started(trial.vcenter, "RebootHost_Task")
-    wait_for(lambda: started() or running.poll() is not None, LONG)
-    identity = trial.nodes.look()
-    victim = trial.nodes.processes({"run_id": identity["run_id"], "job": identity["job"]})[-1]
-    os.kill(victim, signal.SIGKILL)
-    out = _output(running)
-    assert running.returncode != 0 and "broken" in out, out
-    assert len(window.booted()) <= 2
-    writes = trial.vcenter.writes()
-    assert times(writes, "EnterMaintenanceMode_Task") == times(writes, "ExitMaintenanceMode_Task")
-    assert trial.free(), out
-
-
-def _output(running: subprocess.Popen[str]) -> str:
-    return running.communicate(timeout=LONG)[0]

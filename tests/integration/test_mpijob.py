@@ -151,13 +151,6 @@ def test_refuses_kubernetes_without_operator_before_any_write(cluster: Cluster, 
     assert "failed=1" in output and cluster.written == []
 
 
-@pytest.mark.slow
-def test_refuses_a_missing_namespace_before_any_write(cluster: Cluster, role: Role) -> None:
-    output = role.run(mpijob_namespace="nowhere")
-    assert "cannot be started: there is no namespace nowhere: create it, or specify another one." in output
-    assert "failed=1" in output and cluster.written == []
-
-
 def lacking(cluster: Cluster, reported: str) -> None:
     """Return the objects of a job one of whose nodes lacks a folder, as operator, scheduler and kubelet report them."""
     if JOB not in cluster.answers:

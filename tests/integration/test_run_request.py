@@ -59,55 +59,16 @@ def test_refuses_an_inventory_without_its_hosts(ansible: Ansible, tmp_path: Path
     assert f"needs hosts that match workers, but the inventory {tmp_path}/inventory.yml {HAS_NONE}" in words(done.out)
 
 
-def test_refuses_tags_that_select_no_work(ansible: Ansible, tmp_path: Path) -> None:
-    """Ansible itself ends such a run with the exit code 0."""
-    done = ansible.playbook("playbooks/site.yml", "-i", inventory(tmp_path), "--skip-tags", "tagged")
-    assert done.rc != 0 and "--skip-tags tagged selects no work of site; its tags" in words(done.out), done.out
-
-
 @pytest.mark.parametrize("arguments", [["--skip-tags", "always"], ["--start-at-task", "Apply the desired state"]])
 def test_refuses_options_that_skip_the_checks(ansible: Ansible, tmp_path: Path, arguments: list[str]) -> None:
     done = ansible.playbook("playbooks/hosts.yml", "-i", inventory(tmp_path), *arguments)
     assert done.rc != 0 and "leaves out checks that protect running jobs" in words(done.out), done.out
 
 
-def test_refuses_a_limit_without_the_controller(ansible: Ansible, tmp_path: Path) -> None:
-    done = ansible.playbook("playbooks/discover.yml", "-i", inventory(tmp_path), "--limit", "one")
-    assert done.rc != 0 and "--limit one leaves out localhost" in words(done.out), done.out
-
-
-def test_refuses_an_unknown_inventory_variable(ansible: Ansible, tmp_path: Path) -> None:
-    path = inventory(tmp_path, fabric_port_group=[])
-    done = ansible.playbook("playbooks/fabric.yml", "-i", path)
-    assert done.rc != 0
-    assert "the variable fabric_port_group does not exist (did you mean fabric_port_groups?)" in words(done.out)
-
-
-def test_refuses_a_wrong_type_in_the_inventory(ansible: Ansible, tmp_path: Path) -> None:
-    done = ansible.playbook("playbooks/preflight.yml", "-i", inventory(tmp_path, vsphere_port="seven"), "--check")
-    sentence = "the variable vsphere_port must be a whole number, not 'seven';"
-    assert done.rc != 0 and sentence in words(done.out), done.out
-    assert "vcenter.invalid" not in done.out and "rror while resolving" not in done.out
-
-
 def test_refuses_a_wrong_type_on_the_command_line(ansible: Ansible, tmp_path: Path) -> None:
     done = ansible.playbook("playbooks/hosts.yml", "-i", inventory(tmp_path), "-e", "max_out_of_service=seven")
     assert done.rc != 0 and "the variable max_out_of_service must be " in words(done.out), done.out
     assert "PLAY RECAP" not in done.out, "it ends before the first play"
-
-
-def test_refuses_an_option_with_blanks_around_equals(ansible: Ansible, tmp_path: Path) -> None:
-    """Ansible ignores it: an unconfirmed teardown, or an accepted stop rule that is not accepted."""
-    done = ansible.playbook("playbooks/teardown.yml", "-i", inventory(tmp_path), "-e", "confirm = true")
-    assert done.rc != 0 and "write NAME=VALUE without blanks around '='" in words(done.out), done.out
-    assert "PLAY RECAP" not in done.out, "it ends before the first play"
-
-
-def test_site_with_guests_requires_workers_or_their_source(ansible: Ansible, tmp_path: Path) -> None:
-    path = inventory(tmp_path, worker_vms=[{"name": "w1"}])
-    done = ansible.playbook("playbooks/site.yml", "-i", path, "-e", "guests=true")
-    sentence = f"{path} has none and no source that finds them; also give -i a file"
-    assert done.rc != 0 and sentence in words(done.out) and "vcenter.invalid" not in done.out, done.out
 
 
 def test_accepts_known_names(ansible: Ansible, tmp_path: Path) -> None:
@@ -184,15 +145,3 @@ def test_site_prepares_guests_only_if_a_variable_requests(
     path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **workers}))
     done = ansible.playbook(playbook, "-i", str(path), *arguments)
     assert done.rc == 0 and ("reaches w1" in done.out) is reached, done.out
-
-
-@pytest.mark.parametrize(
-    ("playbook", "variables", "reached"), [("fabric", {}, False), ("fabric", {"fabric_port_groups": []}, True)]
-)
-def test_part_of_site_runs_only_with_its_variables(
-    ansible: Ansible, tmp_path: Path, playbook: str, variables: dict[str, Any], reached: bool
-) -> None:
-    path, site = inventory(tmp_path, **variables), tmp_path / "site.yml"
-    site.write_text(PART.replace("'guests', hosts='workers'", f"'{playbook}', hosts='clusters'"))
-    done = ansible.playbook(site, "-i", path)
-    assert done.rc == 0 and ("reaches" in done.out) is reached, done.out

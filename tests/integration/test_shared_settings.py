@@ -6,8 +6,6 @@ import os
 import subprocess
 from typing import Any
 
-import pytest
-
 from lab.simulator import Simulator
 from plugins.module_utils.maintenance.lock import holder
 from tests.integration.ansible import Ansible, AnsibleFor
@@ -80,22 +78,3 @@ def test_keeps_the_lock_of_a_killed_window(vcenter: Simulator, ansible_for: Ansi
     ansible = ansible_for(vcenter, **run_of(os.getpid()))
     assert not ansible.module("shared_settings", cluster="gpu", vcenter_options={HOT: False}).changed
     assert vcenter.writes() == []
-
-
-def test_keeps_other_drs_options(vcenter: Simulator, ansible: Ansible) -> None:
-    vcenter.set_cluster("gpu", drs_options={"LBMaxVmotionPerHost": "1"})
-    assert ansible.module("shared_settings", allow_shared_settings=True, **DESIRED).changed
-    assert vcenter.ask("GET", "/clusters/gpu")["drs_options"] == {DRS: "-1", "LBMaxVmotionPerHost": "1"}
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"), [("maybe", "is not true or false"), (None, "vCenter does not remove options")]
-)
-def test_refuses_a_value_of_the_wrong_type(vcenter: Simulator, ansible: Ansible, value: Any, expected: str) -> None:
-    refused = ansible.module("shared_settings", vcenter_options={HOT: value}, allow_shared_settings=True)
-    assert refused.rc == 1 and HOT in refused.msg and expected in refused.msg and vcenter.writes() == []
-
-
-def test_converts_template_text_to_the_declared_type(vcenter: Simulator, ansible: Ansible) -> None:
-    assert ansible.module("shared_settings", vcenter_options={HOT: "yes"}, allow_shared_settings=True).changed
-    assert ansible.module("cluster_info", cluster="gpu").result["cluster"]["options"] == {HOT: True}

@@ -73,13 +73,6 @@ def test_absent_removes_the_role_and_keeps_others(vcenter: Simulator, ansible: A
     assert after == sorted([*before, "dml.vsphere guests"])
 
 
-def test_reports_a_server_that_ignores_changes(vcenter: Simulator, ansible: Ansible) -> None:
-    role(ansible, modules=["cluster_lock"])
-    vcenter.fault("UpdateAuthorizationRole", "deaf")
-    outcome = ansible.module("vcenter_role")
-    assert outcome.rc == 1 and "the server accepted the change, yet privileges is" in outcome.msg
-
-
 @pytest.mark.every_release
 def test_playbook_creates_the_role_once_for_all_clusters(vcenter: Simulator, ansible: Ansible) -> None:
     inventory = ansible.folder / "hosts.yml"
