@@ -146,31 +146,10 @@ def test_refuses_and_hides_credentials_in_the_proxy_address(ansible: Ansible) ->
     assert "hush-hush" not in refused.out and "hush-hush" not in str(refused.result)
 
 
-def test_warns_if_certificates_are_not_checked(ansible: Ansible) -> None:
-    words = "an impostor of vCenter receives the password"
-    assert words not in ask(ansible).out
-    requested = ask(ansible, validate_certs=False)
-    assert requested.rc == 0 and words in str(requested.result["warnings"])
-
-
-def test_unknown_host_or_cluster_error_lists_existing_ones(ansible: Ansible) -> None:
-    unknown = ask(ansible, hosts=["esx99.lab"])
-    assert "find one host named 'esx99.lab'" in unknown.msg and "esx01.lab" in unknown.msg
-    nothing = ansible.module("esxi_kernel_module", cluster="nosuch", **DESIRED)
-    assert "find one cluster named 'nosuch'" in nothing.msg and "gpu" in nothing.msg
-
-
 def test_refuses_a_host_named_twice(vcenter: Simulator, ansible: Ansible) -> None:
     refused = ansible.module("esxi_kernel_module", hosts=["esx01.lab", "esx01.lab"], **DESIRED)
     assert "it is named twice in this call" in refused.msg
     assert vcenter.writes() == []
-
-
-def test_hosts_and_cluster_exclude_each_other(ansible: Ansible) -> None:
-    assert (
-        "mutually exclusive" in ansible.module("esxi_kernel_module", hosts=["esx01.lab"], cluster="gpu", **DESIRED).msg
-    )
-    assert "one of the following is required" in ansible.module("esxi_kernel_module", **DESIRED).msg
 
 
 def open_sessions(vcenter: Simulator) -> int:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.integration.ansible import Ansible, AnsibleFor, Start
 from tests.integration.fabrics import addresses, connect, datacentre, desired, forget, with_switch
 
@@ -165,45 +163,6 @@ def test_refuses_absent_while_others_use_the_switch(start: Make, ansible_for: Fo
     assert "VM worker01 is connected to rdma-vm" in refused.msg
     assert "vmk2 of esx02.lab is on rdma-vm and was not built by this collection" in refused.msg
     assert "host esx02.lab is on the switch and was not put there by this collection" in refused.msg
-
-
-@pytest.mark.parametrize(
-    ("hosts", "options", "expected"),
-    [
-        (("name: esx01.lab, hardware: no_rdma",), {}, "esx01.lab has no RDMA card that supports RoCE"),
-        (("name: esx01.lab",), {"uplink": "vmnic9"}, "esx01.lab has no card vmnic9 (its RDMA cards: vmnic2)"),
-        (("name: esx01.lab",), {"uplink": "vmnic1"}, "vmnic1 of esx01.lab has no RDMA device"),
-        (("name: esx01.lab, uplinks: {other: [vmnic2]}",), {}, "vmnic2 of esx01.lab is an uplink of switch other"),
-        (("name: esx01.lab",), {"mtu": 9001}, "an MTU of 9001 is out of range"),
-        (("name: esx01.lab",), {"port_groups": [{"name": "elsewhere"}]}, "a network named elsewhere is already on"),
-        (("name: esx01.lab",), {"port_groups": []}, "there is no port group rdma-vmk for an adapter"),
-        (("name: esx01.lab", "name: esx02.lab"), {}, "esx02.lab has no address on rdma-vmk"),
-        (
-            ("name: esx01.lab, vmkernel: [{device: vmk0, portgroup: VM Network, address: 10.216.0.1}]",),
-            {},
-            "10.216.0.1 for esx01.lab is taken by vmk0 of esx01.lab",
-        ),
-        (
-            ("name: esx01.lab, vmkernel: [{device: vmk1, portgroup: VM Network, address: 10.0.0.2}]",),
-            {},
-            "vmk1 of esx01.lab is on switch vSwitch0, not on rdma",
-        ),
-    ],
-)
-def test_refuses_impossible_requests_by_name(
-    start: Make, ansible_for: For, hosts: tuple[str, ...], options: dict[str, Any], expected: str
-) -> None:
-    vcenter = start(text=datacentre(*hosts))
-    refused = ansible_for(vcenter).module("rdma_fabric", **desired(["esx01.lab"], **options))
-    assert refused.rc == 1 and expected in refused.msg and vcenter.writes() == []
-
-
-def test_refuses_a_name_that_esxi_would_not_assign(start: Make, ansible_for: For) -> None:
-    vcenter = start(text=datacentre())
-    requested = desired()
-    requested["adapters"][0]["device"] = "vmk5"
-    refused = ansible_for(vcenter).module("rdma_fabric", **requested)
-    assert "cannot be vmk5: the host would name it vmk1" in refused.msg and vcenter.writes() == []
 
 
 def test_next_run_continues_and_owns_an_interrupted_build(start: Make, ansible_for: For) -> None:

@@ -209,8 +209,6 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"library": "images"}, {}, "it has no item"),
     ({**ITEM, "libary": "x"}, {}, "libary is unknown"),
     ({**ITEM, "disk_format": "fat"}, {}, "disk_format is 'fat', not one of thin, thick, eagerZeroedThick"),
-    ({**ITEM, "library": "nosuch"}, {}, "it has 0 of that name: images; correct the library"),
-    ({**ITEM, "item": "nosuch"}, {}, "it has 0 of that name; its templates: dlvm; correct the item"),
     ({**ITEM, "accept_eula": False}, {}, "it has 1 licence agreements, beginning 'Terms of use'"),
     (
         {**ITEM, "properties": {"licence": "x"}},

@@ -172,6 +172,12 @@ TRUNK = {"port_groups": [{"name": "rdma-vmk", "vlan": None}]}
         ({"taken": {"rdma": "switch other"}}, {}, {}, "a network named rdma is already on switch other"),
         ({"port_groups": {"rdma-vmk": {"vlan": None, "ours": False}}}, {}, TRUNK, "set its vlan"),
         ({}, {"switches": {"rdma": STANDARD}}, {}, "rdma of esx01.lab is a standard switch"),
+        ({}, {}, {"uplink": "vmnic9"}, "esx01.lab has no card vmnic9 (its RDMA cards: vmnic2)"),
+        ({}, {}, {"uplink": "vmnic0"}, "vmnic0 of esx01.lab has no RDMA device"),
+        ({}, {}, {"port_groups": []}, "there is no port group rdma-vmk for an adapter"),
+        ({}, {}, {"adapter": {"addresses": {"esx01.lab": "10.216.0.1"}}}, "esx02.lab has no address on rdma-vmk"),
+        ({}, {"vmkernel": {"vmk1": adapter("vSwitch0", "x", "10.0.0.2")}}, {}, "is on switch vSwitch0, not on rdma"),
+        ({}, {}, {"adapter": {"device": "vmk5"}}, "cannot be vmk5: the host would name it vmk1"),
         (
             {},
             {"vmkernel": {name: adapter("rdma", "rdma-vmk", f"10.216.0.{name[3]}") for name in ("vmk1", "vmk2")}},
