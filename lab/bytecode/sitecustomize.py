@@ -1,52 +1,96 @@
-"""Keeps what Python compiles from zip files, in .cache/bytecode of the checkout.
+"""Keeps what Python compiles from zip files and for collections of Ansible, in .cache/bytecode of the checkout.
 
 Ansible sends the source of a module in a zip file, and Python compiles it again for each task: up to half of the time
-of a module that runs on this machine. Python imports this file by itself if its folder is in PYTHONPATH. The same code
-runs with and without it.
+of a module that runs on this machine. Ansible's loader of collections compiles the imports of a plugin again in each
+process that it forks for a task: most of the time of a playbook that is refused. Python imports this file by itself if
+its folder is in PYTHONPATH. The same code runs with and without it.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import marshal
 import os
 import sys
 import zipimport
-from pathlib import Path
-from types import CodeType
 
-KEPT = Path(__file__).resolve().parents[2] / ".cache" / "bytecode" / str(sys.implementation.cache_tag)
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # each Python process imports this file, and these would take most of the time
+    from collections.abc import Callable
+    from types import CodeType, ModuleType
+    from typing import Any
+
+CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+KEPT = os.path.join(CHECKOUT, ".cache", "bytecode", str(sys.implementation.cache_tag))
+LOADER = "ansible.utils.collection_loader._collection_finder"
 # A module of Python without a public interface: if another version has no such function, each task compiles.
 _compile = getattr(zipimport, "_compile_source", None)
 
 
 def compiled(path: str, source: bytes) -> CodeType:
-    """Return the code of a source in a zip file, from the kept one if there is one.
-
-    The zip file of each task has another folder, so the path counts from the zip file on.
-    """
-    inside = os.fsencode(path.rpartition(".zip")[2])
-    kept = KEPT / hashlib.sha256(inside + b"\0" + source).hexdigest()
-    with contextlib.suppress(OSError, ValueError, EOFError, TypeError):  # not kept yet, or damaged
-        code = marshal.loads(kept.read_bytes())
-        if isinstance(code, CodeType):
-            return code
+    """Return the code of a source in a zip file, whose folder is another for each task: the path counts from it on."""
     assert _compile is not None
-    made: CodeType = _compile(path, source)
+    return _kept(path.rpartition(".zip")[2], source, _compile, path, source)
+
+
+def compiled_file(source: bytes, filename: str, mode: str, flags: int, dont_inherit: bool) -> CodeType:
+    """Return the code of a file of a collection, which can be installed in another folder."""
+    inside = filename.rpartition("/ansible_collections/")[2]
+    return _kept(inside, source, compile, source, filename, mode, flags, dont_inherit)
+
+
+def _kept(inside: str, source: bytes, make: Callable[..., CodeType], *arguments: Any) -> CodeType:
+    """Return the kept code of a source, or make it."""
+    import hashlib
+
+    kept = os.path.join(KEPT, hashlib.sha256(os.fsencode(inside) + b"\0" + source).hexdigest())
+    try:
+        with open(kept, "rb") as file:
+            code: CodeType = marshal.load(file)
+        if isinstance(code, type(_kept.__code__)):
+            return code
+    except (OSError, ValueError, EOFError, TypeError):  # not kept yet, or damaged
+        pass
+    made = make(*arguments)
     _keep(kept, made)
     return made
 
 
-def _keep(kept: Path, code: CodeType) -> None:
+def _keep(kept: str, code: CodeType) -> None:
     """Write a file as a whole: other processes read it at the same time."""
-    part = kept.with_name(f"{kept.name}.{os.getpid()}")
-    with contextlib.suppress(OSError):  # a user who cannot write here compiles
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(marshal.dumps(code))
-        part.replace(kept)
+    part = f"{kept}.{os.getpid()}"
+    try:
+        os.makedirs(KEPT, exist_ok=True)
+        with open(part, "wb") as file:
+            marshal.dump(code, file)
+        os.replace(part, kept)
+    except OSError:  # a user who cannot write here compiles
+        pass
 
 
+class Finder:
+    """Gives Ansible's loader of collections, when it is imported, a function that compiles each file once."""
+
+    def find_spec(self, name: str, path: Any = None, _target: Any = None) -> Any:
+        """Return how to import the loader; all else is imported as usual."""
+        if name != LOADER:
+            return None
+        from importlib.machinery import PathFinder
+
+        sys.meta_path.remove(self)
+        spec = PathFinder.find_spec(name, path)
+        if spec is None or spec.loader is None:
+            return spec
+        load = spec.loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            load(module)
+            vars(module)["compile"] = compiled_file
+
+        vars(spec.loader)["exec_module"] = exec_module
+        return spec
+
+
+sys.meta_path.insert(0, Finder())
 if _compile is not None:
     vars(zipimport)["_compile_source"] = compiled
 if "DML_OPENED" in os.environ:  # a test runs, whose files are recorded

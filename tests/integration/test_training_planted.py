@@ -46,7 +46,7 @@ taken = b"1" * (256 << 20)
 MANY_LINES = """
 if records.rank == 0:
     time.sleep(1000)
-for number in range(1000000):
+for number in range(100000):
     print("line", number)
 fact()
 raise ValueError("end")
@@ -76,7 +76,7 @@ PLANTED = {
         "if records.rank == 1:\n    fact()\n    os.kill(os.getpid(), 9)\ntime.sleep(100)\n",
         r"rank 1 on n2 \(process \d+\) was ended by signal 9 \(Killed\)",
     ),
-    "a million lines": (MANY_LINES, r"rank 1 on n2 ended: ValueError: end \(train\.py, line \d+\)"),
+    "a hundred thousand lines": (MANY_LINES, r"rank 1 on n2 ended: ValueError: end \(train\.py, line \d+\)"),
     "an end without a step": ("fact()\nsys.exit(3)\n", r"rank [01] on \S+ ended with exit code 3"),
 }
 
@@ -112,7 +112,7 @@ def died(nodes: Nodes, script: str) -> tuple[str, float]:
     return str(job["why"]), time.time() - float(fact.read_text())
 
 
-QUICK = ("a module in src", "a path", "memory beyond that of the node", "a million lines")
+QUICK = ("a module in src", "a path", "memory beyond that of the node", "a hundred thousand lines")
 
 
 @pytest.mark.parametrize("bug", [bug if bug in QUICK else pytest.param(bug, marks=pytest.mark.slow) for bug in PLANTED])

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.integration import warm
+from tests.integration import callers, warm
 from tests.integration.ansible import BIN, Ansible
 from tests.integration.killing import wait_for
 
@@ -101,3 +103,25 @@ def test_fork_records_opened_files_for_its_test(ansible: Ansible, tmp_path: Path
     opened = set(log.read_text().splitlines())
     expected = ("roles/alone/tasks/main.yml", "roles/alone/defaults/main.yml", "plugins/modules/esxi_info.py")
     assert {f"{test}\t{path}" for path in expected} <= opened
+
+
+@pytest.mark.parametrize("bytecode", [True, False])
+def test_loader_of_collections_compiles_each_file_once(ansible: Ansible, bytecode: bool) -> None:
+    variables = ansible.environment if bytecode else {**ansible.environment, "PYTHONPATH": ""}
+    file = {"source": b"1 + 1", "filename": "/a/ansible_collections/b.py", "mode": "eval"}
+    again = f"finder.compile(**{file}, flags=0, dont_inherit=True)"
+    program = (
+        "import builtins; from ansible.utils.collection_loader import _collection_finder as finder;"
+        f"{again}; builtins.compile = None; print(eval({again}))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], env=variables, check=False, capture_output=True, text=True)
+    assert (done.stdout == "2\n") is bytecode, done.stderr
+
+
+def test_processes_of_a_run_pack_a_module_once(ansible: Ansible, tmp_path: Path) -> None:
+    playbook = tmp_path / "packed.yml"
+    play = {"hosts": "localhost", "gather_facts": False, "tasks": [{"dml.vsphere.esxi_info": {"cluster": "gpu"}}]}
+    playbook.write_text(json.dumps([play]))
+    done = forked([str(BIN / "ansible-playbook"), str(playbook), "-i", "localhost,"], ansible.environment)
+    assert done is not None and done.returncode == 2, "the module has no vCenter"
+    assert list(Path(os.environ[callers.FOLDER]).glob("packed-*/dml.vsphere.esxi_info-*"))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import itertools
 import marshal
 import os
@@ -30,8 +31,8 @@ from lab.simulator import ROOT
 
 # A module of this collection, as Ansible names the file that it sends.
 ARCHIVE = re.compile(r"AnsiballZ_(\w+)\.py")
-COLLECTION = "ansible_collections.dml.vsphere.plugins.module_utils"
-HOLDER = f"{COLLECTION}.maintenance.lock.holder"
+COLLECTION = "ansible_collections.dml.vsphere.plugins"
+HOLDER = f"{COLLECTION}.module_utils.maintenance.lock.holder"
 SELF, OWN_PROCESS = b"s", b"p"
 # Takes the place of Python: it has another program run a module, and is Python itself for all else.
 INTERPRETER = """#!{python} -IS
@@ -66,6 +67,7 @@ def write_interpreter(path: Path, address: str) -> None:
 def serve(address: str) -> None:
     """Run modules for the interpreters that connect, until the process that started this one has ended."""
     holder = _imported()
+    gc.freeze()
     known: set[str] = set()
     # Forks end while the next call is awaited; only one that was waited for counts as processor time of the tests.
     signal.signal(signal.SIGCHLD, lambda *_: reap(os.WNOHANG))
@@ -92,14 +94,19 @@ def _imported() -> ModuleType:
     """Import what the modules of the collection import, as a module finds it; return the finder of the run above."""
     collections = str(ROOT / ".ansible" / "collections")
     sys.path.insert(0, collections)
-    for path in sorted((ROOT / "plugins" / "module_utils").rglob("*.py")):
-        name = ".".join(path.relative_to(ROOT / "plugins" / "module_utils").with_suffix("").parts)
-        if path.stem != "__init__" and not name.endswith("_program"):
-            __import__(f"{COLLECTION}.{name}")
+    import_all("module_utils")
     __import__("ansible.module_utils._internal._ansiballz._loader")
     # A module finds neither the collections of the controller nor the packages of the checkout.
     sys.path[:] = [place for place in sys.path if place not in {"", collections, str(ROOT)}]
     return sys.modules[HOLDER]
+
+
+def import_all(*folders: str) -> None:
+    """Import the files of these folders of plugins by the names that the collection gives them."""
+    for folder in folders:
+        for path in sorted((ROOT / "plugins" / folder).rglob("*.py")):
+            if path.stem != "__init__" and not path.stem.endswith("_program"):
+                __import__(f"{COLLECTION}.{'.'.join(path.relative_to(ROOT / 'plugins').with_suffix('').parts)}")
 
 
 def _take(call: socket.socket, known: set[str], holder: ModuleType) -> bool:
