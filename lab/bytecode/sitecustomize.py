@@ -2,7 +2,8 @@
 
 Ansible sends the source of a module in a zip file, and Python compiles it again for each task: up to half of the time
 of a module that runs on this machine. Ansible's loader of collections compiles the imports of a plugin again in each
-process that it forks for a task: most of the time of a playbook that is refused. Python imports this file by itself if
+command: most of the time of a playbook that is refused. Each command also packs its modules again, unless DML_PACKED
+names a folder for packed modules, which must not outlive a change of their files. Python imports this file by itself if
 its folder is in PYTHONPATH. The same code runs with and without it.
 """
 
@@ -17,11 +18,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # each Python process imports this file, and these would take most of the time
     from collections.abc import Callable
     from types import CodeType, ModuleType
-    from typing import Any
+    from typing import Any, ClassVar
 
 CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 KEPT = os.path.join(CHECKOUT, ".cache", "bytecode", str(sys.implementation.cache_tag))
-LOADER = "ansible.utils.collection_loader._collection_finder"
 # A module of Python without a public interface: if another version has no such function, each task compiles.
 _compile = getattr(zipimport, "_compile_source", None)
 
@@ -67,24 +67,44 @@ def _keep(kept: str, code: CodeType) -> None:
         pass
 
 
+def _compile_once(loader: ModuleType) -> None:
+    vars(loader)["compile"] = compiled_file
+
+
+def _pack_once(packing: ModuleType) -> None:
+    """Have the processes that name one folder, and have the same collections, pack a module for all of them."""
+    if not (place := os.environ.get("DML_PACKED")):
+        return
+    import hashlib
+
+    collections = os.environ.get("ANSIBLE_COLLECTIONS_PATH", "").encode()
+    packed = os.path.join(place, hashlib.sha256(collections).hexdigest())
+    os.makedirs(packed, exist_ok=True)
+    os.symlink(packed, os.path.join(vars(packing)["C"].DEFAULT_LOCAL_TMP, "ansiballz_cache"))
+
+
 class Finder:
-    """Gives Ansible's loader of collections, when it is imported, a function that compiles each file once."""
+    """Changes files of Ansible when they are imported."""
+
+    changes: ClassVar = {
+        "ansible.utils.collection_loader._collection_finder": _compile_once,
+        "ansible.executor.module_common": _pack_once,
+    }
 
     def find_spec(self, name: str, path: Any = None, _target: Any = None) -> Any:
-        """Return how to import the loader; all else is imported as usual."""
-        if name != LOADER:
+        """Return how to import one of these files; all else is imported as usual."""
+        if name not in self.changes:
             return None
         from importlib.machinery import PathFinder
 
-        sys.meta_path.remove(self)
-        spec = PathFinder.find_spec(name, path)
+        spec, change = PathFinder.find_spec(name, path), self.changes[name]
         if spec is None or spec.loader is None:
             return spec
         load = spec.loader.exec_module
 
         def exec_module(module: ModuleType) -> None:
             load(module)
-            vars(module)["compile"] = compiled_file
+            change(module)
 
         vars(spec.loader)["exec_module"] = exec_module
         return spec

@@ -27,6 +27,8 @@ from plugins.module_utils.maintenance.lock import holder
 from tests.integration import warm
 
 BIN = Path(sys.executable).parent
+# For hosts that are this machine: with the Python of the command that runs, modules are forks (warm_modules.py).
+PYTHON = "{{ ansible_playbook_python }}"
 _RUNNING = threading.RLock()
 
 

@@ -57,6 +57,8 @@ def begin() -> None:
     if FOLDER not in os.environ:
         os.environ[FOLDER] = tempfile.mkdtemp(prefix="dml-callers-")
         atexit.register(shutil.rmtree, os.environ[FOLDER])
+        # All commands of Ansible of this run pack a module once (lab/bytecode/sitecustomize.py).
+        os.environ["DML_PACKED"] = os.path.join(os.environ[FOLDER], "packed")
 
 
 def note(simulator: Simulator) -> None:

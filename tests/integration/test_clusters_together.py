@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 import yaml
 
 from lab.simulator import Simulator
-from tests.integration.ansible import BIN, Ansible, AnsibleFor, Outcome, Start
+from tests.integration.ansible import BIN, PYTHON, Ansible, AnsibleFor, Outcome, Start
 from tests.integration.releases import NEWEST
 from tests.integration.test_hosts_under_training import Window
 from tests.integration.test_vmotion import TAGGED
@@ -25,7 +24,7 @@ pytestmark = pytest.mark.release(NEWEST)
 
 ONE = '{name: gpu, hosts: [{name: "esx%02d.lab", count: 5}]}'
 SPARE = {"cluster": "more", "hosts": ["more01.lab"], "return_home": True}
-HERE = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+HERE = {"ansible_connection": "local", "ansible_python_interpreter": PYTHON}
 
 
 def datacentre(gpu: int, more: int, modes: tuple[str, str] = ("", "")) -> str:

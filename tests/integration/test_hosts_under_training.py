@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.integration.ansible import Outcome
+from tests.integration.ansible import PYTHON, Outcome
 from tests.integration.killing import has_started, kill_all, wait_for
 from tests.integration.releases import NEWEST
 from tests.integration.rolling import times
@@ -33,7 +33,7 @@ class Window:
     def __init__(self, trial: Trial, *options: str, by_hand: bool = False) -> None:
         self.trial, self.inventory = trial, trial.folder / "hosts.yml"
         self.mpirun: subprocess.Popen[bytes] | None = None
-        here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "ansible_become": False}
+        here = {"ansible_connection": "local", "ansible_python_interpreter": PYTHON, "ansible_become": False}
         groups = {"clusters": {"hosts": {"gpu": here}}, "workers": {"hosts": dict.fromkeys(WORKERS, here)}}
         self.inventory.write_text(json.dumps({"all": {"children": groups}}))
         # The jobs of other tests run on this machine too.

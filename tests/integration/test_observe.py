@@ -16,6 +16,7 @@ import pytest
 from lab.simulator import USERNAME
 from plugins.module_utils.watch.watcher import is_watched
 from tests.govc import output
+from tests.integration.ansible import PYTHON
 from tests.integration.killing import kill_all, tree, wait_for, wait_for_end
 from tests.integration.releases import NEWEST
 from tests.integration.test_vmotion_test import LONG, PROGRAM, WORKERS, Trial, trial
@@ -33,7 +34,7 @@ class Observation:
 
     def __init__(self, trial: Trial) -> None:
         self.trial, self.inventory = trial, trial.folder / "observe.yml"
-        here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "ansible_become": False}
+        here = {"ansible_connection": "local", "ansible_python_interpreter": PYTHON, "ansible_become": False}
         groups = {"clusters": {"hosts": {"gpu": here}}, "workers": {"hosts": dict.fromkeys(WORKERS, here)}}
         self.inventory.write_text(json.dumps({"all": {"children": groups}}))
         # The jobs of other tests run on this machine too.

@@ -30,11 +30,8 @@ def test_smallest_inventory_changes_only_one_option_per_host(
         assert done.rc == 0, done.out
         return done.out
 
-    for command in (["preflight"], ["site", "--check", "--diff"]):
-        run(*command)
+    run("site", "--check", "--diff")
     assert vcenter.writes() == []
-    run("hosts", "-e", f"canary={HOSTS[0]}", *evidence)
-    assert {write["name"] for write in vcenter.writes() if write["method"] in CHANGE} == {HOSTS[0]}
     run("site", *evidence)
     writes = [(write["method"], write["name"]) for write in vcenter.writes() if write["method"] not in LOCK | NOTES]
     assert sorted(writes) == sorted((method, host) for method in CHANGE for host in HOSTS)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 import pytest
 
 from lab.person import power_off
 from lab.simulator import ROOT
-from tests.integration.ansible import AnsibleFor, Outcome, Start
+from tests.integration.ansible import PYTHON, AnsibleFor, Outcome, Start
 from tests.integration.releases import NEWEST
 from tests.integration.sites import Site, datacentre, worker
 from tests.integration.workers import switch
@@ -21,7 +20,7 @@ CLUSTERS = ("-i", str(ROOT / "inventories" / "lab" / "hosts.yml"))
 # Nothing listens on this port.
 UNREACHABLE = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_connection": "ssh"}
 BROKEN = {"ansible_connection": "local", "ansible_python_interpreter": "/nonexistent/python3"}
-READABLE = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+READABLE = {"ansible_connection": "local", "ansible_python_interpreter": PYTHON}
 SWITCH = "run again with unreachable_is_idle=true"
 SMALLER = {"worker_vms": [worker(number, memory_mb=16384) for number in (1, 2)], "power_cycle": True}
 

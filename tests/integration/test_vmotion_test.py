@@ -17,7 +17,7 @@ import pytest
 from pyVmomi import vim
 
 from lab.simulator import ROOT, Simulator
-from tests.integration.ansible import Ansible, AnsibleFor, Outcome, Start
+from tests.integration.ansible import PYTHON, Ansible, AnsibleFor, Outcome, Start
 from tests.integration.killing import has_started, wait_for
 from tests.integration.releases import FIRST, NEWEST, RELEASES
 from tests.integration.test_vmotion import TAGGED
@@ -39,7 +39,7 @@ class Trial:
     def __init__(self, vcenter: Simulator, ansible: Ansible, nodes: Nodes, folder: Path) -> None:
         self.vcenter, self.ansible, self.nodes, self.folder = vcenter, ansible, nodes, folder
         self.inventory = folder / "inventory.yml"
-        here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+        here = {"ansible_connection": "local", "ansible_python_interpreter": PYTHON}
         groups = {"clusters": {"hosts": {"gpu": here}}, "launchers": {"hosts": {"launcher": here}}}
         self.inventory.write_text(json.dumps({"all": {"children": groups}}))
 

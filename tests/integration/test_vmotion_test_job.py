@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.integration.ansible import PYTHON
 from tests.integration.killing import has_started, kill_all, wait_for
 from tests.integration.test_vmotion_test import LONG, PROGRAM, WORKERS, Trial, trial
 
@@ -16,7 +17,7 @@ __all__ = ["trial"]  # the fixture
 
 def command(trial: Trial) -> list[str]:
     """The playbook on an inventory of a cluster and its workers, all nodes of which are this machine."""
-    here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    here = {"ansible_connection": "local", "ansible_python_interpreter": PYTHON}
     groups = {"clusters": {"hosts": {"gpu": here}}, "workers": {"hosts": dict.fromkeys(WORKERS, here)}}
     inventory = trial.folder / "own.yml"
     inventory.write_text(json.dumps({"all": {"children": groups}}))

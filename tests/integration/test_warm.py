@@ -120,8 +120,8 @@ def test_loader_of_collections_compiles_each_file_once(ansible: Ansible, bytecod
 
 def test_processes_of_a_run_pack_a_module_once(ansible: Ansible, tmp_path: Path) -> None:
     playbook = tmp_path / "packed.yml"
-    play = {"hosts": "localhost", "gather_facts": False, "tasks": [{"dml.vsphere.esxi_info": {"cluster": "gpu"}}]}
-    playbook.write_text(json.dumps([play]))
+    task = {"dml.vsphere.esxi_info": {"cluster": "gpu"}, "connection": "local"}
+    playbook.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "tasks": [task]}]))
     done = forked([str(BIN / "ansible-playbook"), str(playbook), "-i", "localhost,"], ansible.environment)
     assert done is not None and done.returncode == 2, "the module has no vCenter"
-    assert list(Path(os.environ[callers.FOLDER]).glob("packed-*/dml.vsphere.esxi_info-*"))
+    assert list(Path(os.environ[callers.FOLDER]).glob("packed/*/*.esxi_info-*"))

@@ -14,7 +14,7 @@ import pytest
 
 from lab.simulator import Simulator
 from plugins.module_utils.training.ending.job_state import SIGNAL_REQUEST
-from tests.integration.ansible import Ansible, Outcome, Start
+from tests.integration.ansible import PYTHON, Ansible, Outcome, Start
 from tests.integration.killing import has_started, kill_all, wait_for
 from tests.integration.releases import NEWEST
 from tests.integration.rolling import times
@@ -41,7 +41,7 @@ class FullCluster:
 
     def __init__(self, vcenter: Simulator, ansible: Ansible, folder: Path) -> None:
         self.vcenter, self.ansible, self.folder, self.nodes = vcenter, ansible, folder, Nodes(ansible, folder)
-        here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "ansible_become": False}
+        here = {"ansible_connection": "local", "ansible_python_interpreter": PYTHON, "ansible_become": False}
         groups = {"clusters": {"hosts": {"gpu": here}}, "workers": {"hosts": dict.fromkeys(WORKERS, here)}}
         self.inventory = folder / "hosts.yml"
         self.inventory.write_text(json.dumps({"all": {"children": groups}}))

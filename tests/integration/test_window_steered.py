@@ -6,11 +6,11 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from typing import Any
 
 import pytest
 
+from tests.integration.ansible import PYTHON
 from tests.integration.killing import has_started, wait_for
 from tests.integration.releases import NEWEST
 from tests.integration.test_hosts_under_training import Window
@@ -27,7 +27,7 @@ def words(text: str) -> str:
 def ask(trial: Trial, action: str) -> str:
     """Run the playbook window, as a person in another shell does, and return its output."""
     inventory = trial.folder / "other.yml"
-    here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    here = {"ansible_connection": "local", "ansible_python_interpreter": PYTHON}
     inventory.write_text(json.dumps({"all": {"children": {"clusters": {"hosts": {"gpu": here}}}}}))
     given = {"window_action": action, "vmotion_test_dir": str(trial.folder / "tests")}
     done = trial.ansible.playbook("playbooks/window.yml", "-i", str(inventory), "-e", json.dumps(given))

@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from lab.simulator import ROOT
-from tests.integration.ansible import BIN, Ansible, Outcome
+from tests.integration.ansible import BIN, PYTHON, Ansible, Outcome
 
 FILES = Path(__file__).parents[2] / "roles" / "training" / "files"
 DEADLINE = 90.0
@@ -149,7 +149,7 @@ class Playbook:
         self.folder, self.ansible = folder, Ansible(environment or {}, folder)
         self.nodes = Nodes(self.ansible, folder)
         names = [self.nodes.here, "n2", "n3", "n4"]
-        local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+        local = {"ansible_connection": "local", "ansible_python_interpreter": PYTHON}
         hosts = {"workers": {"hosts": dict.fromkeys(names, local)}}
         self.inventory = folder / "hosts.yml"
         self.inventory.write_text(yaml.safe_dump(hosts, sort_keys=False))

@@ -12,7 +12,6 @@ import atexit
 import contextlib
 import ctypes
 import gc
-import hashlib
 import importlib
 import json
 import os
@@ -111,14 +110,10 @@ def _begin(early: dict[str, str]) -> Warm:
     atexit.register(shutil.rmtree, folder)
     address, interpreter = str(folder / "modules"), folder / Path(sys.executable).name
     warm_modules.write_interpreter(interpreter, address)
-    # All processes of a run of tests with these settings pack a module once.
-    settings = hashlib.sha256(json.dumps(early, sort_keys=True).encode()).hexdigest()
-    packed = Path(os.environ.get("DML_CALLERS", folder)) / f"packed-{settings}"
-    packed.mkdir(exist_ok=True)
     ours, theirs = socket.socketpair()
     with theirs:
-        values = theirs.fileno(), str(interpreter), str(packed)
-        process = _start(f"from tests.integration import warm; warm.serve(*{values!r})", early, theirs.fileno())
+        call = f"from tests.integration import warm; warm.serve({theirs.fileno()}, {str(interpreter)!r})"
+        process = _start(call, early, theirs.fileno())
     modules = _start(f"from tests.integration import warm_modules; warm_modules.serve({address!r})", early)
     warm = Warm(early, ours, process, modules)
     atexit.register(warm.end)
@@ -142,13 +137,12 @@ def _start(call: str, early: dict[str, str], *descriptors: int) -> subprocess.Po
     )
 
 
-def serve(number: int, interpreter: str, packed: str) -> None:
+def serve(number: int, interpreter: str) -> None:
     """Fork for each call, until the process that makes the calls has ended."""
     mains = {name: importlib.import_module(module) for name, module in COMMANDS.items()}
     importlib.import_module("ansible.executor.playbook_executor")
     importlib.import_module("ansible.plugins.strategy.linear")
     _import_collection()
-    os.symlink(packed, Path(vars(sys.modules["ansible.constants"])["DEFAULT_LOCAL_TMP"]) / "ansiballz_cache")
     gc.freeze()
     # Forks end while the next call is awaited.
     signal.signal(signal.SIGCHLD, lambda *_: warm_modules.reap(os.WNOHANG))

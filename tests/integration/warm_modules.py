@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import gc
+import importlib.util
 import itertools
 import marshal
 import os
@@ -29,7 +30,7 @@ from typing import Any
 
 from lab.simulator import ROOT
 
-# A module of this collection, as Ansible names the file that it sends.
+# A module, as Ansible names the file that it sends.
 ARCHIVE = re.compile(r"AnsiballZ_(\w+)\.py")
 COLLECTION = "ansible_collections.dml.vsphere.plugins"
 HOLDER = f"{COLLECTION}.module_utils.maintenance.lock.holder"
@@ -96,6 +97,7 @@ def _imported() -> ModuleType:
     sys.path.insert(0, collections)
     import_all("module_utils")
     __import__("ansible.module_utils._internal._ansiballz._loader")
+    __import__("ansible.module_utils.facts.default_collectors")
     # A module finds neither the collections of the controller nor the packages of the checkout.
     sys.path[:] = [place for place in sys.path if place not in {"", collections, str(ROOT)}]
     return sys.modules[HOLDER]
@@ -117,8 +119,7 @@ def _take(call: socket.socket, known: set[str], holder: ModuleType) -> bool:
         content += part
     archive, pid, folder, mask, environment = marshal.loads(content)
     name = ARCHIVE.fullmatch(os.path.basename(archive))
-    is_ours = name is not None and (ROOT / "plugins" / "modules" / f"{name[1]}.py").exists()
-    if name is None or not is_ours or name[1] not in known:
+    if name is None or name[1] not in known or not _is_importable(name[1]):
         known.add(name[1] if name else "")
         call.sendall(OWN_PROCESS)
     elif os.fork() == 0:
@@ -129,6 +130,12 @@ def _take(call: socket.socket, known: set[str], holder: ModuleType) -> bool:
     for descriptor in descriptors:
         os.close(descriptor)
     return False
+
+
+def _is_importable(name: str) -> bool:
+    """Return whether a module finds its imports in this process: one of this collection or of Ansible itself."""
+    path = ROOT / "plugins" / "modules" / f"{name}.py"
+    return path.exists() or importlib.util.find_spec(f"ansible.modules.{name}") is not None
 
 
 def _take_over(descriptors: list[int]) -> None:
