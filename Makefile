@@ -23,7 +23,7 @@ export GIT_CONFIG_KEY_0 := safe.directory
 export GIT_CONFIG_VALUE_0 := $(CURDIR)
 
 # The budget of each stage of `make test` in seconds, on a warm machine with two cores; an excess is a warning.
-STAGES := setup=30 static=240 unit=180 integration=1050 clients=240 molecule-default=180
+STAGES := setup=30 static=240 unit=180 integration=800 clients=240 molecule-default=180
 STAGES_FULL := $(filter-out clients=%,$(STAGES)) mutants=1200 explore=660 clients=1800 oldest=1200 between=1200 newest=1200 frameworks=2400 attack=1200 nodes=6000 \
   kubernetes=3600 molecule=5600
 
