@@ -1,5 +1,5 @@
 // Command capv clones, starts, compares and destroys machines with the code of Kubernetes' Cluster API provider for
-// vSphere, and prints the result of each step.
+// vSphere, finds them as nodes with that of its cloud provider, and prints the result of each step.
 package main
 
 import (
@@ -69,6 +69,8 @@ func main() {
 	tell("log in", err)
 	tag, err := tagged(ctx, its)
 	tell("create a tag", err)
+	tell("make a region and zones", zoned(ctx, its))
+	nodes := provider()
 	for _, m := range machines() {
 		c := &client{machine: m, ctx: ctx, tag: tag}
 		tell(m.name+": create its group", grouped(ctx, its, m.cluster))
@@ -82,7 +84,10 @@ func main() {
 			err = fmt.Errorf("change version %s became %s", before, after)
 		}
 		tell(m.name+": nothing has changed", err)
+		uuid, err := c.node(nodes)
+		tell(m.name+": find it as a node, with its region and zone", err)
 		tell(m.name+": shut its guest down, and destroy it", c.destroy())
+		tell(m.name+": its node is gone", gone(ctx, nodes, uuid))
 	}
 }
 
