@@ -11,17 +11,14 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils.durable.calls import Result
 from ..module_utils.errors import CollectionError
-from ..plugin_utils import facts, running_jobs, training_programs
+from ..plugin_utils import facts
 from ..plugin_utils.modules import CONNECTION, Modules
-from ..plugin_utils.role_programs import PROGRAMS, run
 
-RUNNING_JOBS, NODE_FACTS = "running_jobs", "node_facts"
+RUNNING_JOBS, NODE_FACTS, TRAINING = "running_jobs", "node_facts", "training_"
+# The programs of training that read only the variables of the host of the task.
+OF_ONE_HOST = (f"{TRAINING}describe", f"{TRAINING}request")
 ARGUMENTS: dict[str, Any] = {
-    "name": {
-        "type": "str",
-        "required": True,
-        "choices": sorted((RUNNING_JOBS, NODE_FACTS, *PROGRAMS, *training_programs.NAMES)),
-    },
+    "name": {"type": "str", "required": True},
     "options": {"type": "dict", "default": {}},
 }
 
@@ -49,19 +46,28 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
             _require_facts(given["name"], known)
         except CollectionError as error:
             return {**result, "failed": True, "msg": str(error)}
-        if given["name"] == NODE_FACTS:
-            return {**result, "changed": False}
-        if given["name"] == RUNNING_JOBS:
-            return {**result, **running_jobs.run(self, known, given["options"], is_check=is_check)}
-        if given["name"] in training_programs.NAMES:
-            return {**result, **training_programs.run(self, known, given["name"], is_check=is_check)}
-        calls, gate = Modules(self, known), Planned(is_check)
-        return {**result, "changed": False, **run(given["name"], given["options"], calls, gate)}
+        return {**result, "changed": False, **self._outcome(given["name"], given["options"], known, is_check=is_check)}
+
+    def _outcome(self, name: str, options: Result, known: Result, *, is_check: bool) -> Result:
+        """Import and run a program: Ansible compiles each imported file of a collection again for each command."""
+        if name == NODE_FACTS:
+            return {}
+        if name == RUNNING_JOBS:
+            from ..plugin_utils import running_jobs
+
+            return running_jobs.run(self, known, options, is_check=is_check)
+        if name.startswith(TRAINING):
+            from ..plugin_utils import training_programs
+
+            return training_programs.run(self, known, name, is_check=is_check)
+        from ..plugin_utils import role_programs
+
+        return role_programs.run(name, options, Modules(self, known), Planned(is_check))
 
 
 def _require_facts(program: str, task_vars: dict[str, Any]) -> None:
     """Refuse planted facts: of the host of the task, or of all workers if the program reads their variables."""
-    if program == RUNNING_JOBS or program in training_programs.PROGRAMS:
+    if program == RUNNING_JOBS or (program.startswith(TRAINING) and program not in OF_ONE_HOST):
         facts.require_none_on_workers(task_vars)
     else:
         facts.require_no_variables(str(task_vars.get("inventory_hostname")), task_vars.get("ansible_facts"))

@@ -249,6 +249,8 @@ PROGRAMS = {
 
 def run(name: str, options: Options, calls: Modules, gate: runner.Gate) -> Result:
     """Check the options of a program, and return its result."""
+    if name not in PROGRAMS:
+        return {"failed": True, "msg": f"There is no program {name}. Correct the name and run again."}
     program = PROGRAMS[name]
     checked = ArgumentSpecValidator(program.arguments).validate(options)
     if checked.error_messages:

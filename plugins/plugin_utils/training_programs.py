@@ -170,7 +170,6 @@ PROGRAMS: dict[str, Callable[..., Result]] = {
 # The programs whose playbooks have one host, and that ask nodes themselves.
 ASKING = ("training_exec", "training_fetch", "training_list", "training_logs", "training_stop")
 DESCRIBE, REQUEST = "training_describe", "training_request"
-NAMES = (DESCRIBE, REQUEST, *PROGRAMS)
 
 
 def run(action: ActionBase, task_vars: Variables, name: str, *, is_check: bool) -> Result:
@@ -180,6 +179,8 @@ def run(action: ActionBase, task_vars: Variables, name: str, *, is_check: bool) 
             return describe(action, task_vars)
         if name == REQUEST:
             return training_request.run(action, task_vars)
+        if name not in PROGRAMS:
+            raise Refused("name", "run a program", f"there is no {name}", "correct the name")
         setup = (AskingSetup if name in ASKING else TrainingSetup)(action, task_vars)
         # The state of a run lies in files, so that another controller does not need the journal of this one.
         program = Program(MemoryJournal(), setup.calls)
