@@ -17,10 +17,7 @@ from ..plugin_utils.modules import CONNECTION, Modules
 RUNNING_JOBS, NODE_FACTS, TRAINING = "running_jobs", "node_facts", "training_"
 # The programs of training that read only the variables of the host of the task.
 OF_ONE_HOST = (f"{TRAINING}describe", f"{TRAINING}request")
-ARGUMENTS: dict[str, Any] = {
-    "name": {"type": "str", "required": True},
-    "options": {"type": "dict", "default": {}},
-}
+ARGUMENTS: dict[str, Any] = {"name": {"type": "str", "required": True}, "options": {"type": "dict", "default": {}}}
 
 
 class Planned:

@@ -233,7 +233,8 @@ class AskingSetup(TrainingSetup):
         known = run_source.latest_attempt(self._own, training_run.name_of_run(o, ""))
         run_source.require_owner(o, known)
         own = str(known.get("name") or o["name"])
-        run = TrainingRun({**o, "name": own}, self.all_nodes(), own, own, self.requested_by, known=known)
+        o = {**run_source.with_place(o, known), "name": own}
+        run = TrainingRun(o, self.all_nodes(), own, own, self.requested_by, known=known)
         self._place = (str(known.get("launcher") or ""), run.dir)
         return run
 

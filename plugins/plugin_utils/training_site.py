@@ -79,7 +79,7 @@ class TrainingSetup:
         own = run_source.latest_attempt(self._own, o["name"]) if o["name"] else {}
         run_source.require_owner(o, own)
         if o["name"] and (run_source.is_taken_up(o, own) or not self._requested.names_program):
-            o = {**o, "name": own.get("name") or o["name"]}
+            o = {**run_source.with_place(o, own), "name": own.get("name") or o["name"]}
             reported = job_search.reported_manifest(self.calls, o, self.all_nodes(), own)
             known = job_search.known_manifest(self.calls, o, own, reported)
             if known:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import posixpath
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any, cast
@@ -20,7 +21,7 @@ from .training_run import TrainingFailed, TrainingRun, request_of
 # The options that belong to a program, and the further ones of a run that is only followed.
 PROGRAM = (
     *("nodes", "launcher", "command", "folder", "outputs", "framework", "options", "transport", "ranks_per_node"),
-    *("steps", "steps_by", "warmup", "gradient_bytes", "data", "data_sha256"),
+    *("steps", "steps_by", "warmup", "gradient_bytes", "data", "data_sha256", "runs"),
 )
 FOLLOWED = (*PROGRAM, "stack", "nccl", "attempts")
 # With one of these on the command line, the run has its own program.
@@ -102,7 +103,14 @@ def with_program(o: Options, source: Manifest, given: Collection[str] = ()) -> O
     The launcher of the earlier run need not be one of other nodes.
     """
     own = {*given, *(("launcher",) if "nodes" in given else ())}
-    return cast("Options", {**o, **_of(source, tuple(name for name in PROGRAM if name not in own))})
+    options = {**o, **_of(source, tuple(name for name in PROGRAM if name not in own))}
+    return cast("Options", options) if "runs" in own else with_place(cast("Options", options), source)
+
+
+def with_place(o: Options, known: Manifest) -> Options:
+    """Return options with the folder on the nodes that has the folder of a run, which a node alone cannot choose."""
+    is_own = "run_dir" in known and not known.get(manifest.REPORTED)
+    return {**o, "runs": posixpath.dirname(known["run_dir"])} if is_own else o
 
 
 def with_followed(o: Options, known: Manifest) -> Options:
@@ -113,7 +121,7 @@ def with_followed(o: Options, known: Manifest) -> Options:
             f"The training run {known['name']} has the backend {backend}, but the backend of this command is "
             f"{o['backend']}. Set the same backend and its settings as for the run."
         )
-    return cast("Options", {**o, **_of(known, FOLLOWED), "asked": known.get("asked") or {}})
+    return with_place(cast("Options", {**o, **_of(known, FOLLOWED), "asked": known.get("asked") or {}}), known)
 
 
 def latest_attempt(read: Callable[[str], Manifest], name: str) -> Manifest:

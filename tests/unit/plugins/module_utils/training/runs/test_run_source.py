@@ -46,6 +46,18 @@ def test_command_line_options_override_the_earlier_run() -> None:
     assert (resumed["nodes"], resumed["launcher"], resumed["steps_by"]) == (["w2"], "w2", "script")
 
 
+def test_run_keeps_its_folder_on_the_nodes() -> None:
+    source = {**MANIFEST, "run_dir": "/nfs/runs/one"}
+    places = [
+        run_source.with_followed(OPTIONS, source)["runs"],
+        run_source.with_program(OPTIONS, source)["runs"],
+        run_source.with_program(OPTIONS, source, {"runs"})["runs"],
+        run_source.with_followed(OPTIONS, {**source, manifest.REPORTED: True})["runs"],
+    ]
+
+    assert places == ["/nfs/runs", "/nfs/runs", OPTIONS["runs"], OPTIONS["runs"]]
+
+
 @pytest.mark.parametrize(
     ("options", "source", "words"),
     [
