@@ -56,7 +56,7 @@ def over(name: str, vcenter: Any, /, *, check: bool = False, **options: Any) -> 
 
     The vCenter has a ``session``, ``all`` objects of a kind, and the ``values`` of one.
     """
-    told = list[str]()
+    warned = list[str]()
 
     def picked(ref: Any, paths: Sequence[str]) -> dict[str, Any]:
         values = vcenter.values(ref)
@@ -70,11 +70,11 @@ def over(name: str, vcenter: Any, /, *, check: bool = False, **options: Any) -> 
         (properties, "find_all", lambda _s, kind, paths: [(one, picked(one, paths)) for one in vcenter.all(kind)]),
         (properties, "read_many", read),
         (properties, "watch", lambda _s, refs, paths, _deadline: iter([read(_s, refs, paths)])),
-        (AnsibleModule, "warn", lambda _module, text: told.append(text)),
+        (AnsibleModule, "warn", lambda _module, text: warned.append(text)),
         (tasks, "wait", lambda _session, started, _seconds, _progress=None: started.task),
     ]
     given = {"cluster": "gpu", **options, "_ansible_check_mode": check, "_ansible_diff": True}
-    return {**_called(name, given, replaced), "told": told}
+    return {**_called(name, given, replaced), "told": warned}
 
 
 def _called(name: str, options: dict[str, Any], replaced: Sequence[tuple[Any, str, Any]]) -> dict[str, Any]:

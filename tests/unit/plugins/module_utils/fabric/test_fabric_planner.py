@@ -287,14 +287,10 @@ def shared(*groups: str) -> dict[str, Any]:
     return state
 
 
-def test_absent_keeps_a_shared_switch_with_port_groups() -> None:
+def test_absent_keeps_a_shared_switch_and_used_port_groups() -> None:
     plan = planner.plan_absent(shared("rdma-vmk"), spec())
-
     assert {change.key for change in plan.changes} == {f"{HOST}{name}" for name in HOSTS}
     assert "switch rdma stays with its port groups: esx21.lab of other clusters are on it" in plan.warnings
-
-
-def test_absent_removes_port_groups_only_this_cluster_uses() -> None:
     assert "port_groups.rdma-vmk" in {change.key for change in planner.plan_absent(shared(), spec()).changes}
 
 
