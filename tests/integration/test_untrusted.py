@@ -16,7 +16,7 @@ from tests.integration.ansible import Ansible, AnsibleFor, Start
 from tests.integration.hostile import Hostile, template
 from tests.integration.rolling import LAB
 from tests.integration.training import Playbook
-from tests.unit.plugins.modules.test_continuity_verdict_again import folder
+from tests.unit.plugins.modules.test_continuity_verdict import folder
 
 __all__ = ["folder"]  # a fixture
 

@@ -1,10 +1,20 @@
-"""Ctrl-C shows what a task leaves, in the output of its playbook."""
+"""Ctrl-C shows in the output of its playbook what a task or a vMotion test leaves."""
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.trials.evidence.facts import Facts
+from plugins.plugin_utils import interruption, trial
+from tests.unit.simulation.world import World
 
 ROOT = Path(__file__).resolve().parents[4]
 PLAYBOOK = """
@@ -32,3 +42,20 @@ def test_interrupted_task_shows_its_text_in_redirected_output(tmp_path: Path) ->
         subprocess.run([sys.executable, "-c", PLAYBOOK], stdout=file, check=True, cwd=ROOT, timeout=120)
 
     assert output.read_text() == "before\n\nesx1 may be out of service\nafter\n"
+
+
+def test_ctrl_c_names_the_unfinished_test(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(interruption, "_show", shown.append)
+    site: Any = SimpleNamespace(folder=tmp_path)
+
+    # A shell starts background jobs with this signal ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), trial.TEST.attended(Facts(World().settings), site):
+            os.kill(os.getpid(), signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+    (text,) = shown
+    assert f"is unfinished in {tmp_path}, and holds the lock of the cluster" in text

@@ -1,11 +1,14 @@
-"""The details of a verdict: the order of breaches, the missing evidence, the notes and the figures."""
+"""The details of a verdict, its bounded lists of breaches, and the rules of docs/continuity.md as properties."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from plugins.module_utils.continuity.limits import LISTED, OF_ONE_KIND, Breach, bounded, in_order, left_out
 from plugins.module_utils.continuity.verdict import verdict
 
 from .runs import SEEN, START, Record, changed, facts, kinds, move, records
@@ -155,3 +158,113 @@ def test_overlapping_moves_share_their_silence_and_their_steps() -> None:
 def test_claims_no_source_of_silences_without_records() -> None:
     assert judge([], [move(30, 40)])["source"] == "others"
     assert judge(records(ranks=1), [move(30, 40, rank=0)])["source"] == "moved_only"
+
+
+RUN = records(steps=60)
+MOVES = [move(20, 24)]
+TIMES = st.floats(SEEN - 50, SEEN + 58, allow_nan=False)
+spellings = st.sampled_from(("w2", "W2", "w2.example.org", "W2.Example.ORG"))
+
+
+def judged(made: list[dict[str, Any]], ended: str = "running", **more: Any) -> dict[str, Any]:
+    return verdict(made, MOVES, {"resume_deadline_s": 20}, ended=ended, facts={**facts(MOVES), **more})
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    machine=spellings,
+    guest=spellings,
+    ranks=st.sampled_from((None, {}, {"w2": []}, {"w2": [2]}, {"w1": [1]})),
+    of_move=st.booleans(),
+    at=TIMES,
+)
+def test_a_power_cycled_worker_prevents_a_continuous_verdict(
+    machine: str, guest: str, ranks: Any, of_move: bool, at: float
+) -> None:
+    """The records name a guest that vSphere may spell otherwise; neither facts nor moves without ranks prevail."""
+    made = changed(RUN, lambda record: record["rank"] == 2, host=guest)
+    event = {"worker": machine, "at": at, "by": "eve", "what": "VmResettingEvent"}
+    more = (
+        {} if ranks is None else {"ranks": {machine if name == "w2" else name: those for name, those in ranks.items()}}
+    )
+    moves = [*MOVES, {**move(30, 34, rank=2), "worker": machine, "ranks": []}] if of_move else MOVES
+    found = verdict(
+        made, moves, {"resume_deadline_s": 20}, ended="running", facts={**facts(moves), "power": [event], **more}
+    )
+    first = min(record["seen"] for record in made)
+    assert (found["verdict"] == "continuous") is (at < first), found
+
+
+@settings(max_examples=100, deadline=None)
+@given(known=st.sampled_from((None, {}, {"w0": [0]}, {"w0": [0], "w1": [1], "w2": [2], "w3": [3]})), at=TIMES)
+def test_a_power_cycle_without_known_ranks_is_inconclusive(known: Any, at: float) -> None:
+    """Another guest's name does not fit the machine either, so that its rank may run there."""
+    made = changed(RUN, lambda record: record["rank"] == 3, host="inside-a-container")
+    event = {"worker": "spare", "at": at, "by": "eve", "what": "VmPoweredOffEvent"}
+    found = judged(made, power=[event], **({} if known is None else {"ranks": known}))
+    first = min(record["seen"] for record in made)
+    if at < first:
+        assert found["verdict"] == "continuous"
+    elif known and len(known) == 4:
+        assert found["verdict"] in ("continuous", "inconclusive")
+    else:
+        assert found["verdict"] == "inconclusive", found
+
+
+@settings(max_examples=100, deadline=None)
+@given(sums=st.dictionaries(st.sampled_from("0123"), st.sampled_from((None, "a", "b")), max_size=4))
+def test_differing_checksums_break_only_if_two_were_observed(sums: dict[str, str | None]) -> None:
+    found = judged(RUN, ended="finished", checksums=sums)
+    observed = {value for value in sums.values() if value is not None}
+    assert ("parameters" in {breach["kind"] for breach in found["breaches"]}) is (len(observed) > 1), found
+
+
+def breach(at: float | None, kind: str = "step_lost") -> Breach:
+    return Breach(kind, 0, 1, at, f"{kind} at {at}")
+
+
+def test_few_breaches_stay_as_they_are() -> None:
+    few = [breach(float(at)) for at in range(OF_ONE_KIND)]
+    assert list(bounded(few)) == few and list(left_out(few)) == []
+
+
+def test_similar_breaches_are_counted_and_other_kinds_kept() -> None:
+    many = [breach(float(at)) for at in range(100)]
+    other = breach(200.0, "loss")
+    kept = list(bounded([*many, other]))
+    assert kept[:OF_ONE_KIND] == many[:OF_ONE_KIND] and kept[OF_ONE_KIND] == other
+    assert kept[-1].at == 99.0 and len(kept) == OF_ONE_KIND + 2
+    assert kept[-1].detail == f"step_lost at 99.0 ({100 - OF_ONE_KIND - 1} similar ones before it are not listed)"
+
+
+def test_a_breach_without_a_time_is_sorted_last() -> None:
+    assert in_order([breach(None), breach(2.0), breach(1.0)]) == [breach(1.0), breach(2.0), breach(None)]
+
+
+def test_breaches_beyond_the_list_are_counted_by_kind() -> None:
+    ordered = [*(breach(float(at)) for at in range(LISTED)), breach(None, "died"), breach(None), breach(None)]
+    expected = f"the first {LISTED:,} of {LISTED + 3:,} breaches are listed; omitted: died: 1, step_lost: 2"
+    assert list(left_out(ordered)) == [expected]
+    assert not list(left_out(ordered[:LISTED]))
+
+
+def lossy(ranks: int, steps: int, **more: Any) -> list[dict[str, Any]]:
+    """Return lossy in which every second step is lost."""
+    return [
+        {"t": float(step), "step": 2 * step, "stride": 1, "rank": rank, "size": ranks, "seen": float(step), **more}
+        for step in range(1, steps + 1)
+        for rank in range(ranks)
+    ]
+
+
+def test_a_log_of_breaches_yields_a_short_list() -> None:
+    judged = verdict(lossy(64, 200), [], {}, ended="running")
+    assert judged["verdict"] == "broken" and len(judged["breaches"]) == LISTED
+    assert f"the first {LISTED:,} of {64 * (OF_ONE_KIND + 1):,} breaches are listed" in judged["notes"][0]
+
+
+@pytest.mark.parametrize("steps", [100, 1000])
+def test_limits_the_breaches_of_a_constantly_changing_process(steps: int) -> None:
+    made = [{**record, "pid": number} for number, record in enumerate(lossy(1, steps))]
+    kinds = [found["kind"] for found in verdict(made, [], {}, ended="running")["breaches"]]
+    assert kinds.count("identity") == OF_ONE_KIND + 1

@@ -1,4 +1,4 @@
-"""Whether a node starts with secure boot, and whether its modules are signed."""
+"""The GPUs of NVIDIA on a PCI bus; whether a node starts with secure boot, and whether its modules are signed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,25 @@ from pathlib import Path
 
 import pytest
 
+from roles.gpu_driver.files.cards import cards
 from roles.gpu_driver.files.secure_boot import VARIABLE, state
 from tests.rendering import value
+
+
+def test_gpus_are_distinguished_from_other_devices(tmp_path: Path) -> None:
+    devices = {
+        "0000:02:01.0": ("0x10de", "0x030000"),  # a vGPU
+        "0000:02:02.0": ("0x10de", "0x030200"),  # a data centre GPU passed through
+        "0000:02:02.1": ("0x10de", "0x040300"),  # its sound
+        "0000:00:0f.0": ("0x15ad", "0x030000"),  # VMware's display
+    }
+    for address, (vendor, kind) in devices.items():
+        (tmp_path / address).mkdir()
+        (tmp_path / address / "vendor").write_text(vendor + "\n")
+        (tmp_path / address / "class").write_text(kind + "\n")
+    assert cards(tmp_path) == ["0000:02:01.0", "0000:02:02.0"]
+    assert cards(tmp_path / "no-bus") == []
+
 
 SIGNED = ["--silent", "--module-signing-secret-key=/root/key", "--module-signing-public-key=/root/key.der"]
 

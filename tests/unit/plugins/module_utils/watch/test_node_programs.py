@@ -1,17 +1,21 @@
-"""The function read_gpus on this machine as its node, with stand-ins for nvidia-smi, the driver and NCCL."""
+"""The GPUs, connections and guests of a node, with this machine as the node and stand-ins for its programs."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from plugins.module_utils.training.transport import connections as transport_seen
 from plugins.module_utils.watch import gpu_program, node_programs
-from plugins.module_utils.watch.node_programs import read_gpus
+from plugins.module_utils.watch.node_programs import read_connections, read_gpus, read_guests
 from tests.fakes.calling import here
 from tools.gpu.checks import no_pools_library
 
@@ -173,3 +177,41 @@ def test_endless_or_missing_answer_is_an_error(program: str, why: str) -> None:
     nodes: Any = [{"name": "w1", "reach": ["sh", "-c", f"{program}; #"]}]
     seconds = 60.0 if program == "yes" else 0.5
     assert node_programs.run_on_nodes(nodes, node_programs.gpu_program, [], seconds) == {"w1": {"error": why}}
+
+
+def test_a_finished_job_reports_its_ranks_checksums(tmp_path: Path) -> None:
+    for rank, checksum in ((0, "aa"), (1, "bb")):
+        (tmp_path / f"summary{rank}.json").write_text(json.dumps({"rank": rank, "parameters_sha256": checksum}))
+    nodes = [{"name": "n1", "reach": ["sh", "-c"]}]
+    result = here(read_connections, nodes=nodes, folder=str(tmp_path))
+    assert result["nodes"]["n1"] == {
+        "ranks": [],
+        "devices": result["nodes"]["n1"]["devices"],
+        "checksums": {"summary0.json": "aa", "summary1.json": "bb"},
+    }
+    assert transport_seen.checksums(result["nodes"]) == {"n1:summary0.json": "aa", "n1:summary1.json": "bb"}
+
+
+def test_a_node_reports_timers_ranks_and_checkpoint(tmp_path: Path) -> None:
+    kept = tmp_path / "checkpoints" / "step-40"
+    kept.parent.mkdir()
+    kept.write_bytes(b"weights")
+    os.utime(kept, (time.time() - 90,) * 2)
+    kept.with_suffix(".sha256").write_text(f"{hashlib.sha256(b'weights').hexdigest()}  step-40\n")
+    with subprocess.Popen(["sleep", "60"], env={**os.environ, "NCCL_IB_TIMEOUT": "22", "SECRET": "no"}) as rank:
+        (tmp_path / "rank0.jsonl").write_text(json.dumps({"rank": 0, "pid": rank.pid}) + "\n")
+        nodes = [{"name": "n1", "reach": ["sh", "-c"]}, {"name": "n2", "reach": ["false"]}]
+        reported = here(read_guests, nodes=nodes, folder=str(tmp_path), checkpoints=str(kept.parent), timeout=60)[
+            "nodes"
+        ]
+        rank.kill()
+    assert reported["n2"] == {"error": "it ended with 1"}
+    node = reported["n1"]
+    assert node["sysctls"]["net.ipv4.tcp_retries2"] > 0
+    assert (node["environment"]["NCCL_IB_TIMEOUT"], "SECRET" in node["environment"]) == ("22", False)
+    assert (node["checkpoint"]["path"], node["checkpoint"]["verified"]) == (str(kept), True)
+    assert 89 <= node["checkpoint"]["age_s"] < 200
+    kept.write_bytes(b"spoilt")
+    spoilt = here(read_guests, nodes=nodes[:1], folder=str(tmp_path), checkpoints=str(kept.parent))
+    assert spoilt["nodes"]["n1"]["checkpoint"]["verified"] is False
+    assert spoilt["nodes"]["n1"]["environment"] is None, "its rank is gone"
