@@ -115,7 +115,7 @@ def test_worker_with_a_vtpm_moves_only_encrypted(place: Simulator, ansible: Ansi
     refused = go(ansible)
 
     assert refused.rc == 1 and moves(place) == [], refused.out
-    assert f"{HOME}, {FREE} does not support encrypted vMotion, and it is encrypted" in refused.msg, refused.out
+    assert f"{HOME}, {FREE} do not support encrypted vMotion, and it is encrypted" in refused.msg, refused.out
 
 
 def snapshot(place: Simulator) -> None:

@@ -183,7 +183,8 @@ def _encryption(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:
     if is_required and facts["no_encrypted_moves"]:
         names = listed(facts["no_encrypted_moves"])
         why = "it is encrypted" if facts["encrypted"] else "its vmotion_encryption is required"
-        yield STOP, "encrypted_moves", f"{names} does not support encrypted vMotion, and {why}: use another host"
+        verb = "does" if len(facts["no_encrypted_moves"]) == 1 else "do"
+        yield STOP, "encrypted_moves", f"{names} {verb} not support encrypted vMotion, and {why}: use another host"
 
 
 def _state(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:

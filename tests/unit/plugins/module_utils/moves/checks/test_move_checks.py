@@ -86,9 +86,9 @@ def test_good_move_violates_no_rule() -> None:
             "esx05 does not support encrypted vMotion, and its vmotion_enc",
         ),
         (
-            {**KEYED, "no_encrypted_moves": ["esx01"]},
+            {**KEYED, "no_encrypted_moves": ["esx01", "esx05"]},
             "encrypted_moves",
-            "esx01 does not support encrypted vMotion, and it",
+            "esx01, esx05 do not support encrypted vMotion, and it",
         ),
         ({**KEYED, "key_pending": True}, "host_key", "esx05 gives up its key at the next boot"),
         ({**KEYED, "providers_missing": ["native"]}, "key_provider", "the key provider native, which vCenter does not"),
