@@ -76,7 +76,7 @@ $(GOVC): lab/govc/main.go lab/govc/go.mod | environment
 
 demo: ## try: Run the demo on this machine; KEEP=1 leaves its data centre running, TIED=1: workers that cannot move
 	@lab/demo.sh $(if $(or $(TIED),$(LAB)),--lab "$(strip $(if $(TIED),tied) $(LAB))") $(if $(KEEP),--keep) $(if $(RELEASE),--release "$(RELEASE)") \
-	  $(if $(ENCRYPTION),--encryption $(ENCRYPTION))
+	  $(if $(ENCRYPTION),--encryption $(ENCRYPTION)) $(if $(ENCRYPTED),--encrypted)
 
 demo-down: environment ## try: Remove the data centre that the demo left running
 	@python -m lab --name demo down

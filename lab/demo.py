@@ -21,6 +21,7 @@ from lab.kubernetes.images import has_horovod
 from lab.machines import host
 from lab.nodes.network import requested_or_free
 from lab.nodes.programs import LabError, require
+from lab.person import encrypt_template
 from lab.prebuild import PLAYBOOK, Prebuild
 from lab.running import HOROVOD, SUBNET, Desired, Lab
 from lab.simulator import BYTECODE, DATACENTRES, ROOT, Centre, Simulator, add_site, site_options
@@ -33,6 +34,7 @@ TRAINING = f"{ROOT / 'lab' / 'training'}:/opt/dml/lab"  # training code for pods
 MOVE = {"precopy_seconds": 1.5, "stun_seconds": 1.5}
 REBOOT_SECONDS = 0.5  # of a simulated host
 VM, KUBERNETES, TIED = "vm", "kubernetes", "tied"
+TEMPLATE = "debian-12"
 INVENTORIES = {
     "nodes": ("inventories/lab",),
     VM: ("inventories/lab", "inventories/lab_machines"),
@@ -173,6 +175,7 @@ def _played(demo: Demo, shown: Sequence[Chapter]) -> Iterator[tuple[str, bool]]:
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m lab.demo", description=__doc__)
     add_site(parser)
+    parser.add_argument("--encrypted", action="store_true", help="encrypt the workers, by their template")
     parser.add_argument("--lab", choices=list(CHAPTERS), default="nodes", help="kind of workers; tied: none can move")
     parser.add_argument("--without-guests", action="store_true", help="show only the chapters that need no guests")
     parser.add_argument("--keep", action="store_true", help="do not remove the workers and the data centre at the end")
@@ -199,17 +202,17 @@ def _place(arguments: argparse.Namespace, work: Path) -> Iterator[tuple[Demo, st
     left_out = _no_guests(arguments)
     if left_out and not arguments.keep:
         with Simulator(_datacentre(arguments), *options, folder=work / "vcenter") as vcenter:
-            environment = {**vcenter.environment, **_image_managed(arguments, vcenter)}
+            environment = {**vcenter.environment, **_arranged(arguments, vcenter)}
             yield Demo(vcenter, environment, work, inventories, without_guests=True), left_out
         return
     with _lab(arguments, _desired(arguments, options, nodes=not left_out)) as lab, contextlib.ExitStack() as stack:
         if not left_out:
             lab.hypervisor.ask("PUT", "/moves", MOVE)
         memory = (lambda: host.memory_bytes(lab.lab)) if is_vm else int
-        image = _image_managed(arguments, lab.control)
+        arranged = _arranged(arguments, lab.control)
         if arguments.keep:
-            lab.export(image)
-        environment = {**lab.environment, **image}
+            lab.export(arranged)
+        environment = {**lab.environment, **arranged}
         demo = Demo(lab.control, environment, work, inventories, memory, without_guests=bool(left_out))
         if arguments.lab == "nodes" and not left_out and not has_horovod(HOROVOD):
             demo.prebuild = Prebuild(lab, work)
@@ -221,8 +224,13 @@ def _datacentre(arguments: argparse.Namespace) -> Path:
     return DATACENTRES / ("tied.yml" if arguments.lab == TIED else "lab.yml")
 
 
-def _image_managed(arguments: argparse.Namespace, vcenter: Centre) -> dict[str, str]:
-    """Have an image manage the cluster if the release has no other way, and return the variable of the inventory."""
+def _arranged(arguments: argparse.Namespace, vcenter: Centre) -> dict[str, str]:
+    """Have an image manage the cluster if the release has no other way, and return the variable of the inventory.
+
+    With ``--encrypted``, the template of the workers is encrypted.
+    """
+    if arguments.encrypted:
+        encrypt_template(vcenter, TEMPLATE)
     major = (arguments.release or "").partition(".")[0]
     # Hosts with GPUs in passthrough need no manager.
     if arguments.lab == TIED or not major.isdigit() or int(major) < IMAGES_SINCE:

@@ -38,8 +38,25 @@ def lose_rdma_nic(vcenter: Centre, name: str) -> None:
     _do(vcenter, name, "power it on", lambda machine: machine.PowerOnVM_Task())
 
 
+def encrypt_template(vcenter: Centre, name: str) -> None:
+    """Give vCenter a key provider, and encrypt a template, and thereby its clones."""
+    native = vim.encryption.KeyProviderId(id="native")
+    key = vim.encryption.CryptoKeyId(keyId="1", providerId=native)
+    spec = vim.vm.ConfigSpec(crypto=vim.encryption.CryptoSpecEncrypt(cryptoKeyId=key))
+    with opened(vcenter) as client:
+        client.content.cryptoManager.RegisterKmsCluster(native, "nativeProvider")
+        template = _found(client, name)
+        template.MarkAsVirtualMachine(template.runtime.host.parent.resourcePool, template.runtime.host)
+    _do(vcenter, name, "encrypt it", lambda machine: machine.ReconfigVM_Task(spec))
+    with opened(vcenter) as client:
+        _found(client, name).MarkAsTemplate()
+
+
 def _do(vcenter: Centre, name: str, attempt: str, start: Callable[[Any], Any]) -> None:
     with opened(vcenter) as client:
-        found = properties.find_all(client, vim.VirtualMachine, ("name",))
-        machine = next(ref for ref, values in found if values["name"] == name)
-        tasks.wait(client, tasks.Started(start(machine), name, attempt), SECONDS)
+        tasks.wait(client, tasks.Started(start(_found(client, name)), name, attempt), SECONDS)
+
+
+def _found(client: Session, name: str) -> Any:
+    found = properties.find_all(client, vim.VirtualMachine, ("name",))
+    return next(ref for ref, values in found if values["name"] == name)
