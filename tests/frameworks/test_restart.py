@@ -28,7 +28,8 @@ WITHOUT = {
     "trainer_saves": ("jit_checkpoint=True", "jit_checkpoint=False"),
     "lightning_saves": (", save_on_exception=True", ""),
 }
-DEAF = ("import sys\n", "import signal\nimport sys\n\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n")
+# At each step, because both frameworks set their own handlers.
+DEAF = ("time.sleep(0.2)", "__import__('signal').signal(15, 1)\n        time.sleep(0.2)")
 
 
 @pytest.fixture
@@ -74,9 +75,7 @@ def test_script_for_torchrun_resumes_at_its_checkpoint(full: FullCluster, script
     assert bool(sent) or checkpoint["step"] % 10 == 0, "it saved as always"
 
 
-IGNORED = (
-    "no new checkpoint was complete after the signal TERM within 10 s, and its checkpoint checkpoint-10 (step 10) is"
-)
+IGNORED = "no new checkpoint was complete after the signal TERM within 10 s, and its checkpoint {} (step 10) is"
 ENDED = "it ended after the signal TERM without a new checkpoint"
 
 
@@ -85,14 +84,14 @@ ENDED = "it ended after the signal TERM without a new checkpoint"
     [
         ("trainer_saves", WITHOUT["trainer_saves"], ENDED, 2),
         ("lightning_saves", WITHOUT["lightning_saves"], ENDED, 2),
-        ("trainer_saves", DEAF, IGNORED, 1),
+        ("trainer_saves", DEAF, IGNORED.format("checkpoint-10"), 1),
+        ("lightning_saves", DEAF, IGNORED.format("step=10.ckpt"), 1),
     ],
 )
 def test_script_that_saves_nothing_changes_no_host(
     full: FullCluster, script: str, change: tuple[str, str], reported: str, attempts: int
 ) -> None:
-    changes = [change, WITHOUT["trainer_saves"]] if change is DEAF else [change]
-    train(full, script, ONCE_ONLY, *changes)
+    train(full, script, ONCE_ONLY, change)
 
     seconds = 10 if change is DEAF else 120
     done = full.change(window_by="restart", window_checkpoint_signal="TERM", window_checkpoint_wait=seconds)
@@ -133,21 +132,25 @@ def test_run_that_would_be_another_is_not_stopped(
     assert full.booted() == {} and full.powered() == dict.fromkeys(ONCE, 0) and full.attempts() == [NAME], done.out
 
 
-def test_torn_checkpoint_stops_no_job(full: FullCluster) -> None:
-    """Trainer leaves this file in a folder that it could not complete."""
-    train(full, "trainer_saves", ONCE_ONLY)
-    torn = full.outputs / "checkpoint-4000"
-    torn.mkdir()
-    for name in ("trainer_state.json", "model.safetensors", "checkpoint-is-incomplete.txt"):
-        (torn / name).write_text('{"global_step": 4000}')
+TORN = {
+    # Trainer leaves the last file in a folder that it could not complete.
+    "trainer_saves": [f"checkpoint-4000/{name}" for name in ("trainer_state.json", "checkpoint-is-incomplete.txt")],
+    "lightning_saves": ["step=4000.ckpt"],
+}
+
+
+@pytest.mark.parametrize("script", sorted(TORN))
+def test_torn_checkpoint_stops_no_job(full: FullCluster, script: str) -> None:
+    train(full, script, ONCE_ONLY)
+    for name in TORN[script]:
+        (full.outputs / name).parent.mkdir(exist_ok=True)
+        (full.outputs / name).write_bytes((full.outputs / SAVED[script]).read_bytes()[:1000])
 
     done = full.change(window_by="restart", window_checkpoint_wait=5)
 
-    shown = " ".join(done.out.split())
-    assert done.rc != 0 and "no new checkpoint was complete within 5 s; checkpoint-4000 is not complete:" in shown, (
-        done.out
-    )
-    assert "checkpoint-10 (step 10) is" in shown and full.attempts() == [NAME] and full.booted() == {}, done.out
+    shown, torn = " ".join(done.out.split()), TORN[script][0].partition("/")[0]
+    assert done.rc != 0 and f"no new checkpoint was complete within 5 s; {torn} is not complete:" in shown, done.out
+    assert "(step 10) is" in shown and full.attempts() == [NAME] and full.booted() == {}, done.out
 
 
 AGENT = """
