@@ -301,9 +301,15 @@ options:
     default: true
   clone_timeout: {description: "Seconds for a clone, a move, or a deletion.", type: int, default: 3600}
   power_timeout:
-    description: Seconds for the start, and for the shutdown of the guest; after that the worker is powered off.
+    description: Seconds for the start, and for the shutdown of the guest.
     type: int
     default: 300
+  force_off:
+    description:
+      - Whether a worker is powered off whose guest has no running VMware Tools, or does not shut down within
+        O(power_timeout). Otherwise, the module fails and names the worker.
+    type: bool
+    default: true
   address_timeout: {description: Seconds to wait for the guest's address., type: int, default: 600}
 extends_documentation_fragment:
   - dml.vsphere.progress

@@ -73,6 +73,7 @@ workers:
     vm_uuid: {description: Its instance UUID., type: str}
     vm_host: {description: The host that it is on., type: str}
     vm_power: {description: V(on) or V(off)., type: str}
+    vm_tools: {description: Whether VMware Tools run in it., type: bool}
     vm_gpus: {description: Its GPUs., type: list, elements: str}
     vm_profiles: {description: The profiles of its vGPUs., type: list, elements: str}
     vm_rdma_macs: {description: The MAC addresses of its RDMA NICs., type: list, elements: str}

@@ -18,7 +18,8 @@ class FakeGuest:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *looks: Any, tools: str = worker_power.RUNNING) -> None:
         self.calls, self.looks, self._moId = list[str](), looks, "vm-1"
-        self.session, self.name, self.ref, self.tools = SimpleNamespace(server="vcenter"), "w1", self, tools
+        self.session, self.ref, self.tools = SimpleNamespace(server="vcenter"), self, tools
+        self.name = self.shown = "w1"
         self.recent = [vim.Task("task-7")]
         monkeypatch.setattr(properties, "watch", self.watch)
         monkeypatch.setattr(properties, "read_many", lambda *_: {"vm-1": {"recentTask": self.recent}})

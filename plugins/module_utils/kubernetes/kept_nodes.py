@@ -67,9 +67,10 @@ class JobPlace:
                 if part(each, "spec").get(gate.field) in (None, False, gate.open):
                     self._set(gate, each, gate.closed, self._job)
 
-    def free(self) -> None:
+    def free(self, every_queue: bool = False) -> None:
         """Open again what ``keep`` has closed, the nodes first."""
-        for gate, found in ((NODE, self._read(NODE)), (QUEUE, self._queues())):
+        queues = self._read(QUEUE) if every_queue else self._queues()
+        for gate, found in ((NODE, self._read(NODE)), (QUEUE, queues)):
             for each in found:
                 if self._is_mine(each):
                     self._set(gate, each, gate.open, None)

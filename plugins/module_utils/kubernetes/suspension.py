@@ -60,7 +60,9 @@ class SuspendableJob:
         return {**read, "state": "stopped", "why": f"stopped by {by}"} if is_stopped else read
 
     def stopped_by_owner(self) -> str:
-        """Return that another user has suspended the job: it is suspended without the mark of a window."""
+        """Return that another user has deleted the job, or suspended it: it has no mark of a window."""
+        if not self._found():
+            return "deleted by another user"
         is_marked = part(part(self._object(), "metadata"), "annotations").get(STOPPED_BY)
         return "suspended by another user" if self._read()["state"] == "stopped" and not is_marked else ""
 
@@ -82,8 +84,9 @@ class SuspendableJob:
         self.free_nodes()
 
     def free_nodes(self) -> None:
-        """Let other jobs have its place."""
-        self._place(self._object()).free()
+        """Let other jobs have its place, also if it was deleted, and nothing names its queue any more."""
+        found = self._found()
+        self._place(found[0] if found else {}).free(every_queue=not found)
 
     def stop(self) -> JobState:
         """Keep its place, suspend the job, and wait until none of its workers' pods is left."""
@@ -139,11 +142,14 @@ class SuspendableJob:
 
     def _object(self) -> Object:
         """Return the object of the job."""
-        found = self._find(self._kind.api_version, self._kind.kind, name=self._run)
+        found = self._found()
         if not found:
             cause = f"the namespace {self._namespace} has no such job"
             raise NotFound(self.name, "restart it", cause, "correct kubernetes in maintenance_job")
         return found[0]
+
+    def _found(self) -> list[Object]:
+        return self._find(self._kind.api_version, self._kind.kind, name=self._run)
 
     def _find(self, api: str, kind: str, **which: Any) -> list[Object]:
         options = {"api_version": api, "kind": kind, "namespace": self._namespace, **which, **self._access}

@@ -59,6 +59,13 @@ class RequeuedJob(OthersJob):
         # Slurm may have started it before, on account of a failure.
         return state_of(there, job, self._number, job.restarts)  # type: ignore[return-value] # keys of JobState
 
+    def stopped_by_owner(self) -> str:
+        """Return that another user has cancelled the job, which the window only requeues."""
+        job = read_job(self._ask, self._number)
+        # Slurm forgets a job some minutes after its end.
+        is_gone = job is None and self._exists(self._request)
+        return "cancelled in Slurm" if is_gone or (job and job.state == "CANCELLED") else ""
+
     def ask_for_checkpoint(self, signal: str, seconds: float) -> None:
         """Send a signal to the processes of all ranks; scancel would not reach those that mpirun has started."""
         del seconds

@@ -79,7 +79,7 @@ class AbsentWorker:
             return
         if machine.on:
             self.context.report(self.target, "is shut down")
-            worker_power.stop(machine, self.options.power_timeout)
+            worker_power.stop(machine, self.options.power_timeout, force=self.options.force_off)
         foreign_disks.detach(machine)
         self.context.report(self.target, "is deleted")
         worker_power.destroy(machine, self.options.clone_timeout)

@@ -12,6 +12,7 @@ from ..vsphere.sdk import ApiObject, vim
 from ..vsphere.session import Session
 from . import customise, foreign_disks, library_items, nics, worker_gpus, worker_identity, worker_mark
 from .machine import GROUPS, GROUPS_SINCE, HOME, Machine
+from .worker_power import RUNNING
 
 PATHS = (
     "name",
@@ -21,6 +22,7 @@ PATHS = (
     "runtime.host",
     "runtime.powerState",
     "guest.ipAddress",
+    "guest.toolsRunningStatus",
     "guest.net",
     HOME,
 )
@@ -45,6 +47,7 @@ class ExistingWorker(_Reachable):
     vm_uuid: str | None
     vm_host: str
     vm_power: str
+    vm_tools: bool
     vm_gpus: list[str]
     vm_profiles: list[str]
     vm_rdma_macs: list[str]
@@ -140,6 +143,7 @@ def _worker(machine: Machine, mark: Mapping[str, Any], hosts: Mapping[str, str])
         "vm_uuid": machine["config.instanceUuid"],
         "vm_host": hosts.get(machine.host, ""),
         "vm_power": "on" if machine.on else "off",
+        "vm_tools": machine["guest.toolsRunningStatus"] == RUNNING,
         "vm_gpus": worker_gpus.names_of(gpus),
         "vm_profiles": sorted({gpu.profile for gpu in gpus if gpu.profile}),
         "vm_rdma_macs": [card.macAddress for card in rdma if card.macAddress],

@@ -163,7 +163,7 @@ class Worker:
         stops = POWER_OFF in plan.needs or plan.after["power"] == "off"
         if machine.on and stops:
             self._report("is shut down")
-            worker_power.stop(machine, self.options.power_timeout)
+            worker_power.stop(machine, self.options.power_timeout, force=self.options.force_off)
             machine.refresh()
         if self.cluster.host_name(machine.host) != plan.after["host"]:
             self._move(machine, plan.after["host"])

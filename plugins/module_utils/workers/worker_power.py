@@ -18,10 +18,18 @@ OFF, ON, ADDRESS = "poweredOff", "poweredOn", "guest.ipAddress"
 ON_SECONDS = 10
 
 
-def stop(machine: Machine, seconds: int) -> None:
-    """Shut the guest down; power the machine off if it has no tools or does not shut down in time."""
-    if machine["guest.toolsRunningStatus"] == RUNNING and _shut_down(machine, seconds):
+def stop(machine: Machine, seconds: int, *, force: bool = True) -> None:
+    """Shut the guest down; with ``force``, power the machine off if it has no tools or does not shut down in time."""
+    is_ready = machine["guest.toolsRunningStatus"] == RUNNING
+    if is_ready:
+        with translating_faults(machine.name, "shut down its guest"):
+            machine.ref.ShutdownGuest()
+    # A guest whose tools do not run any more may be shutting down.
+    if (is_ready or not force) and _goes_off(machine, seconds):
         return
+    if not force:
+        remedy = f"see its console, power it off such as with govc vm.power -off '{machine.shown}', and run again"
+        raise TimedOut(machine.name, "shut down its guest", f"it is still on after {seconds} s", remedy)
     _run(machine, "power it off", machine.ref.PowerOffVM_Task, seconds)
 
 
@@ -67,9 +75,7 @@ def address_timeout(name: str, seconds: int) -> TimedOut:
     return TimedOut(name, "wait for the address of its guest", f"the guest reported none within {seconds} s", remedy)
 
 
-def _shut_down(machine: Machine, seconds: int) -> bool:
-    with translating_faults(machine.name, "shut down its guest"):
-        machine.ref.ShutdownGuest()
+def _goes_off(machine: Machine, seconds: int) -> bool:
     deadline = time.monotonic() + seconds
     for values in properties.watch(machine.session, [machine.ref], ("runtime.powerState",), deadline):
         if values[machine.ref._moId].get("runtime.powerState") == OFF:

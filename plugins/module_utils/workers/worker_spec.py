@@ -107,6 +107,7 @@ OPTIONS: dict[str, Any] = {
     "wait_for_address": {"type": "bool", "default": True},
     "clone_timeout": {"type": "int", "default": 3600},
     "power_timeout": {"type": "int", "default": 300},
+    "force_off": {"type": "bool", "default": True},
     "address_timeout": {"type": "int", "default": 600},
 }
 BUILT_IN = {"clone": "full", "reserve_memory": True, "role": "worker", "tenant": "", "power": "on"}
@@ -189,6 +190,7 @@ class WorkerSetOptions:
     wait_for_address: bool = True
     clone_timeout: int = 3600
     power_timeout: int = 300
+    force_off: bool = True
     address_timeout: int = 600
     to_come: PendingPreparation = PendingPreparation()
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # With an accepted repetition of 0, late answers alone let a job repeat more than it has to.
 MOST_REPEATED_S = 500.0
+INSTANT_SECONDS = 5.0
 
 
 def seen(step: int, at: float, optimizer: bool) -> SeenCheckpoint:
@@ -68,7 +69,7 @@ class RestartableJob:
         site = self._site
         if site.job and site.job.run_dir == self._dir:
             site.attempts[self._dir] = site.job
-        return site.attempts[self._dir]
+        return {**site.jobs_so_far, **site.attempts}[self._dir]
 
     def refusal(self) -> str:
         return ""
@@ -81,7 +82,7 @@ class RestartableJob:
         return self._calls.effect("state of the job", lambda: {"state": self._job.state, "why": ""})
 
     def stopped_by_owner(self) -> str:
-        return "stopped by anna" if self._job.is_stopped_by_owner else ""
+        return "stopped by anna" if self._job.stopped_by_owner_at <= self._site.clock else ""
 
     def checkpoints(self) -> Checkpoints:
         self._reach()
@@ -135,7 +136,8 @@ class RestartableJob:
 
     def _start(self, run_dir: str, checkpoint: SeenCheckpoint) -> None:
         site, before = self._site, self._job
-        if before.is_stopped_by_owner:
+        # No program sees a stop in the instant before the start.
+        if site.clock - before.stopped_by_owner_at > INSTANT_SECONDS:
             raise Violation(f"{run_dir} starts, and its owner has stopped {before.run_dir}")
         if site.is_beside() and site.beside and {*site.beside.ranks.values()} & {*before.ranks.values()}:
             raise Refused(self.name, "restart it", f"{site.beside.run_dir} runs on its nodes", "wait for its end")

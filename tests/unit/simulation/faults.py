@@ -112,11 +112,17 @@ def dies(calls: SimulatedCalls, _host: str) -> None:
 
 
 def stops(calls: SimulatedCalls, _host: str) -> None:
-    """The owner stops the job."""
-    job = calls.site.job
-    if job and job.is_running:
-        job.is_stopped_by_owner = True
-        job.end("stopped", calls.site.clock)
+    """The owner stops the job, also one that a window has stopped."""
+    site = calls.site
+    if site.job and (site.job.is_running or site.stopped):
+        site.job.stopped_by_owner_at = site.clock
+        site.job.end("stopped", site.clock)
+        site.stopped = ""
+
+
+def hangs(calls: SimulatedCalls, _host: str) -> None:
+    """The next guest that is shut down hangs."""
+    calls.site.hangs += 1
 
 
 def sets_clock(calls: SimulatedCalls, _host: str) -> None:
@@ -187,6 +193,7 @@ ACTS: dict[str, Callable[[SimulatedCalls, str], None]] = {
         finishes,
         dies,
         stops,
+        hangs,
         sets_clock,
         sets_guest_clock,
         starts_beside,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,7 +29,7 @@ class Job:
     clock_sets: list[tuple[str, float, float]] = field(default_factory=list)
     # The steps between two checkpoints, what a signal does (nothing, save, end, or both), and the last saved step.
     every: int = 25
-    is_stopped_by_owner: bool = False
+    stopped_by_owner_at: float = math.inf
     at_signal: str = "nothing"
     saved: list[tuple[int, float]] = field(default_factory=list)
     # The steps whose checkpoints have no state of the optimizer.

@@ -32,8 +32,8 @@ STUNS = st.lists(st.sampled_from([1.0, 30.0, 60.0, 90.0, 200.0]), max_size=4)
 
 
 # Faults between two effects. Controllers die more often than all else.
-ONLY_IN_RESTARTS = "stops"
-PEOPLE = ["kill", "kill", "kill", *sorted({*ACTS} - {ONLY_IN_RESTARTS})]
+ONLY_IN_RESTARTS = {"stops", "hangs"}
+PEOPLE = ["kill", "kill", "kill", *sorted({*ACTS} - ONLY_IN_RESTARTS)]
 # A rollout has some 60 points without a job, and 250 around one.
 # The clock is set an hour forward, or back, soon after the first run begins.
 SOON_SET = 2400.0
@@ -97,7 +97,7 @@ CHANGES: dict[str, Callable[[SiteMachine, str], None]] = {
     "locks": locks,
     "waits": waits,
     "replaces": replaces,
-    **{name: between_runs(ACTS[name]) for name in (*BETWEEN_RUNS, ONLY_IN_RESTARTS)},
+    **{name: between_runs(ACTS[name]) for name in (*BETWEEN_RUNS, *ONLY_IN_RESTARTS)},
 }
 
 
@@ -136,9 +136,10 @@ class SiteMachine(RuleBasedStateMachine):
     def start_job(self, ranks: dict[int, str] = RANKS[0]) -> None:
         if all(self.site.hosts[place].responds for place in self.site.workers.values()):
             self.site.job = Job(ranks, self.site.clock)
+            self.site.jobs_so_far[self.site.job.run_dir] = self.site.job
             self.site.pass_time(60.0)
 
-    @rule(act=st.sampled_from(sorted({*CHANGES} - {ONLY_IN_RESTARTS})), host=st.sampled_from(HOSTS))
+    @rule(act=st.sampled_from(sorted({*CHANGES} - ONLY_IN_RESTARTS)), host=st.sampled_from(HOSTS))
     def another_user(self, act: str, host: str) -> None:
         CHANGES[act](self, host)
 

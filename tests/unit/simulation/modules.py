@@ -299,7 +299,7 @@ class SimulatedCalls(MortalWorld):
 
     def _worker(self, name: str, uuid: str) -> Result:
         power, host = "off" if name in self.site.off else "on", self.site.workers[name]
-        marks = {"vm_role": "worker", "vm_tenant": None}
+        marks = {"vm_role": "worker", "vm_tenant": None, "vm_tools": True}
         return {"name": name, "vm_name": name, "vm_uuid": uuid, "vm_host": host, "vm_power": power, **marks}
 
     def esxi_info(self, _options: Result) -> Result:

@@ -164,7 +164,7 @@ class Team:
         """Run the playbook hosts, as its role does: plan, then roll out, then open a window for the rest."""
         self.site.most, self.end = most, end or End()
         own: dict[str, Any] = {"not_after": self.end.text, "notify": [{"command": ["tell"]}]}
-        limits = {**own, **(window or {})} if under_training else {}
+        limits = {**own, "accept_other_jobs": False, **(window or {})} if under_training else {}
         self.site.requires_ack = bool(limits.get("requires_ack"))
         self.site.accepts_others = bool(limits.get("accept_other_jobs"))
         version = self.site.requested_image
@@ -296,6 +296,8 @@ class Team:
             # The action says so too, if anybody still listens.
             raise Killed if site.is_dead else error from error
         verdict = str((trial.facts.judged or {}).get("verdict", ""))
+        if trial.facts.first_hosts and verdict == "inconclusive":
+            verdict = ""  # No rank of the job ran on the workers that moved.
         # After the launcher was deleted, no one knows how its job ended.
         if site.is_same(str(LAUNCHER["host"])):
             self._check_verdict(verdict, trial.facts, folder.job)
@@ -339,6 +341,8 @@ class Team:
         silence = job.longest_silence(job.step_times[0], facts.observed_until)
         has_died = job.state == "died"
         is_broken = (has_died and (job.ended or 0.0) < facts.observed_until) or silence > MAX_GAP_S + TOLERANCE_SECONDS
-        is_fine = not has_died and silence < MAX_GAP_S - TOLERANCE_SECONDS
+        # One that its owner stops while others move has not continued either.
+        is_over = job.state == "stopped" and (job.ended or 0.0) <= facts.observed_until
+        is_fine = not (has_died or is_over) and silence < MAX_GAP_S - TOLERANCE_SECONDS
         assert not (is_broken and verdict == "continuous"), f"continuous, but it was silent for {silence} s"
         assert not (is_fine and verdict == "broken"), f"broken, but its longest silence was {silence} s: {facts.judged}"

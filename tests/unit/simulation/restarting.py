@@ -10,6 +10,8 @@ from .operations import End
 
 # The steps between two checkpoints, and the seconds for which a window by restart waits for one.
 SAVES_EVERY, RESTART_WAIT = 100, 1200
+# Acts of the owner, of another user and of a guest during it.
+DISTURBANCES = ("stops", "starts_beside", "hangs")
 # The signal that a window sends, and the answer of the program.
 ANSWERS = [("", ""), ("", ""), ("USR1", "nothing"), ("USR1", "save"), ("TERM", "save and end"), ("TERM", "end")]
 
@@ -33,7 +35,7 @@ class RestartMachine(SiteMachine):
 
     @rule(
         point=st.integers(60, 330),
-        events=st.lists(st.sampled_from(["waits", "alarm", "loses", "starts_beside", "dies", "stops"]), max_size=2),
+        events=st.lists(st.sampled_from(["waits", "alarm", "loses", "dies", *DISTURBANCES]), max_size=2),
         host=st.sampled_from(HOSTS),
     )
     def kill_a_restart_and_go_on(self, point: int, events: list[str], host: str) -> None:
@@ -52,9 +54,9 @@ class RestartMachine(SiteMachine):
         window = {"by": "restart", "checkpoint_wait": RESTART_WAIT, "accept_other_jobs": True}
         self.change_hosts(faults, End(), under_training=True, most=most, window=window)
 
-    @rule(point=st.integers(60, 330), act=st.sampled_from(["stops", "starts_beside"]), host=st.sampled_from(HOSTS))
+    @rule(point=st.integers(60, 330), act=st.sampled_from(DISTURBANCES), host=st.sampled_from(HOSTS))
     def disturb_a_restart(self, point: int, act: str, host: str) -> None:
-        """The owner stops the job beside the window, or another user starts one on workers that are on again."""
+        """The owner stops the job, another user starts one on workers that are on again, or a guest hangs."""
         self.request_profile(1, leaves=True)
         self.restart_around_hosts(2, ("", ""), {point: (act, host)}, 0.0)
 

@@ -77,9 +77,11 @@ class Site:
     # The workers that are powered off; the run directories of the attempt that a window stopped, and of all attempts.
     off: set[str] = field(default_factory=set)
     stopped: str = ""
+    hangs: int = 0  # guests that hang when they are shut down
     # The run with which the owner of the job goes on elsewhere.
     resumed_by_owner: str = ""
     attempts: dict[str, Job] = field(default_factory=dict)
+    jobs_so_far: dict[str, Job] = field(default_factory=dict)  # also those that have ended
     # The hosts before the last write, which a server that is late still shows.
     earlier: dict[str, Host] = field(default_factory=dict)
     moves: list[dict[str, Any]] = field(default_factory=list)
@@ -153,8 +155,7 @@ class Site:
 
     def free_host(self, worker: str) -> str:
         """Return a host with room for a worker; empty if there is none."""
-        taken = {place for name, place in self.workers.items() if name != worker}
-        return next((name for name in self.serving() if name not in taken and name != self.workers[worker]), "")
+        return next((name for name in self.serving() if not self.on(name) and name != self.workers[worker]), "")
 
     def write(self, run: str, what: str) -> None:
         """Count a write; one without the lock is a violation."""
@@ -212,8 +213,7 @@ class Site:
 
     def own(self, name: str, what: str) -> Host:
         """Return a host that a program changes; one that another user took out is a violation."""
-        host = self.hosts[name]
-        if host.by not in ("", "us"):
+        if (host := self.hosts[name]).by not in ("", "us"):
             raise Violation(f"{what} {name}, which {host.by} took out of service")
         if host.remediated_at:
             raise Violation(f"{what} {name}, which vLCM remediates")

@@ -12,7 +12,7 @@ from plugins.module_utils.trials.programs import restart_window
 from plugins.module_utils.trials.steps import holding, stopping, workers_off
 
 from .attempts import RestartableJob
-from .restarting import RestartMachine, SlurmMachine
+from .restarting import DISTURBANCES, RestartMachine, SlurmMachine
 from .test_simulation import HISTORIES, UNSHRUNK, always_in_time, nothing
 
 
@@ -46,7 +46,7 @@ def test_killed_restart_continues_after_each_event() -> None:
 
 def test_owner_and_others_disturb_a_restart_at_each_moment() -> None:
     for point in range(60, 330, 9):
-        for act in ("stops", "starts_beside"):
+        for act in DISTURBANCES:
             machine = RestartMachine()
             machine.begin(1, True, 0.0)
             machine.disturb_a_restart(point, act, "esx1")

@@ -22,6 +22,9 @@ from .job import LAUNCHER, STEP_SECONDS, Job
 from .modules import Options, Result, SimulatedCalls, failed
 from .site import Site, Violation
 
+# The time after which worker_vm gives up a guest.
+HANG_SECONDS = 300.0
+
 
 @dataclass
 class Folder:
@@ -158,6 +161,10 @@ class TrialCalls(SimulatedCalls):
             name, state = given["name"], given["power"]
             if state == "on" and self.site.workers[name] not in self.site.serving():
                 return failed(f"{name}: could not power it on: {self.site.workers[name]} does not respond")
+            if state == "off" and self.site.hangs and not options["force_off"]:
+                self.site.hangs -= 1
+                self.site.pass_time(HANG_SECONDS)
+                return failed(f"{name}: could not shut down its guest: it is still on after {HANG_SECONDS:.0f} s")
             if (name in self.site.off) is (state == "on"):
                 self.effect(f"power {state} {name}", partial(power, self.site, name, state, self.run))
         return {"workers": []}

@@ -88,11 +88,13 @@ class RestartableRun:
         return state
 
     def stopped_by_owner(self) -> str:
-        """Return who has stopped the run, unless it was a window."""
+        """Return who has stopped the run, unless it was only a window."""
         job = self.state()
-        why = str(job.get("why") or "") if job["state"] == "stopped" else ""
+        # Only the manifest shows a stop after that of the window.
+        causes = [(self._run.known.get("end") or {}).get("cause"), job.get("why") if job["state"] == "stopped" else ""]
         # Other sentences do not name a person, as that of a job which Slurm has cancelled.
-        return why if why.startswith("stopped by ") and WINDOW not in why else ""
+        found = [str(cause) for cause in causes if str(cause).startswith("stopped by ") and WINDOW not in str(cause)]
+        return found[0] if found else ""
 
     def checkpoints(self) -> Checkpoints:
         """Return the checkpoints on the node of rank 0, whose outputs the next attempt gets."""
@@ -150,9 +152,8 @@ class RestartableRun:
         if job["state"] == "stopped":
             # Kubernetes has no end of a job that was deleted.
             known = (run.known.get("end") or {}).get("ended")
-            run_files.write_stop(
-                self._calls, run, job.get("ended") or known or self._calls.now(), str(job.get("why") or ""), None
-            )
+            cause = str(job.get("why") or f"stopped by {self._by}")
+            run_files.write_stop(self._calls, run, job.get("ended") or known or self._calls.now(), cause, None)
             run_files.bring_outputs(self._calls, run, self._rank_0)
         return job
 

@@ -10,6 +10,7 @@ from ...durable.calls import required
 from ...durable.program import Program
 from ..results.manifest import Manifest
 from ..runs import any_job, job_search, run_files
+from ..runs.restartable import WINDOW
 from ..runs.training_run import TrainingFailed, TrainingRun
 from .follow import TrainingSite
 
@@ -17,6 +18,8 @@ from .follow import TrainingSite
 def stop(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
     """Stop a run. The user of the run can change the program in the run directory that stops the job."""
     by = f"stopped by {run.requested_by}"
+    if _waits_for_window(site, run):
+        return _keep_stopped(p, site, run, by)
     job = site.job_of(run)
     if job.is_scheduled:
         _require_known(site, run)
@@ -57,10 +60,26 @@ def stop_sweep(p: Program, site: TrainingSite, runs: Sequence[TrainingRun]) -> d
 
 def is_left(site: TrainingSite, run: TrainingRun) -> bool:
     """Return whether there is a run to stop."""
+    if _waits_for_window(site, run):
+        return True
     if site.job_of(run).is_scheduled:
         _require_known(site, run)
         return not _has_end(run.known)
     return bool(find(site, run)["runs"] or _stopped_before(site, run))
+
+
+def _waits_for_window(site: TrainingSite, run: TrainingRun) -> bool:
+    """Return whether a maintenance window has stopped a run, and may start its next attempt."""
+    is_stopped = WINDOW in str(run.known.get("end", {}).get("cause"))
+    return is_stopped and not site.calls.runs.followers(run.o["results"], run.name)
+
+
+def _keep_stopped(p: Program, site: TrainingSite, run: TrainingRun, by: str) -> dict[str, Any]:
+    """Name the user who stops a run that a window has stopped: the window then does not start its next attempt."""
+    end = run.known["end"]
+    p.ensure(lambda: run_files.write_stop(site.calls, run, end["ended"], by, end.get("steps")))
+    p.say(f"the training run {run.name} stays stopped: the window that has stopped it does not start it again")
+    return {"changed": True}
 
 
 def find(site: TrainingSite, run: TrainingRun) -> dict[str, Any]:

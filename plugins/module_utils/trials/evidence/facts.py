@@ -185,6 +185,10 @@ class Facts:
         """Return the waiting hosts that workers leave by moves: all, unless the window restarts its job for others."""
         return [host for host in self.waiting_hosts if not self.first_hosts or host in self.first_hosts]
 
+    def waiting_after(self, first: Sequence[str]) -> list[str]:
+        """Return the waiting hosts without those that change first."""
+        return [host for host in self.waiting_hosts if host not in first]
+
     @property
     def finished_changes(self) -> list[dict[str, Any]]:
         """Return the changes of the hosts that are back in service."""

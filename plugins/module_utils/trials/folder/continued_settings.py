@@ -25,7 +25,7 @@ PRESENT = ("cluster", "warm_timeout", "move_timeout", "look_timeout")
 PRESENT_IN_WINDOW = (
     *LIMITS,
     *("accepted", "max_out_of_service", "other_jobs", "accept_other_jobs", "ignored_jobs", "unread_is_idle"),
-    *("notify", "requires_ack", "maintenance_timeout", "reboot_timeout", "take_over"),
+    *("notify", "requires_ack", "maintenance_timeout", "reboot_timeout", "take_over", "power_off"),
     *("checkpoint_wait", "checkpoint_signal", "accept_repeat_s"),
 )
 # The key under which a window by restart writes where the next attempt of its job runs.

@@ -59,7 +59,7 @@ def _progress(facts: Facts) -> Iterator[str]:
     ]
     yield f"{facts.cluster}: workers away from home: {_listed(away)}"
     yield from filter(None, [restart_lines.taken(facts)])
-    if facts.settings.get("drs_override") and not facts.restart:
+    if facts.settings.get("drs_override"):
         yield f"{facts.cluster}: until the window is over, DRS does not move the workers"
 
 

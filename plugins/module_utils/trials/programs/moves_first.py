@@ -38,5 +38,5 @@ def first_hosts(trial: Trial) -> list[str]:
     trial.facts.at = workers_off.places_of(trial)
     first = workers_off.left_by_moves(trial)
     if first:
-        workers_off.concerned(trial, [host for host in trial.facts.waiting_hosts if host not in first])
+        workers_off.concerned(trial, trial.facts.waiting_after(first))
     return first

@@ -32,7 +32,7 @@ from ..evidence.outcome import outcome as moves_outcome
 from ..folder.continued_settings import STARTED_AGAIN
 from ..steps import workers_off
 from ..steps.ending import close, keep_unfinished
-from ..steps.holding import lock_of_cluster, machines_of, reservation_of, reserve, unreserve
+from ..steps.holding import drs_override, lock_of_cluster, machines_of, reservation_of, reserve, unreserve
 from ..steps.opening import require_same_vcenter
 from ..steps.permission import changed_machines, require_possible, unacknowledged
 from ..steps.restarted import judge_next, keep_part, outcome
@@ -68,7 +68,11 @@ def restart(p: Program, trial: Trial) -> None:
     with p.attempt("the window") as whole:
         read(p, trial)
         stop(p, trial)
-        change(p, trial)
+        if trial.facts.waiting_hosts:
+            # DRS would move workers of other jobs to the emptied hosts, and away again when these leave service.
+            with drs_override(p, trial, " during the restart"):
+                p.ensure(partial(trial.site.write_facts, trial.facts))
+                change(p, trial)
     close(trial, whole)
     try:
         # Then the job needs none of these hosts, one of which may never return.
@@ -110,7 +114,6 @@ def stop(p: Program, trial: Trial) -> None:
     watch = job.watch()
     with p.held("the watch of the job", watch.start, watch.stop):
         facts.restart["stop"] = p.once("stopped", partial(stop_at_checkpoint, p, trial, partial(why_not, p, trial)))
-    p.ensure(partial(trial.site.write_facts, facts))
 
 
 def why_not(p: Program, trial: Trial) -> str:
@@ -134,10 +137,7 @@ def too_long(trial: Trial) -> str:
 
 def change(p: Program, trial: Trial) -> None:
     """Shut down the workers and change the hosts, several at once, until a limit, a request or a rule ends that."""
-    facts = trial.facts
-    if not facts.waiting_hosts:
-        return
-    workers = facts.restart["workers"]
+    facts, workers = trial.facts, trial.facts.restart["workers"]
     p.once(workers_off.SHUT_DOWN, p.now)
     facts.restart["off"] = True
     p.say(f"shuts down {listed([worker['name'] for worker in workers])}" if workers else "")

@@ -58,7 +58,7 @@ def lock_note(done: int, hosts: Sequence[str]) -> dict[str, str]:
     return {"note": f"{done}of{len(hosts)}"}
 
 
-def drs_override(p: Program, trial: Trial) -> AbstractContextManager[None]:
+def drs_override(p: Program, trial: Trial, when: str = "") -> AbstractContextManager[None]:
     """Keep DRS from moving the workers, if the settings ask for it."""
     level = trial.settings["drs_override"]
 
@@ -75,7 +75,7 @@ def drs_override(p: Program, trial: Trial) -> AbstractContextManager[None]:
             p.say("restores the DRS settings of the workers")
             trial.of_cluster("worker_rules", name=RULE, state="absent")
 
-    return p.held("the DRS settings of the workers", take, restore)
+    return p.held(f"the DRS settings of the workers{when}", take, restore)
 
 
 def reservation_in_slurm(p: Program, trial: Trial) -> AbstractContextManager[None]:

@@ -67,7 +67,7 @@ def planned(p: Program, trial: Trial, key: str | tuple[Any, ...], hosts: Sequenc
     """Plan moves, show them, and return the plan with the place of each worker and the time."""
 
     def plan() -> MovePlan:
-        avoided = [host for host in trial.facts.waiting_hosts if host not in trial.facts.moving_hosts]
+        avoided = trial.facts.waiting_after(trial.facts.moving_hosts)
         options = plan_options(trial.settings, hosts, avoided)
         result = trial.here("vmotion_plan", **options)
         reason = not_applicable(trial.facts.cluster, result)

@@ -64,7 +64,7 @@ def by_restart(trial: Trial, earlier: Sequence[Mapping[str, Any]], now: float) -
     try:
         trial.facts.at = workers_off.places_of(trial)
         first = workers_off.left_by_moves(trial)
-        hosts = [host for host in trial.facts.waiting_hosts if host not in first]
+        hosts = trial.facts.waiting_after(first)
         workers = workers_off.concerned(trial, hosts)
         moves = trial.here("vmotion_plan", **plan_options(trial.settings, first, hosts)) if first else {"moves": []}
         found, cluster = trial.restartable().checkpoints(), trial.of_cluster("cluster_info")["cluster"]

@@ -50,6 +50,10 @@ def concerned(trial: Trial, hosts: Sequence[str]) -> list[dict[str, Any]]:
         raise WholeError(refusal)
     workers = trial.of_cluster("worker_vm_info")["workers"]
     there = [one for one in workers if one["vm_host"] in hosts and one["vm_power"] == "on"]
+    deaf = sorted(one["name"] for one in there if not one["vm_tools"])
+    if deaf and not _may_force(trial):
+        remedy = "start them, or accept with power_off=true that such workers are powered off"
+        raise Refused(listed(deaf), "plan to shut down", "VMware Tools do not run in the guest", remedy)
     found = [{key: one[key] for key in ("name", "vm_name", "vm_host", "vm_role", "vm_tenant")} for one in there]
     why = why_not_shut_down(trial, found) or _without_control_plane(trial, found)
     if why:
@@ -109,6 +113,11 @@ def power(trial: Trial, workers: Sequence[Mapping[str, Any]], state: str) -> boo
     return True
 
 
+def _may_force(trial: Trial) -> bool:
+    """Return whether the user accepts that workers are powered off whose guests do not shut down."""
+    return bool(trial.settings["window"].get("power_off"))
+
+
 def _powered(trial: Trial, workers: Sequence[Mapping[str, Any]], state: str) -> Result:
     """Return the options of worker_vm that change nothing but the power."""
     kept = {"role": "vm_role", "tenant": "vm_tenant"}
@@ -116,7 +125,8 @@ def _powered(trial: Trial, workers: Sequence[Mapping[str, Any]], state: str) -> 
         {"name": one["name"], "power": state, "reserve_memory": False, **{key: one[name] for key, name in kept.items()}}
         for one in workers
     ]
-    return {"cluster": trial.facts.cluster, "one_per_host": False, "workers": given}
+    of_all = {"cluster": trial.facts.cluster, "one_per_host": False, "force_off": _may_force(trial)}
+    return {**of_all, "workers": given}
 
 
 def power_on(p: Program, trial: Trial, workers: Sequence[Mapping[str, Any]]) -> dict[str, str]:

@@ -52,6 +52,8 @@ class PodsWorld(TrainingWorld):
 
     @property
     def is_suspended(self) -> bool:
+        if (KINDS[self.api], "bert") not in self.cluster.found:
+            return True
         spec = self.cluster.spec(KINDS[self.api], "bert")
         if self.in_queue:
             return not self.cluster.spec("Workload", "job-bert")["active"]
@@ -120,6 +122,19 @@ def test_suspension_without_a_mark_is_that_of_the_owner() -> None:
     assert world.job.stopped_by_owner() == ""
     world.job.stop()
     assert world.job.stopped_by_owner() == ""
+
+
+@pytest.mark.parametrize("in_queue", [False, True])
+def test_deleted_job_gives_its_nodes_back(in_queue: bool) -> None:
+    world = PodsWorld(in_queue=in_queue)
+    world.job.stop()
+    del world.cluster.found[KINDS[world.api], "bert"]
+    world.end = {"state": "absent"}
+
+    assert world.job.stopped_by_owner() == "deleted by another user"
+    world.job.free_nodes()
+
+    assert world.cluster.kept == [], world.log
 
 
 def test_withdrawn_stop_lets_the_job_go_on() -> None:

@@ -104,6 +104,16 @@ def test_end_at_the_signal_of_the_window_is_requeued(end: str) -> None:
     assert job(world).state()["state"] != "stopped", "a later end is not that of the window"
 
 
+@pytest.mark.parametrize("state", ["CANCELLED|None", ""])
+def test_job_that_its_owner_cancels_while_held_is_named(state: str) -> None:
+    world = HeldWorld()
+    job(world).stop()
+    assert job(world).stopped_by_owner() == ""
+    world.state = state  # Slurm forgets a cancelled job after some minutes
+
+    assert job(world).stopped_by_owner() == "cancelled in Slurm"
+
+
 def test_finished_job_is_neither_requeued_nor_released() -> None:
     world = HeldWorld()
     world.state = "COMPLETED|None"

@@ -59,13 +59,14 @@ def test_reads_mark_gpus_and_addresses_of_a_worker(reads: dict[str, dict[str, An
         "config__instanceUuid": "50",
         "config__extraConfig": hardware.settings(**{CONFIRMATION: "built 50 w1"}),
     }
-    of_guest = {"guest__net": net, "guest__ipAddress": "10.0.0.1"}
+    of_guest = {"guest__net": net, "guest__ipAddress": "10.0.0.1", "guest__toolsRunningStatus": "guestToolsRunning"}
     there = machine("w1", rdma_card(), plain_card(), hardware.vgpu(), **of_guest, **confirmed)
     reads["vm-1"] = marked(there)
     reads["vm-2"] = machine("other").values  # type: ignore[assignment]
     (one,) = existing_workers.read_workers(SESSION)
     assert (one["name"], one["ansible_host"], one["vm_host"], one["vm_power"]) == ("w1", "10.0.0.1", "esx1", "on")
-    assert (one["vm_profiles"], one["vm_rdma_addresses"], one["vm_built"]) == (["grid_t4-16c"], ["10.1.0.1"], True)
+    assert (one["vm_profiles"], one["vm_rdma_addresses"]) == (["grid_t4-16c"], ["10.1.0.1"])
+    assert one["vm_built"] and one["vm_tools"]
     reads["vm-1"]["config.instanceUuid"] = "51"
     (other,) = existing_workers.read_workers(SESSION)
     assert (other["vm_built"], other["vm_confirmed"]) == (False, False)

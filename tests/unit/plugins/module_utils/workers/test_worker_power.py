@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from plugins.module_utils.errors import TimedOut
 from plugins.module_utils.vsphere import properties
 from plugins.module_utils.workers import worker_power
 from tests.fakes.guests import FakeGuest
@@ -19,6 +20,20 @@ def test_powers_off_a_guest_after_the_timeout(monkeypatch: pytest.MonkeyPatch) -
     guest = FakeGuest(monkeypatch, "poweredOn", "poweredOn")
     worker_power.stop(guest, 60)  # type: ignore[arg-type]
     assert guest.calls == ["shut down", "power off", "wait power it off"]
+
+
+@pytest.mark.parametrize(("tools", "requests"), [(worker_power.RUNNING, ["shut down"]), ("guestToolsNotRunning", [])])
+def test_names_a_guest_that_stays_on_unless_forced(
+    monkeypatch: pytest.MonkeyPatch, tools: str, requests: list[str]
+) -> None:
+    hung, ending = (FakeGuest(monkeypatch, *states, tools=tools) for states in (["poweredOn"], ["poweredOff"]))
+    worker_power.stop(ending, 60, force=False)  # type: ignore[arg-type]
+    assert ending.calls == [*requests, "end task-7"]
+
+    monkeypatch.setattr(properties, "watch", hung.watch)
+    with pytest.raises(TimedOut, match=r"w1: could not shut down its guest: it is still on after 60 s.*vm.power -off"):
+        worker_power.stop(hung, 60, force=False)  # type: ignore[arg-type]
+    assert hung.calls == requests
 
 
 def test_a_guest_without_tools_is_not_shut_down(monkeypatch: pytest.MonkeyPatch) -> None:

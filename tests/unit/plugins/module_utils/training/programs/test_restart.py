@@ -13,6 +13,7 @@ from plugins.module_utils.durable.program import MemoryJournal, Program
 from plugins.module_utils.errors import CollectionError, Refused
 from plugins.module_utils.training.ending.job_state import SIGNAL_REQUEST
 from plugins.module_utils.training.programs.restart import RestartableRun
+from plugins.module_utils.training.programs.stop import is_left, stop
 from plugins.module_utils.training.programs.train import train
 from plugins.module_utils.training.runs import run_source
 from plugins.module_utils.training.runs.node_setup import NO_STACK
@@ -144,6 +145,27 @@ def test_run_that_its_owner_stopped_gets_no_request(why: str, by_owner: str) -> 
 
     assert restartable(world).stopped_by_owner() == by_owner and stopped["why"] == why
     assert world.stops == ([] if by_owner else ["/runs/one"])
+
+
+def test_stop_of_a_stopped_run_keeps_it_stopped() -> None:
+    world = running()
+    restartable(world).stop()
+    run = world.run(known=world.kept("one"))
+    assert restartable(world).stopped_by_owner() == "" and is_left(world.site, run)
+
+    assert stop(Program(MemoryJournal(), world), world.site, run) == {"changed": True}
+
+    end, run = world.kept("one")["end"], world.run(known=world.kept("one"))
+    assert restartable(world).stopped_by_owner() == end["cause"] == "stopped by me@here" and "outputs" in end
+    assert stop(Program(MemoryJournal(), world), world.site, run) == {"changed": False}
+
+
+def test_stop_of_a_restarted_run_changes_nothing() -> None:
+    world = running()
+    restarted(world)
+    run = world.run(known=world.kept("one"))
+
+    assert stop(Program(MemoryJournal(), world), world.site, run) == {"changed": False}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 import pytest
 
@@ -39,6 +40,19 @@ def test_workers_of_other_jobs_move_before_the_stop() -> None:
         assert world.log.index("reboot esx3") < world.log.index("stop the job") < world.log.index("reboot esx1")
         assert facts.other_jobs[0]["verdict"] == "continuous" and "power off w3" not in world.log
         assert facts.restart["verdict"]["verdict"] == "resumed" and len(facts.finished_changes) == 4
+
+
+def test_drs_moves_no_other_worker_until_hosts_return() -> None:
+    """The hosts that leave next are empty, and DRS would fill them."""
+    for deaths in ((), (420,)):
+        world = Mixed(deaths)
+        site, movers = world.site, set[str]()
+        world.before["power off w1"] = partial(setattr, site, "drs_seconds", 40.0)
+        world.before["return esx2"] = lambda site=site, movers=movers: movers.update(one["by"] for one in site.moves)
+
+        world.to_the_end()
+
+        assert world.outcome == "" and world.is_clean and movers == {"us"}, world.outcome
 
 
 @pytest.mark.parametrize(("verdict", "is_restarted"), [("inconclusive", True), ("broken", False)])
