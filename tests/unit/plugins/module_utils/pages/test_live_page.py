@@ -44,6 +44,9 @@ def test_a_page_shows_step_rate_loss_and_ranks() -> None:
         assert part in text
     assert "0 n0 40 50.0 images/s 0.05 1.5 s ago 0.5 s" in text
     assert made.count("<figure>") == 2
+    drawn = re.findall(r"<figcaption>(.+?)</figcaption>\s*<svg viewBox=.0 0 (\d+)", made)
+    assert [title.partition(",")[0] for title, _width in drawn] == ["Loss", "Images per second"]
+    assert int(drawn[0][1]) == 2 * int(drawn[1][1])
     assert "call" not in made.partition("</style>")[2]
 
 

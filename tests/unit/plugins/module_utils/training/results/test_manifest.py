@@ -49,6 +49,15 @@ def test_a_comparison_shows_the_differences_then_the_ends() -> None:
     assert not any("anna" in word or "/runs" in word for line in lines for word in line)
 
 
+def test_comparison_shows_a_long_difference_whole() -> None:
+    paths = [f"/{'deep/' * 40}{name}" for name in ("old", "new")]
+    lines = [line.split() for line in manifest.compared(*(a_manifest(folder=path, framework=path) for path in paths))]
+
+    cells = [line[-2:] for line in lines if "/deep" in line[-1]]
+    assert ["".join(column) for column in zip(*cells)] == paths
+    assert "framework" not in {line[0] for line in lines}, "a command has no framework of the benchmark"
+
+
 def test_a_table_masks_control_characters_and_shortens_cells() -> None:
     first, second = manifest.table([("a\x1b[2J", "b"), ("x" * 200, "c")])
     assert first.split() == ["a?[2J", "b"]
