@@ -129,6 +129,7 @@ def users(slurm: SlurmCluster) -> dict[str, dict[str, Any]]:
             "training_slurm": {"account": "speech", **gpu},
             "training_user": "anna",
             "training_runs": "/home/anna/runs",
+            "training_dir": "/home/anna/training",
         },
     }
 
