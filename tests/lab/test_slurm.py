@@ -205,11 +205,10 @@ def test_stop_ends_one_run_of_a_sweep_or_all(slurm: SlurmCluster) -> None:
 
     one = slurm.stop("endless.2")
     listed = slurm.ask("squeue -h --array --states=all --name=dml-endless -o '%K %T'")
-    states = [line.split()[1] for line in sorted(listed.splitlines())]
     whole = slurm.stop("endless")
 
     assert (one.rc, whole.rc) == (0, 0), one.out + whole.out
-    assert states == ["RUNNING", "CANCELLED", "PENDING"]
+    assert sorted(listed.splitlines()) == ["1 RUNNING", "3 PENDING"], "Slurm forgets a task that it never started"
     code, output = slurm.nodes.end(endless)
     assert code != 0 and "3 of 3 runs did not finish" in output, output
     assert [slurm.end_of(f"endless.{number}") for number in (1, 2, 3)] == ["stopped"] * 3
