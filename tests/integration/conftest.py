@@ -103,9 +103,10 @@ def end(simulator: Simulator) -> list[tuple[str, str]]:
 
 
 @pytest.fixture
-def vcenter(start: Start) -> Simulator:
-    """The lab's data centre with its RDMA network: cluster ``gpu`` with five fresh hosts."""
-    return start()
+def vcenter(start: Start, request: pytest.FixtureRequest) -> Simulator:
+    """The data centre of the marker ``datacentre``, or the lab's: cluster ``gpu`` with five fresh hosts."""
+    marked = request.node.get_closest_marker("datacentre")
+    return start(*marked.args, **marked.kwargs) if marked else start()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from lab.person import opened
 from lab.simulator import PASSWORD, Simulator
 from plugins.module_utils.vsphere import properties, rest
 from plugins.module_utils.vsphere.sdk import vim
-from tests.integration.ansible import Ansible, AnsibleFor, Start
+from tests.integration.ansible import Ansible
 
 TAGGING = "/rest/com/vmware/cis/tagging"
 BY_TAG = {"cluster": "gpu", "group_by": "tag", "tag_category": "team"}
@@ -27,19 +27,12 @@ vms:
 """
 
 
-@pytest.fixture
-def place(start: Start) -> Simulator:
-    return start(text=PLACE)
+pytestmark = pytest.mark.datacentre(text=PLACE)
 
 
-@pytest.fixture
-def ansible(place: Simulator, ansible_for: AnsibleFor) -> Ansible:
-    return ansible_for(place)
-
-
-def tag(place: Simulator, **carried: dict[str, list[str]]) -> None:
+def tag(vcenter: Simulator, **carried: dict[str, list[str]]) -> None:
     """Make categories with tags, and put the tags on virtual machines, as a person with vCenter's API does."""
-    with opened(place) as one, rest.opened(one) as api:
+    with opened(vcenter) as one, rest.opened(one) as api:
         ids = {values["name"]: ref._moId for ref, values in properties.find_all(one, vim.VirtualMachine, ("name",))}
 
         def make(kind: str, **spec: Any) -> str:
@@ -53,7 +46,7 @@ def tag(place: Simulator, **carried: dict[str, list[str]]) -> None:
                 for machine in machines:
                     who = {"object_id": {"type": "VirtualMachine", "id": ids[machine]}}
                     api.send("POST", place_of, who, tried="attach a tag")
-    place.clear()
+    vcenter.clear()
 
 
 def tenants(ansible: Ansible, category: str) -> dict[str, str]:
@@ -63,20 +56,20 @@ def tenants(ansible: Ansible, category: str) -> dict[str, str]:
     return {one["vm"]: one["tenant"] for gpu in outcome.result["usage"]["gpus"] for one in gpu["users"]}
 
 
-def test_groups_tenants_by_tags_of_one_category(place: Simulator, ansible: Ansible) -> None:
+def test_groups_tenants_by_tags_of_one_category(vcenter: Simulator, ansible: Ansible) -> None:
     team = {"green": ["half-a", "whole"], "dark": ["whole"], "spare": []}
-    tag(place, team=team, other={"loud": ["half-a", "half-b"]}, empty={})
+    tag(vcenter, team=team, other={"loud": ["half-a", "half-b"]}, empty={})
     assert tenants(ansible, "team") == {"half-a": "green", "half-b": "", "whole": "dark, green"}
     assert tenants(ansible, "other") == {"half-a": "loud", "half-b": "loud", "whole": ""}
     assert set(tenants(ansible, "empty").values()) == {""}
-    assert place.writes() == []
+    assert vcenter.writes() == []
 
 
-def test_names_a_missing_category_and_the_existing_ones(place: Simulator, ansible: Ansible) -> None:
+def test_names_a_missing_category_and_the_existing_ones(vcenter: Simulator, ansible: Ansible) -> None:
     assert "tag_category" in ansible.module("gpu_usage", cluster="gpu", group_by="tag").msg
     none = ansible.module("gpu_usage", **BY_TAG)
     assert "could not find its tag category team: it has none; name one of them, or create it" in none.msg
-    tag(place, teams={"green": ["half-a"]}, other={})
+    tag(vcenter, teams={"green": ["half-a"]}, other={})
     lacking = ansible.module("gpu_usage", **BY_TAG)
     assert "could not find its tag category team: it has other, teams; name one of them" in lacking.msg
 
@@ -93,10 +86,10 @@ def test_names_a_missing_category_and_the_existing_ones(place: Simulator, ansibl
     ],
 )
 def test_refused_tag_request_shows_no_secrets(
-    place: Simulator, ansible: Ansible, call: str, status: int, words: str
+    vcenter: Simulator, ansible: Ansible, call: str, status: int, words: str
 ) -> None:
-    tag(place, team={"green": ["half-a"]})
-    place.fault(call, status=status)
+    tag(vcenter, team={"green": ["half-a"]})
+    vcenter.fault(call, status=status)
     refused = ansible.module("gpu_usage", **BY_TAG)
     assert refused.rc == 1 and words in refused.msg, refused.msg
-    assert PASSWORD not in refused.out and place.writes() == []
+    assert PASSWORD not in refused.out and vcenter.writes() == []

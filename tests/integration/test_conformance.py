@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from lab.simulator import Simulator
 from plugins.module_utils.site.conformance import conformance
 from tests.integration.ansible import Ansible, AnsibleFor, Start
 from tools import suites
@@ -105,11 +106,10 @@ def play(ansible: Ansible, folder: Path, *arguments: str) -> Any:
     return ansible.playbook("playbooks/conformance.yml", "-i", str(inventory), *where, *arguments)
 
 
+@pytest.mark.datacentre(text=SITE.format(version="8.0.3"))
 def test_playbook_writes_nothing_in_check_mode_or_unconfirmed(
-    start: Start, ansible_for: AnsibleFor, tmp_path: Path
+    vcenter: Simulator, ansible: Ansible, tmp_path: Path
 ) -> None:
-    vcenter = start(text=SITE.format(version="8.0.3"))
-    ansible = ansible_for(vcenter)
     shown = play(ansible, tmp_path, "--check")
     assert shown.rc == 0 and "maintenance and reboot: boot" in shown.out and "worker: move" not in shown.out
     refused = play(ansible, tmp_path)

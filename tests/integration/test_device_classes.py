@@ -41,6 +41,7 @@ vms:
 """
 MOVER, STAYER = "nvidia-mover", "amd-stayer"
 RDMA_MOVER, RDMA_STAYER = "cx7-mover", "cx7-stayer"
+pytestmark = pytest.mark.datacentre("", "--release=9.0", text=CLASSES)
 
 
 def worker_request(name: str, device_class: str, count: int = 1, **more: Any) -> dict[str, Any]:
@@ -90,16 +91,14 @@ def test_places_and_moves_workers_by_device_class(place: Simulator, ansible_for:
     assert moved.result["move"]["vsphere"]["host"] == {"before": "esx01.lab", "after": "esx02.lab"}
 
 
-def test_refuses_a_class_without_free_device_before_writing(start: Start, ansible_for: AnsibleFor) -> None:
-    place = start("", "--release=9.0", text=CLASSES)
-    ansible = ansible_for(place)
+def test_refuses_a_class_without_free_device_before_writing(vcenter: Simulator, ansible: Ansible) -> None:
     assert ansible.module("worker_vm", **worker_request("w1", MOVER, host="esx01.lab")).rc == 0
-    place.clear()
+    vcenter.clear()
     refused = ansible.module("worker_vm", **worker_request("w2", MOVER, host="esx01.lab"))
     assert "not enough free devices of class nvidia-mover (w1 has nvidia-mover 1)" in refused.msg, refused.out
     unknown = ansible.module("worker_vm", **worker_request("w2", "nvidia-other"))
     assert "not enough free devices of class nvidia-other" in unknown.msg, unknown.out
-    assert place.writes() == []
+    assert vcenter.writes() == []
     elsewhere = ansible.module("worker_vm", **worker_request("w2", MOVER))
     assert elsewhere.rc == 0, elsewhere.out
     full = move(ansible, "w1", states(elsewhere)["w2"]["host"])
@@ -166,30 +165,26 @@ def test_builds_several_rdma_cards_with_their_addresses(place: Simulator, ansibl
     assert worker["vm_rdma_addresses"] == ["10.216.1.11", "10.216.2.11"]
 
 
-def test_removes_an_rdma_card_only_from_stopped_workers(start: Start, ansible_for: AnsibleFor) -> None:
-    place = start("", "--release=9.0", text=CLASSES)
-    ansible = ansible_for(place)
+def test_removes_an_rdma_card_only_from_stopped_workers(vcenter: Simulator, ansible: Ansible) -> None:
     built = states(ansible.module("worker_vm", **with_rails()))["w1"]["rdma_nics"]
-    place.clear()
+    vcenter.clear()
 
     running = ansible.module("worker_vm", **with_rails(1))
     assert "it runs, and rdma_nics, guest can change only while it is off" in running.msg, running.out
-    assert place.writes() == []
+    assert vcenter.writes() == []
 
     removed = ansible.module("worker_vm", power_cycle=True, **with_rails(1))
     assert states(removed)["w1"]["rdma_nics"] == built[1:], removed.out
     assert ansible.module("worker_vm", power_cycle=True, **with_rails(1)).changed is False
 
 
-def test_converts_a_pvrdma_card_to_class_and_back(start: Start, ansible_for: AnsibleFor) -> None:
-    place = start("", "--release=9.0", text=CLASSES)
-    ansible = ansible_for(place)
+def test_converts_a_pvrdma_card_to_class_and_back(vcenter: Simulator, ansible: Ansible) -> None:
     assert ansible.module("worker_vm", **with_nic("w1", "", "esx01.lab")).rc == 0
-    place.clear()
+    vcenter.clear()
     other = ansible.module("worker_vm", **with_nic("w1", STAYER, "esx01.lab"))
     assert "esx01.lab reports that devices of class amd-stayer are not SR-IOV network cards" in other.msg, other.out
     running = ansible.module("worker_vm", **with_nic("w1", RDMA_MOVER, "esx01.lab"))
-    assert "set power_cycle: true" in running.msg and place.writes() == [], running.out
+    assert "set power_cycle: true" in running.msg and vcenter.writes() == [], running.out
     macs = set()
     for device_class, has in ((RDMA_MOVER, "device_class"), ("", "protocol")):
         done = ansible.module("worker_vm", power_cycle=True, **with_nic("w1", device_class, "esx01.lab"))

@@ -52,9 +52,8 @@ def test_refused_network_leaves_shared_settings_unchanged(start: Start, ansible_
 
 
 @pytest.mark.every_release
-def test_built_and_removed_network_leaves_no_trace(start: Start, ansible_for: AnsibleFor) -> None:
-    vcenter = start(text=datacentre())
-    ansible = ansible_for(vcenter)
+@pytest.mark.datacentre(text=datacentre())
+def test_built_and_removed_network_leaves_no_trace(vcenter: Simulator, ansible: Ansible) -> None:
     before = settings(vcenter, ansible)
     planned = run(ansible, "--check", "--diff", **SHARED, fabric_allow_shared_settings=True)
     assert planned.rc == 0 and recap(planned)["changed"] == 2, planned.out

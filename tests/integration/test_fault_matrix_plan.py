@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.integration.ansible import AnsibleFor, Start
+from lab.simulator import Simulator
+from tests.integration.ansible import Ansible, AnsibleFor, Start
 from tests.integration.faults import DRIVER, PROFILE, Bench, last_sentence
 from tests.integration.rolling import datacentre, run
 
@@ -69,9 +70,8 @@ def test_playbook_ends_before_the_lock_without_connection(
     assert vcenter.writes() == []
 
 
-def test_refused_plan_ends_the_playbook_before_the_lock(start: Start, ansible_for: AnsibleFor) -> None:
-    vcenter = start(text=HOSTS)
-    ansible = ansible_for(vcenter)
+@pytest.mark.datacentre(text=HOSTS)
+def test_refused_plan_ends_the_playbook_before_the_lock(vcenter: Simulator, ansible: Ansible) -> None:
     ended = run(ansible, esxi_host_profile={**PROFILE, "pvrdma": {"vmk": "vmk9"}})
     assert ended.rc == 2
     one_sentence(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from lab.simulator import Simulator
-from tests.integration.ansible import Ansible, AnsibleFor, Start
+from tests.integration.ansible import Ansible
 from tests.integration.booting import boot
 
 DRIVER, VERSION = "NVD-AIE_ESXi_8.0.0_Driver", "550.90.05-1OEM.800.1.0.20613240"
@@ -38,9 +40,8 @@ def apply_and_boot(vcenter: Simulator, ansible: Ansible, host: str) -> dict[str,
     return planned.host(host)
 
 
-def test_plans_only_the_needed_boots(start: Start, ansible_for: AnsibleFor) -> None:
-    vcenter = start(text=CENTRE)
-    ansible = ansible_for(vcenter)
+@pytest.mark.datacentre(text=CENTRE)
+def test_plans_only_the_needed_boots(vcenter: Simulator, ansible: Ansible) -> None:
     assert apply_and_boot(vcenter, ansible, FRESH)["reboots"] == 1
     first = apply_and_boot(vcenter, ansible, PASSED)
     assert first["reboots"] == 2

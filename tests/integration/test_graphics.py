@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lab.simulator import Simulator
-from tests.integration.ansible import Ansible, AnsibleFor, Start
+from tests.integration.ansible import Ansible
 from tests.integration.booting import boot
 
 GPU = "0000:3b:00.0"
@@ -34,9 +36,8 @@ def test_settings_take_effect_with_driver_and_boot(vcenter: Simulator, ansible: 
     assert ansible.module("esxi_graphics", **DESIRED).host("esx01.lab")["state"]["active_policy"] == "consolidation"
 
 
-def test_xorg_restart_replaces_a_reboot_with_running_driver(start: Start, ansible_for: AnsibleFor) -> None:
-    vcenter = start(text=DRIVEN)
-    ansible = ansible_for(vcenter)
+@pytest.mark.datacentre(text=DRIVEN)
+def test_xorg_restart_replaces_a_reboot_with_running_driver(vcenter: Simulator, ansible: Ansible) -> None:
     desired = {"hosts": ["esx01.lab"], "type": "shared_direct", "restart_xorg": True}
     vcenter.set_host("esx01.lab", maintenance=False)
     refused = ansible.module("esxi_graphics", **desired)

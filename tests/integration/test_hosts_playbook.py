@@ -21,9 +21,8 @@ IN_SERVICE: dict[str, Any] = {"esxi_host_profile": {"pvrdma": {"vmk": "vmk1"}}}
 
 
 @pytest.mark.every_release
-def test_bare_hosts_reboot_once_and_never_again(start: Start, ansible_for: AnsibleFor) -> None:
-    vcenter = start(text=datacentre("name: esx01.lab", "name: esx02.lab, module_options: {nmlx5_core: max_vfs=8}"))
-    ansible = ansible_for(vcenter)
+@pytest.mark.datacentre(text=datacentre("name: esx01.lab", "name: esx02.lab, module_options: {nmlx5_core: max_vfs=8}"))
+def test_bare_hosts_reboot_once_and_never_again(vcenter: Simulator, ansible: Ansible) -> None:
     # A driver that loads after the boot does not cost a second reboot.
     vcenter.set_host("esx01.lab", driver_seconds=5)
     planned = run(ansible, "--check", "--diff")
@@ -115,9 +114,8 @@ def test_changes_hosts_in_service_and_shows_no_password(vcenter: Simulator, ansi
 
 
 @pytest.mark.slow
-def test_refuses_a_second_controller_during_a_run(start: Start, ansible_for: AnsibleFor) -> None:
-    vcenter = start(text=datacentre('name: "esx%02d.lab", count: 2'))
-    ansible = ansible_for(vcenter)
+@pytest.mark.datacentre(text=datacentre('name: "esx%02d.lab", count: 2'))
+def test_refuses_a_second_controller_during_a_run(vcenter: Simulator, ansible: Ansible) -> None:
     both = [ansible.start(PLAYBOOK, *arguments(ansible)) for _controller in range(2)]
     output = [process.communicate(timeout=300)[0] for process in both]
     assert sorted(process.returncode for process in both) == [0, 2], output
@@ -127,9 +125,8 @@ def test_refuses_a_second_controller_during_a_run(start: Start, ansible_for: Ans
     assert times(writes, "RebootHost_Task") == {"esx01.lab": 1, "esx02.lab": 1}
 
 
-def test_skips_a_host_in_another_users_maintenance(start: Start, ansible_for: AnsibleFor) -> None:
-    vcenter = start(text=datacentre('name: "esx%02d.lab", count: 2'))
-    ansible = ansible_for(vcenter)
+@pytest.mark.datacentre(text=datacentre('name: "esx%02d.lab", count: 2'))
+def test_skips_a_host_in_another_users_maintenance(vcenter: Simulator, ansible: Ansible) -> None:
     vcenter.set_host("esx02.lab", maintenance=True)
     refused = run(ansible, **IN_SERVICE)
     assert refused.rc != 0 and vcenter.writes() == [], refused.out

@@ -13,7 +13,7 @@ from plugins.module_utils.maintenance import service_note
 from plugins.module_utils.maintenance.lock.cluster_lock import ClusterLock
 from plugins.module_utils.maintenance.lock.lock_rules import LockRequest
 from plugins.module_utils.vsphere import inventory, properties, session, tasks
-from tests.integration.ansible import Ansible, AnsibleFor, Start, this_run
+from tests.integration.ansible import Ansible, AnsibleFor, this_run
 from tests.integration.killing import has_waited, wait_for
 
 ONE = {"hosts": ["esx01.lab"]}
@@ -45,10 +45,9 @@ def test_leaves_a_host_that_a_person_took_out(vcenter: Simulator, ansible: Ansib
     assert [stop["object"] for stop in stops if stop["rule"] == "taken_out"] == ["esx01.lab"], stops
 
 
-def test_evacuation_continues_after_a_user_deletes_a_machine(start: Start, ansible_for: AnsibleFor) -> None:
+@pytest.mark.datacentre(text=TWO_MACHINES)
+def test_evacuation_continues_after_a_user_deletes_a_machine(vcenter: Simulator, ansible: Ansible) -> None:
     """The server goes on: a module that ended here would leave its host in maintenance mode without a note."""
-    vcenter = start(text=TWO_MACHINES)
-    ansible = ansible_for(vcenter)
     options = {"validate_certs": True, "timeout": 60, **vcenter.connection}
     with ThreadPoolExecutor() as pool, session.session(options) as opened:
         emptying = pool.submit(ansible.module, "esxi_power", state="maintenance", maintenance_timeout=60, **ONE)

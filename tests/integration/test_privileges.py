@@ -116,9 +116,8 @@ def test_fabric_names_missing_privilege_and_object(start: Start, ansible_for: Fo
     refusals(vcenter, ansible_for(vcenter), WITHOUT_FABRIC)
 
 
-def test_modules_for_workers_name_missing_privilege_and_object(start: Start, ansible_for: For) -> None:
-    vcenter = start(text=TAGGED)
-    ansible = ansible_for(vcenter)
+@pytest.mark.datacentre(text=TAGGED)
+def test_modules_for_workers_name_missing_privilege_and_object(vcenter: Simulator, ansible: Ansible) -> None:
     refusals(vcenter, ansible, WITH_WORKERS[:1])
     assert ansible.module("worker_vm", **desired(2)).rc == 0
     refusals(vcenter, ansible, WITH_WORKERS[1:])

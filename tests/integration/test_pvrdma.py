@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from lab.simulator import Simulator
-from tests.integration.ansible import Ansible, AnsibleFor, Start
+from tests.integration.ansible import Ansible
 
 DESIRED = {"cluster": "gpu", "vmk": "vmk1"}
 
@@ -41,9 +43,8 @@ def test_absent_writes_only_to_its_host(vcenter: Simulator, ansible: Ansible) ->
     assert [entry["host"] for entry in again.result["hosts"] if entry["changed"]] == ["esx02.lab"]
 
 
-def test_check_mode_refuses_what_a_run_refuses(start: Start, ansible_for: AnsibleFor) -> None:
-    vcenter = start(text=CROOKED)
-    ansible = ansible_for(vcenter)
+@pytest.mark.datacentre(text=CROOKED)
+def test_check_mode_refuses_what_a_run_refuses(vcenter: Simulator, ansible: Ansible) -> None:
     assert ansible.module("esxi_pvrdma", hosts=["good.lab"], vmk="vmk1").rc == 0
     vcenter.clear()
     given = ("-i", "inventories/lab", "-e", json.dumps({"esxi_host_profile": {"pvrdma": {"state": "absent"}}}))

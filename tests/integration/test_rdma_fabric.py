@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from lab.simulator import Simulator
 from tests.integration.ansible import Ansible, AnsibleFor, Start
 from tests.integration.fabrics import addresses, connect, datacentre, desired, forget, with_switch
 
@@ -13,8 +16,9 @@ vms:
   - {name: worker01, host: esx01.lab, powered_on: true, pvrdma: rdma-vm}
 """
 HOSTS = ("esx01.lab", "esx02.lab", "esx03.lab")
-Make = Start
-For = AnsibleFor
+
+
+pytestmark = pytest.mark.datacentre(text=datacentre())
 
 
 def info(ansible: Ansible, **options: Any) -> dict[str, Any]:
@@ -23,9 +27,7 @@ def info(ansible: Ansible, **options: Any) -> dict[str, Any]:
     return {name: outcome.result[name] for name in ("fabric", "pings", "ping_error")}
 
 
-def test_builds_in_few_calls_and_removes_without_trace(start: Make, ansible_for: For) -> None:
-    vcenter = start(text=datacentre())
-    ansible = ansible_for(vcenter)
+def test_builds_in_few_calls_and_removes_without_trace(vcenter: Simulator, ansible: Ansible) -> None:
     before = info(ansible)
     planned = ansible.module("rdma_fabric", check=True, **desired())
     assert planned.rc == 0, planned.msg
@@ -46,7 +48,7 @@ def test_builds_in_few_calls_and_removes_without_trace(start: Make, ansible_for:
     assert info(ansible) == before and before["fabric"]["switch"] is None
 
 
-def test_number_of_calls_does_not_grow_with_hosts(start: Make, ansible_for: For) -> None:
+def test_number_of_calls_does_not_grow_with_hosts(start: Start, ansible_for: AnsibleFor) -> None:
     calls = []
     for count in (2, 6):
         vcenter = start(text=datacentre(count=count))
@@ -56,9 +58,7 @@ def test_number_of_calls_does_not_grow_with_hosts(start: Make, ansible_for: For)
     assert calls[0] == calls[1] <= 25
 
 
-def test_hosts_and_adapters_show_the_requested_settings(start: Make, ansible_for: For) -> None:
-    vcenter = start(text=datacentre())
-    ansible = ansible_for(vcenter)
+def test_hosts_and_adapters_show_the_requested_settings(ansible: Ansible) -> None:
     ansible.module("rdma_fabric", **desired())
     (host,) = ansible.module("esxi_info", hosts=["esx02.lab"], gather=["network"]).result["hosts"]
     (switch,) = [one for one in host["switches"] if one["name"] == "rdma"]
@@ -74,9 +74,7 @@ def test_hosts_and_adapters_show_the_requested_settings(start: Make, ansible_for
     ]
 
 
-def test_reports_a_lost_ping(start: Make, ansible_for: For) -> None:
-    vcenter = start(text=datacentre())
-    ansible = ansible_for(vcenter)
+def test_reports_a_lost_ping(vcenter: Simulator, ansible: Ansible) -> None:
     ansible.module("rdma_fabric", **desired())
     vcenter.fault("esxcli network diag ping", "fault", name="esx01.lab", fault="HostConnectFault", message="no route")
     vcenter.set_host("esx03.lab", connection="notResponding")
@@ -87,9 +85,7 @@ def test_reports_a_lost_ping(start: Make, ansible_for: For) -> None:
     assert not first["reached"] and "no route" in first["said"]
 
 
-def test_repairs_drift_and_leaves_the_rest_alone(start: Make, ansible_for: For) -> None:
-    vcenter = start(text=datacentre())
-    ansible = ansible_for(vcenter)
+def test_repairs_drift_and_leaves_the_rest_alone(vcenter: Simulator, ansible: Ansible) -> None:
     ansible.module("rdma_fabric", **desired())
     vcenter.clear()
     other = desired(mtu=8500, port_groups=[{"name": "rdma-vmk", "vlan": 300}, {"name": "rdma-vm"}])
@@ -109,9 +105,8 @@ def test_repairs_drift_and_leaves_the_rest_alone(start: Make, ansible_for: For) 
     assert not ansible.module("rdma_fabric", **desired()).changed and vcenter.writes() == []
 
 
-def test_adding_a_host_changes_only_that_host(start: Make, ansible_for: For) -> None:
-    vcenter = start(text=with_switch())
-    ansible = ansible_for(vcenter)
+@pytest.mark.datacentre(text=with_switch())
+def test_adding_a_host_changes_only_that_host(vcenter: Simulator, ansible: Ansible) -> None:
     assert ansible.module("rdma_fabric", adopt=True, **desired()).changed
     vcenter.clear()
     again = desired()
@@ -120,9 +115,8 @@ def test_adding_a_host_changes_only_that_host(start: Make, ansible_for: For) -> 
     assert {write["name"] for write in vcenter.writes()} == {"esx03.lab"}
 
 
-def test_changes_a_foreign_switch_only_on_request(start: Make, ansible_for: For) -> None:
-    vcenter = start(text=with_switch())
-    ansible = ansible_for(vcenter)
+@pytest.mark.datacentre(text=with_switch())
+def test_changes_a_foreign_switch_only_on_request(vcenter: Simulator, ansible: Ansible) -> None:
     refused = ansible.module("rdma_fabric", **desired())
     assert refused.rc == 1 and "was not built by this collection" in refused.msg and vcenter.writes() == []
     assert ansible.module("rdma_fabric", adopt=True, **desired()).rc == 0
@@ -133,9 +127,8 @@ def test_changes_a_foreign_switch_only_on_request(start: Make, ansible_for: For)
     assert left["hosts"]["esx01.lab"]["uplinks"] == ["vmnic2"] and left["hosts"]["esx01.lab"]["adapters"] == {}
 
 
-def test_does_not_change_what_running_workers_use(start: Make, ansible_for: For) -> None:
-    vcenter = start(text=with_switch(more=WORKER))
-    ansible = ansible_for(vcenter)
+@pytest.mark.datacentre(text=with_switch(more=WORKER))
+def test_does_not_change_what_running_workers_use(vcenter: Simulator, ansible: Ansible) -> None:
     more = desired(port_groups=[{"name": "rdma-vmk", "vlan": 216}])
     assert ansible.module("rdma_fabric", adopt=True, **more).rc == 0
     rewired = ansible.module(
@@ -149,9 +142,8 @@ def test_does_not_change_what_running_workers_use(start: Make, ansible_for: For)
     assert vcenter.writes() == []
 
 
-def test_refuses_absent_while_others_use_the_switch(start: Make, ansible_for: For) -> None:
-    vcenter = start(text=datacentre(more="vms:\n  - {name: worker01, host: esx01.lab}\n"))
-    ansible = ansible_for(vcenter)
+@pytest.mark.datacentre(text=datacentre(more="vms:\n  - {name: worker01, host: esx01.lab}\n"))
+def test_refuses_absent_while_others_use_the_switch(vcenter: Simulator, ansible: Ansible) -> None:
     ansible.module("rdma_fabric", **desired())
     connect(vcenter, "worker01", "rdma-vm")
     foreign = desired(adapters=[{"port_group": "rdma-vm"}])
@@ -165,9 +157,7 @@ def test_refuses_absent_while_others_use_the_switch(start: Make, ansible_for: Fo
     assert "host esx02.lab is on the switch and was not put there by this collection" in refused.msg
 
 
-def test_next_run_continues_and_owns_an_interrupted_build(start: Make, ansible_for: For) -> None:
-    vcenter = start(text=datacentre())
-    ansible = ansible_for(vcenter)
+def test_next_run_continues_and_owns_an_interrupted_build(vcenter: Simulator, ansible: Ansible) -> None:
     vcenter.fault("AddVirtualNic", "fault", name="esx02.lab", fault="PlatformConfigFault", message="Out of ports")
     broken = ansible.module("rdma_fabric", **desired())
     assert (
@@ -183,9 +173,7 @@ def test_next_run_continues_and_owns_an_interrupted_build(start: Make, ansible_f
     assert all(host["built"] is None for host in info(ansible)["fabric"]["hosts"].values())
 
 
-def test_refuses_addresses_of_foreign_hosts_and_accepts_dhcp(start: Make, ansible_for: For) -> None:
-    vcenter = start(text=datacentre())
-    ansible = ansible_for(vcenter)
+def test_refuses_addresses_of_foreign_hosts_and_accepts_dhcp(ansible: Ansible) -> None:
     stranger = desired([*HOSTS, "esx99.lab"])
     refused = ansible.module("rdma_fabric", **stranger)
     assert "esx99.lab, which has an address on rdma-vmk, is not a host of cluster gpu" in refused.msg

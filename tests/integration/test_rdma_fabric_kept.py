@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lab.simulator import Simulator
 from tests.integration.ansible import Ansible, AnsibleFor, Start
 from tests.integration.fabrics import datacentre, desired
 
@@ -20,9 +21,8 @@ def info(ansible: Ansible, **options: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("method", ["RemoveVirtualNic", "SetField"])
-def test_next_run_removes_what_the_server_kept(start: Make, ansible_for: For, method: str) -> None:
-    vcenter = start(text=datacentre())
-    ansible = ansible_for(vcenter)
+@pytest.mark.datacentre(text=datacentre())
+def test_next_run_removes_what_the_server_kept(vcenter: Simulator, ansible: Ansible, method: str) -> None:
     before = info(ansible)
     assert ansible.module("rdma_fabric", **desired()).rc == 0
     vcenter.fault(method, "deaf")
@@ -32,9 +32,8 @@ def test_next_run_removes_what_the_server_kept(start: Make, ansible_for: For, me
     assert mended.rc == 0 and info(ansible) == before, mended.out
 
 
-def test_lost_note_ends_the_run_before_building_adapters(start: Make, ansible_for: For) -> None:
-    vcenter = start(text=datacentre())
-    ansible = ansible_for(vcenter)
+@pytest.mark.datacentre(text=datacentre())
+def test_lost_note_ends_the_run_before_building_adapters(vcenter: Simulator, ansible: Ansible) -> None:
     before = info(ansible)
     vcenter.fault("SetField", "deaf")
     deaf = ansible.module("rdma_fabric", **desired())

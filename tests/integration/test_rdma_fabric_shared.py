@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.integration.ansible import AnsibleFor, Start
+import pytest
+
+from lab.simulator import Simulator
+from tests.integration.ansible import Ansible
 from tests.integration.fabrics import datacentre, desired
 
 SECOND = """  - name: cpu
@@ -14,10 +17,8 @@ SECOND = """  - name: cpu
 HOSTS = {"gpu": ["esx01.lab"], "cpu": ["esx21.lab", "esx22.lab"]}
 
 
-def test_two_clusters_share_one_switch_and_remove_parts(start: Start, ansible_for: AnsibleFor) -> None:
-    vcenter = start(text=datacentre(count=1, more=SECOND))
-    ansible = ansible_for(vcenter)
-
+@pytest.mark.datacentre(text=datacentre(count=1, more=SECOND))
+def test_two_clusters_share_one_switch_and_remove_parts(vcenter: Simulator, ansible: Ansible) -> None:
     building = [ansible.start_module("rdma_fabric", **network_of(cluster), **vcenter.connection) for cluster in HOSTS]
     texts = [process.communicate(timeout=300)[0] for process in building]
     assert [process.returncode for process in building] == [0, 0], texts

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lab.simulator import ROOT
-from tests.integration.ansible import AnsibleFor, Start
+import pytest
+
+from lab.simulator import ROOT, Simulator
+from tests.integration.ansible import Ansible
 from tests.integration.rolling import datacentre
 
 INVENTORY = (ROOT / "README.md").read_text().split("```yaml\n")[1].split("```")[0]
@@ -16,11 +18,10 @@ NOTES = {"AddCustomFieldDef", "SetField", "RemoveCustomFieldDef"}
 CHANGE = {"UpdateModuleOptionString", "EnterMaintenanceMode_Task", "RebootHost_Task", "ExitMaintenanceMode_Task"}
 
 
+@pytest.mark.datacentre(text=datacentre(*(f"name: {name}" for name in HOSTS)))
 def test_smallest_inventory_changes_only_one_option_per_host(
-    start: Start, ansible_for: AnsibleFor, tmp_path: Path
+    vcenter: Simulator, ansible: Ansible, tmp_path: Path
 ) -> None:
-    vcenter = start(text=datacentre(*(f"name: {name}" for name in HOSTS)))
-    ansible = ansible_for(vcenter)
     inventory = tmp_path / "hosts.yml"
     inventory.write_text(INVENTORY)
     evidence = ["-e", f"esxi_host_evidence_dir={tmp_path / 'evidence'}"]

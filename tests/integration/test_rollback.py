@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lab.simulator import DATACENTRES, ROOT, Simulator
-from tests.integration.ansible import Ansible, AnsibleFor, Outcome, Start
+from tests.integration.ansible import Ansible, Outcome, Start
 from tests.integration.releases import NEWEST
 
 pytestmark = pytest.mark.release(NEWEST)
@@ -46,17 +46,12 @@ HOSTS = f"""
 
 
 @pytest.fixture
-def two(start: Start) -> Simulator:
+def vcenter(start: Start) -> Simulator:
     text = (
         (DATACENTRES / "ready.yml").read_text().partition("\nvms:")[0].replace("reboot_seconds: 2", "reboot_seconds: 1")
     )
     line = next(line for line in text.splitlines() if '"esx%02d.lab"' in line)
     return start(text=text.replace(line, HOSTS.strip("\n")))
-
-
-@pytest.fixture
-def ansible(two: Simulator, ansible_for: AnsibleFor) -> Ansible:
-    return ansible_for(two)
 
 
 def run(ansible: Ansible, playbook: str, *options: str, **variables: Any) -> Outcome:
@@ -84,11 +79,11 @@ def now(ansible: Ansible) -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 @pytest.mark.every_release
-def test_rollback_restores_the_evidence(two: Simulator, ansible: Ansible) -> None:
+def test_rollback_restores_the_evidence(vcenter: Simulator, ansible: Ansible) -> None:
     taken = run(ansible, "evidence")
     assert taken.rc == 0, taken.out
     (file,) = evidence(ansible)
-    assert two.writes() == []
+    assert vcenter.writes() == []
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     before = json.loads(file.read_text())
     assert settings(before["hosts"]) == now(ansible)
@@ -96,17 +91,17 @@ def test_rollback_restores_the_evidence(two: Simulator, ansible: Ansible) -> Non
     done = run(ansible, "hosts")
     assert done.rc == 0, done.out
     assert now(ansible) != settings(before["hosts"])
-    two.clear()
+    vcenter.clear()
 
     refused = run(ansible, "rollback", rollback_evidence=str(file))
     assert refused.rc == 2
     assert f"esx02.lab: it had VIB {MANAGER} {OLD}" in " ".join(refused.out.split())
-    assert two.writes() == []
+    assert vcenter.writes() == []
 
     back = run(ansible, "rollback", rollback_evidence=str(file), rollback_depots=[DEPOT])
     assert back.rc == 0, back.out
     assert now(ansible) == settings(before["hosts"])
-    reboots = [write["name"] for write in two.writes() if write["method"] == "RebootHost_Task"]
+    reboots = [write["name"] for write in vcenter.writes() if write["method"] == "RebootHost_Task"]
     assert reboots == ["esx01.lab", "esx02.lab"]
 
     again = run(ansible, "rollback", "--check", rollback_evidence=str(file), rollback_depots=[DEPOT])
@@ -114,7 +109,7 @@ def test_rollback_restores_the_evidence(two: Simulator, ansible: Ansible) -> Non
     assert "esx01.lab, esx02.lab: in force, nothing to do" in again.out
 
 
-def test_rollback_of_one_host_leaves_others_alone(two: Simulator, ansible: Ansible) -> None:
+def test_rollback_of_one_host_leaves_others_alone(vcenter: Simulator, ansible: Ansible) -> None:
     small = {"pvrdma": {"vmk": "vmk1"}}
     done = run(ansible, "hosts", esxi_host_profile=small)
     assert done.rc == 0, done.out
@@ -122,7 +117,7 @@ def test_rollback_of_one_host_leaves_others_alone(two: Simulator, ansible: Ansib
     assert ansible.module("shared_settings", cluster="gpu", allow_shared_settings=True, **shared).changed
     (file,) = evidence(ansible)
     before = settings(json.loads(file.read_text())["hosts"])
-    two.clear()
+    vcenter.clear()
     only = {"rollback_hosts": ["esx02.lab"], "rollback_shared_settings": True}
     back = run(ansible, "rollback", rollback_evidence=os.path.relpath(file, ROOT), **only)
     assert back.rc == 0, back.out
@@ -130,4 +125,4 @@ def test_rollback_of_one_host_leaves_others_alone(two: Simulator, ansible: Ansib
     assert cluster["options"] == {"vgpu.hotmigrate.enabled": False} and cluster["drs"]["options"] == {}
     changed, restored = now(ansible)
     assert restored == before[1] and changed != before[0]
-    assert {write["name"] for write in two.writes() if write["type"] == "HostSystem"} <= {"esx02.lab"}
+    assert {write["name"] for write in vcenter.writes() if write["type"] == "HostSystem"} <= {"esx02.lab"}

@@ -136,9 +136,8 @@ def stays(moved: str) -> list[str]:
     return [f"{name} on {host}" for name, host in {**homes, moved: "esx05.lab"}.items()]
 
 
-def test_refuses_to_test_workers_tied_to_host_devices(start: Start, ansible_for: AnsibleFor, tmp_path: Path) -> None:
-    vcenter = start(text=BIG)
-    ansible = ansible_for(vcenter)
+@pytest.mark.datacentre(text=BIG)
+def test_refuses_to_test_workers_tied_to_host_devices(vcenter: Simulator, ansible: Ansible, tmp_path: Path) -> None:
     defaults = {"template": "debian-12", "gpus": [{"device": "10de:20f1"}]}
     requested = {"cluster": "gpu", "wait_for_address": False, "defaults": defaults, "workers": [{"name": "w1"}]}
     assert ansible.module("worker_vm", **requested).rc == 0

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lab.simulator import Simulator
-from tests.integration.ansible import Ansible, AnsibleFor, Outcome, Start
+from tests.integration.ansible import Ansible, AnsibleFor, Outcome
 from tests.integration.killing import beside, has_answered, wait_for
 from tests.integration.releases import NEWEST
 from tests.integration.test_vmotion import TAGGED, moves
@@ -19,27 +19,21 @@ from tests.integration.test_vmotion_test import WORKERS, Trial
 from tests.integration.training import Nodes
 from tests.integration.workers import desired
 
-pytestmark = pytest.mark.release(NEWEST)
-
+# Four workers on six hosts: two have room.
 SIX = TAGGED.replace("count: 5", "count: 6")
+pytestmark = [pytest.mark.release(NEWEST), pytest.mark.datacentre(text=SIX)]
 
 
 @pytest.fixture
-def place(start: Start) -> Simulator:
-    """Four workers on six hosts: two have room."""
-    return start(text=SIX)
-
-
-@pytest.fixture
-def ansible(place: Simulator, ansible_for: AnsibleFor) -> Ansible:
-    made = ansible_for(place)
+def ansible(vcenter: Simulator, ansible_for: AnsibleFor) -> Ansible:
+    made = ansible_for(vcenter)
     done = made.module("worker_vm", **desired())
     assert done.rc == 0, done.out
-    place.clear()
+    vcenter.clear()
     return made
 
 
-def test_plans_two_parallel_moves_if_stuns_allow(place: Simulator, ansible: Ansible) -> None:
+def test_plans_two_parallel_moves_if_stuns_allow(vcenter: Simulator, ansible: Ansible) -> None:
     requested = {"cluster": "gpu", "one_per_host": True, "max_moves": 2}
     planned = ansible.module("vmotion_plan", **requested)
     assert planned.rc == 0, planned.out
@@ -53,7 +47,7 @@ def test_plans_two_parallel_moves_if_stuns_allow(place: Simulator, ansible: Ansi
     tight = ansible.module("vmotion_plan", **requested, stun_budget=30)
     assert [wave["moves"] for wave in tight.result["waves"]] == [1, 1, 1, 1]
     assert "their stuns add up to 42 s" in tight.result["waves"][0]["reason"]
-    assert place.writes() == []
+    assert vcenter.writes() == []
 
 
 def most_at_once(made: Sequence[dict[str, Any]]) -> int:
@@ -62,30 +56,30 @@ def most_at_once(made: Sequence[dict[str, Any]]) -> int:
     return max(sum(change for _at, change in edges[: end + 1]) for end in range(len(edges)))
 
 
-def moved(place: Simulator, ansible: Ansible, wave: list[dict[str, str]]) -> Outcome:
+def moved(vcenter: Simulator, ansible: Ansible, wave: list[dict[str, str]]) -> Outcome:
     """Start the moves of a wave, which take ten minutes, and end them together."""
     for number in (1, 2):
-        place.set_host(f"esx{number:02}.lab", vmotion_seconds=600)
-    with beside(place, ansible.module, "vmotion", cluster="gpu", moves=wave) as moving:
-        wait_for(lambda: has_answered(place, "RelocateVM_Task", 2)() or moving.done())
-        place.let_pass(600)
+        vcenter.set_host(f"esx{number:02}.lab", vmotion_seconds=600)
+    with beside(vcenter, ansible.module, "vmotion", cluster="gpu", moves=wave) as moving:
+        wait_for(lambda: has_answered(vcenter, "RelocateVM_Task", 2)() or moving.done())
+        vcenter.let_pass(600)
         return moving.result()
 
 
-def test_refused_move_prevents_its_whole_wave(place: Simulator, ansible: Ansible) -> None:
+def test_refused_move_prevents_its_whole_wave(vcenter: Simulator, ansible: Ansible) -> None:
     first = {"worker": WORKERS[0], "target": "esx05.lab"}
     taken = ansible.module("vmotion", cluster="gpu", moves=[first, {"worker": WORKERS[1], "target": "esx03.lab"}])
     assert taken.rc != 0
     assert "esx03.lab has no room" in taken.msg
     assert [(row["begun"], row["failed"]) for row in taken.result["moved"]] == [(False, True)] * 2
-    assert moves(place) == []
+    assert moves(vcenter) == []
     wave = [first, {"worker": WORKERS[1], "target": "esx06.lab"}]
     long = ansible.module("vmotion", cluster="gpu", moves=wave, stun_budget=30)
     assert "the stuns of worker01, worker02 add up to 42 s, over 30 s" in long.msg
-    assert moves(place) == []
+    assert moves(vcenter) == []
     planned = ansible.module("vmotion", check=True, cluster="gpu", moves=wave)
-    assert (planned.rc, planned.changed, moves(place)) == (0, True, []), planned.out
-    done = moved(place, ansible, wave)
+    assert (planned.rc, planned.changed, moves(vcenter)) == (0, True, []), planned.out
+    done = moved(vcenter, ansible, wave)
     assert done.rc == 0, done.out
     made = [row["move"] for row in done.result["moved"]]
     assert [(move["worker"], move["vsphere"]["host"]["after"], move["ok"]) for move in made] == [
@@ -93,15 +87,15 @@ def test_refused_move_prevents_its_whole_wave(place: Simulator, ansible: Ansible
         (WORKERS[1], "esx06.lab", True),
     ]
     assert most_at_once(made) == 2
-    assert sorted(moves(place)) == WORKERS[:2]
+    assert sorted(moves(vcenter)) == WORKERS[:2]
     again = ansible.module("vmotion", cluster="gpu", moves=wave)
     assert (again.rc, again.changed) == (0, False), again.out
 
 
 @pytest.fixture
-def trial(place: Simulator, ansible: Ansible, tmp_path: Path) -> Iterator[Trial]:
+def trial(vcenter: Simulator, ansible: Ansible, tmp_path: Path) -> Iterator[Trial]:
     nodes = Nodes(ansible, tmp_path)
-    yield Trial(place, ansible, nodes, tmp_path)
+    yield Trial(vcenter, ansible, nodes, tmp_path)
     nodes.stop()
 
 

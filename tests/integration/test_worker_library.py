@@ -31,16 +31,16 @@ def call(template: Any, count: int = 2, **more: Any) -> dict[str, Any]:
     return {**desired(count), "defaults": defaults}
 
 
-def imported(place: Simulator, folder: Path, path: str) -> None:
+def imported(vcenter: Simulator, folder: Path, path: str) -> None:
     """Import the OVF into a library, or into an item that exists, as a person does with govc."""
     ovf = folder / OVF.name
     shutil.copy(OVF, ovf)
     (folder / "dlvm.mf").write_text(f"SHA256({ovf.name})= {hashlib.sha256(ovf.read_bytes()).hexdigest()}\n")
-    output(place, "library.import", path, str(ovf))
+    output(vcenter, "library.import", path, str(ovf))
 
 
 @pytest.fixture
-def place(start: Start, tmp_path: Path) -> Simulator:
+def vcenter(start: Start, tmp_path: Path) -> Simulator:
     vcenter = start(text=HOSTS)
     output(vcenter, "library.create", "-pub", "-ds", "shared", "images")
     imported(vcenter, tmp_path, "images")
@@ -48,44 +48,41 @@ def place(start: Start, tmp_path: Path) -> Simulator:
     return vcenter
 
 
-@pytest.fixture
-def ansible(place: Simulator, ansible_for: AnsibleFor) -> Ansible:
-    return ansible_for(place)
+def methods(vcenter: Simulator) -> set[str]:
+    return {write["method"] for write in vcenter.writes()}
 
 
-def methods(place: Simulator) -> set[str]:
-    return {write["method"] for write in place.writes()}
-
-
-def machines(place: Simulator) -> list[str]:
-    return sorted(output(place, "find", "/", "-type", "m").split())
+def machines(vcenter: Simulator) -> list[str]:
+    return sorted(output(vcenter, "find", "/", "-type", "m").split())
 
 
 @pytest.mark.every_release
-def test_an_item_is_deployed_once_for_all_workers(place: Simulator, ansible: Ansible) -> None:
+def test_an_item_is_deployed_once_for_all_workers(vcenter: Simulator, ansible: Ansible) -> None:
     planned = ansible.module("worker_vm", check=True, **call(ITEM))
-    assert (planned.rc, planned.changed, place.writes()) == (0, True, []), planned.out
+    assert (planned.rc, planned.changed, vcenter.writes()) == (0, True, []), planned.out
     assert any("version 2 of images/dlvm is deployed" in line for line in planned.result["plan_lines"]), planned.out
     done = ansible.module("worker_vm", **call(ITEM))
     assert done.rc == 0, done.out
-    assert sum("action=deploy" in method for method in [write["method"] for write in place.writes()]) == 1
+    assert sum("action=deploy" in method for method in [write["method"] for write in vcenter.writes()]) == 1
     made = states(done)["worker01"]
     assert {**made["template"], "id": ""} == {"library": "images", "item": "dlvm", "version": "2", "id": ""}
-    (template,) = [name for name in machines(place) if "/dml-gpu-dlvm-" in name]
-    (read,) = govc(place, "collect", "-json", template, "config.template")
+    (template,) = [name for name in machines(vcenter) if "/dml-gpu-dlvm-" in name]
+    (read,) = govc(vcenter, "collect", "-json", template, "config.template")
     assert read["val"] is True
-    place.clear()
+    vcenter.clear()
     again = ansible.module("worker_vm", **call(ITEM))
-    assert (again.rc, again.changed, place.writes()) == (0, False, []), again.out
+    assert (again.rc, again.changed, vcenter.writes()) == (0, False, []), again.out
 
 
-def test_the_last_worker_takes_all_versions_of_its_template(place: Simulator, ansible: Ansible, tmp_path: Path) -> None:
-    before = machines(place)
+def test_the_last_worker_takes_all_versions_of_its_template(
+    vcenter: Simulator, ansible: Ansible, tmp_path: Path
+) -> None:
+    before = machines(vcenter)
     assert ansible.module("worker_vm", **call(ITEM)).rc == 0
-    imported(place, tmp_path, "images/dlvm")
-    place.clear()
+    imported(vcenter, tmp_path, "images/dlvm")
+    vcenter.clear()
     drifted = ansible.module("worker_vm", **call(ITEM))
-    assert (drifted.changed, place.writes()) == (False, []), drifted.out
+    assert (drifted.changed, vcenter.writes()) == (False, []), drifted.out
     assert "built from version 2 of images/dlvm, and images/dlvm has version 3" in drifted.out
     third = ansible.module("worker_vm", **call(ITEM, 3))
     assert states(third)["worker03"]["template"]["version"] == "3", third.out
@@ -93,65 +90,76 @@ def test_the_last_worker_takes_all_versions_of_its_template(place: Simulator, an
     names = [{"name": f"worker0{number}"} for number in (1, 2, 3)]
     gone = {"cluster": "gpu", "state": "absent", "power_cycle": True}
     assert ansible.module("worker_vm", **gone, workers=names[:2]).rc == 0
-    assert sum("/dml-gpu-dlvm-" in name for name in machines(place)) == 2
-    place.clear()
+    assert sum("/dml-gpu-dlvm-" in name for name in machines(vcenter)) == 2
+    vcenter.clear()
     shown = ansible.module("worker_vm", check=True, **gone, workers=names)
-    assert (shown.changed, place.writes()) == (True, []) and len(shown.result["templates"]) == 2
+    assert (shown.changed, vcenter.writes()) == (True, []) and len(shown.result["templates"]) == 2
     assert ansible.module("worker_vm", **gone, workers=names).rc == 0
-    assert machines(place) == before
+    assert machines(vcenter) == before
     assert not ansible.module("worker_vm", **gone, workers=names).changed
 
 
-def test_a_copy_of_the_template_outlives_the_workers(place: Simulator, ansible: Ansible) -> None:
+def test_a_copy_of_the_template_outlives_the_workers(vcenter: Simulator, ansible: Ansible) -> None:
     """It has the record of the item, as the original has: a person made it from that."""
     assert ansible.module("worker_vm", **call(ITEM, 1)).rc == 0
-    (template,) = [name for name in machines(place) if "/dml-gpu-dlvm-" in name]
-    output(place, "vm.clone", "-vm", template, "-on=false", "-pool", "gpu/Resources", "-ds", "shared", "dml-gpu-mine")
-    output(place, "vm.markastemplate", "dml-gpu-mine")
+    (template,) = [name for name in machines(vcenter) if "/dml-gpu-dlvm-" in name]
+    output(vcenter, "vm.clone", "-vm", template, "-on=false", "-pool", "gpu/Resources", "-ds", "shared", "dml-gpu-mine")
+    output(vcenter, "vm.markastemplate", "dml-gpu-mine")
 
     gone = ansible.module("worker_vm", cluster="gpu", state="absent", power_cycle=True, workers=[{"name": "worker01"}])
 
     assert gone.rc == 0, gone.out
-    assert [name.rpartition("/")[2] for name in machines(place) if "/dml-gpu-" in name] == ["dml-gpu-mine"]
+    assert [name.rpartition("/")[2] for name in machines(vcenter) if "/dml-gpu-" in name] == ["dml-gpu-mine"]
 
 
-def test_an_item_of_a_subscribed_library_is_fetched_first(place: Simulator, ansible: Ansible) -> None:
-    url = output(place, "library.info", "-U", "images").strip()
-    output(place, "library.create", "-ds", "shared", "-sub", url, "-sub-ondemand=true", "mirror")
-    place.clear()
+def test_an_item_of_a_subscribed_library_is_fetched_first(vcenter: Simulator, ansible: Ansible) -> None:
+    url = output(vcenter, "library.info", "-U", "images").strip()
+    output(vcenter, "library.create", "-ds", "shared", "-sub", url, "-sub-ondemand=true", "mirror")
+    vcenter.clear()
     done = ansible.module("worker_vm", **call({**ITEM, "library": "mirror"}, 1))
     assert done.rc == 0, done.out
-    written = [write["method"] for write in place.writes() if write["method"].startswith("POST")]
+    written = [write["method"] for write in vcenter.writes() if write["method"].startswith("POST")]
     assert [method.rpartition("?")[2] for method in written] == ["action=sync", "action=deploy"]
     assert states(done)["worker01"]["template"]["library"] == "mirror"
 
 
-def test_a_library_vm_template_is_cloned_unchanged(place: Simulator, ansible: Ansible) -> None:
+def test_a_library_vm_template_is_cloned_unchanged(vcenter: Simulator, ansible: Ansible) -> None:
     output(
-        place, "library.clone", "-vm", TEMPLATE, "-ds", "shared", "-folder", "vm", "-pool", "Resources", "images", "deb"
+        vcenter,
+        "library.clone",
+        "-vm",
+        TEMPLATE,
+        "-ds",
+        "shared",
+        "-folder",
+        "vm",
+        "-pool",
+        "Resources",
+        "images",
+        "deb",
     )
-    before = machines(place)
-    place.clear()
+    before = machines(vcenter)
+    vcenter.clear()
     done = ansible.module("worker_vm", **call({"library": "images", "item": "deb"}, 1))
     assert done.rc == 0, done.out
-    assert methods(place) <= MAKING - {"MarkAsTemplate"}
+    assert methods(vcenter) <= MAKING - {"MarkAsTemplate"}
     assert states(done)["worker01"]["template"]["item"] == "deb"
     assert not ansible.module("worker_vm", **call({"library": "images", "item": "deb"}, 1)).changed
     gone = ansible.module("worker_vm", cluster="gpu", state="absent", power_cycle=True, workers=[{"name": "worker01"}])
-    assert gone.rc == 0 and machines(place) == before, gone.out
+    assert gone.rc == 0 and machines(vcenter) == before, gone.out
 
 
-def test_a_killed_deployment_is_continued(place: Simulator, ansible: Ansible) -> None:
+def test_a_killed_deployment_is_continued(vcenter: Simulator, ansible: Ansible) -> None:
     planned = ansible.module("worker_vm", check=True, **call(ITEM, 1))
     name = planned.result["templates"][0]["state"]["name"]
     networks = json.dumps({"NetworkMapping": [{"Name": "nat", "Network": "VM Network"}], "Name": name})
-    options = Path(place.facts["ca_file"]).parent / "options.json"
+    options = Path(vcenter.facts["ca_file"]).parent / "options.json"
     options.write_text(networks)
-    output(place, "library.deploy", "-options", str(options), "-ds", "shared", "/images/dlvm", name)
-    place.clear()
+    output(vcenter, "library.deploy", "-options", str(options), "-ds", "shared", "/images/dlvm", name)
+    vcenter.clear()
     done = ansible.module("worker_vm", **call(ITEM, 1))
-    assert done.rc == 0 and "MarkAsTemplate" in methods(place), done.out
-    assert not any("deploy" in method for method in methods(place))
+    assert done.rc == 0 and "MarkAsTemplate" in methods(vcenter), done.out
+    assert not any("deploy" in method for method in methods(vcenter))
 
 
 @pytest.mark.release(NEWEST)
@@ -222,7 +230,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("template", "more", "words"), REFUSED)
 def test_a_wrong_item_is_refused_before_any_write(
-    place: Simulator, ansible: Ansible, template: dict[str, Any], more: dict[str, Any], words: str
+    vcenter: Simulator, ansible: Ansible, template: dict[str, Any], more: dict[str, Any], words: str
 ) -> None:
     options = call(template, 1, **more)
     options["defaults"] = {key: value for key, value in options["defaults"].items() if value is not None}
@@ -230,4 +238,4 @@ def test_a_wrong_item_is_refused_before_any_write(
     for check in (True, False):
         refused = ansible.module("worker_vm", check=check, **options)
         assert refused.rc == 1 and words in refused.msg, refused.out
-    assert place.writes() == []
+    assert vcenter.writes() == []

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from pyVmomi import vim
 
 from lab.simulator import Simulator
 from plugins.module_utils.vsphere import properties, session, tasks
 from tests.govc import output
-from tests.integration.ansible import AnsibleFor, Start
+from tests.integration.ansible import Ansible
 from tests.integration.workers import DEFAULTS, HOSTS, TEMPLATE, desired, do, host_of, machine, states
 
 TWO = HOSTS.replace("datastores: [shared]", "datastores: [fast1, fast2, shared]")
@@ -29,23 +30,22 @@ def pod_of(simulator: Simulator, name: str, *stores: str) -> None:
         tasks.wait(opened, tasks.Started(task, name, "move datastores"), 20)
 
 
-def test_a_worker_lies_on_a_datastore_that_vcenter_recommends(start: Start, ansible_for: AnsibleFor) -> None:
-    place = start(text=TWO)
-    ansible = ansible_for(place)
-    pod_of(place, "fast", "fast1", "fast2")
+@pytest.mark.datacentre(text=TWO)
+def test_a_worker_lies_on_a_datastore_that_vcenter_recommends(vcenter: Simulator, ansible: Ansible) -> None:
+    pod_of(vcenter, "fast", "fast1", "fast2")
     call = {**desired(1), "defaults": {**DEFAULTS, "datastore": "fast"}}
-    place.clear()
+    vcenter.clear()
     planned = ansible.module("worker_vm", check=True, **call)
-    assert (planned.rc, planned.changed, place.writes()) == (0, True, []), planned.out
+    assert (planned.rc, planned.changed, vcenter.writes()) == (0, True, []), planned.out
     done = ansible.module("worker_vm", **call)
     assert done.rc == 0, done.out
-    with machine(place, "worker01") as vm:
+    with machine(vcenter, "worker01") as vm:
         assert [store.name for store in vm.ref.datastore] == ["fast1"]
-    place.clear()
+    vcenter.clear()
     again = ansible.module("worker_vm", **call)
-    assert (again.changed, place.writes()) == (False, []), again.out
+    assert (again.changed, vcenter.writes()) == (False, []), again.out
     unknown = ansible.module("worker_vm", **{**desired(2), "defaults": {**DEFAULTS, "datastore": "slow"}})
-    assert unknown.rc == 1 and "find one datastore named 'slow'" in unknown.msg and place.writes() == []
+    assert unknown.rc == 1 and "find one datastore named 'slow'" in unknown.msg and vcenter.writes() == []
 
 
 def call(policy: str, **more: Any) -> dict[str, Any]:
@@ -53,38 +53,36 @@ def call(policy: str, **more: Any) -> dict[str, Any]:
     return {**desired(2), "defaults": {**DEFAULTS, "storage_policy": policy, "datastore": "fast1", **more}}
 
 
-def test_home_and_disks_of_workers_have_the_named_policy(start: Start, ansible_for: AnsibleFor) -> None:
-    place = start(text=LIMITED)
-    ansible = ansible_for(place)
-    assert POLICY in output(place, "storage.policy.ls")
+@pytest.mark.datacentre(text=LIMITED)
+def test_home_and_disks_of_workers_have_the_named_policy(vcenter: Simulator, ansible: Ansible) -> None:
+    assert POLICY in output(vcenter, "storage.policy.ls")
     planned = ansible.module("worker_vm", check=True, **call(POLICY, disks_gb=[16, 40]))
-    assert (planned.rc, planned.changed, place.writes()) == (0, True, []), planned.out
+    assert (planned.rc, planned.changed, vcenter.writes()) == (0, True, []), planned.out
     done = ansible.module("worker_vm", **call(POLICY, disks_gb=[16, 40]))
     assert done.rc == 0, done.out
     assert {(one["storage_policy"], one["storage_compliance"]) for one in states(done).values()} == {
         (POLICY, "COMPLIANT")
     }
-    place.clear()
+    vcenter.clear()
     again = ansible.module("worker_vm", **call(POLICY, disks_gb=[16, 40]))
-    assert (again.rc, again.changed, place.writes()) == (0, False, []), again.out
+    assert (again.rc, again.changed, vcenter.writes()) == (0, False, []), again.out
     changed = ansible.module("worker_vm", **call(OTHER))
-    assert [write["method"].partition(" ")[0] for write in place.writes()] == ["PATCH", "PATCH"], changed.out
+    assert [write["method"].partition(" ")[0] for write in vcenter.writes()] == ["PATCH", "PATCH"], changed.out
     assert {one["storage_policy"] for one in states(changed).values()} == {OTHER}
     gone = {"cluster": "gpu", "state": "absent", "power_cycle": True}
     assert ansible.module("worker_vm", **gone, workers=[{"name": "worker01"}, {"name": "worker02"}]).rc == 0
 
 
-def test_refuses_a_datastore_that_the_policy_excludes(start: Start, ansible_for: AnsibleFor) -> None:
-    place = start(text=LIMITED)
-    ansible = ansible_for(place)
+@pytest.mark.datacentre(text=LIMITED)
+def test_refuses_a_datastore_that_the_policy_excludes(vcenter: Simulator, ansible: Ansible) -> None:
     for options, words in (
         (call(POLICY, datastore="shared"), "does not allow it; it allows 2 datastores of the cluster"),
-        (call("gold"), f"could not use the storage policy 'gold': {place.facts['hostname']}"),
+        (call("gold"), f"could not use the storage policy 'gold': {vcenter.facts['hostname']}"),
     ):
         for check in (True, False):
             refused = ansible.module("worker_vm", check=check, **options)
             assert refused.rc == 1 and words in refused.msg, refused.out
-    assert place.writes() == []
+    assert vcenter.writes() == []
     assert ansible.module("worker_vm", **call(OTHER, datastore="shared")).rc == 0
     drifted = ansible.module("worker_vm", **call(POLICY, datastore="shared"))
     assert (
@@ -94,20 +92,19 @@ def test_refuses_a_datastore_that_the_policy_excludes(start: Start, ansible_for:
     )
 
 
-def test_a_virtual_tpm_needs_a_key_provider(start: Start, ansible_for: AnsibleFor) -> None:
-    place = start(text=HOSTS)
-    ansible = ansible_for(place)
-    with machine(place, TEMPLATE) as vm:
+@pytest.mark.datacentre(text=HOSTS)
+def test_a_virtual_tpm_needs_a_key_provider(vcenter: Simulator, ansible: Ansible) -> None:
+    with machine(vcenter, TEMPLATE) as vm:
         on = host_of(vm, "esx01.lab")
         vm.ref.MarkAsVirtualMachine(on.parent.resourcePool, on)
         tpm = vim.vm.device.VirtualDeviceSpec(operation="add", device=vim.vm.device.VirtualTPM(key=-1))
         do(vm, vm.ref.ReconfigVM_Task(vim.vm.ConfigSpec(deviceChange=[tpm])))
-    place.clear()
+    vcenter.clear()
     for check in (True, False):
         refused = ansible.module("worker_vm", check=check, **desired(1))
         assert refused.rc == 1 and "has a virtual TPM" in refused.msg and "no key provider" in refused.msg, refused.out
-    assert place.writes() == []
-    with machine(place, TEMPLATE) as vm:
+    assert vcenter.writes() == []
+    with machine(vcenter, TEMPLATE) as vm:
         keys = vm.session.content.cryptoManager
         keys.RegisterKmsCluster(vim.encryption.KeyProviderId(id="native"), "nativeProvider")
     done = ansible.module("worker_vm", **desired(1))

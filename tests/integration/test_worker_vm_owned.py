@@ -19,61 +19,54 @@ ABSENT: dict[str, Any] = {"cluster": "gpu", "state": "absent"}
 NAMES = [{"name": "worker01"}, {"name": "worker02"}]
 
 
-@pytest.fixture
-def place(start: Start) -> Simulator:
-    return start(text=HOSTS.replace("[shared]", "[shared, nfs]").rstrip() + STRANGER)
+pytestmark = pytest.mark.datacentre(text=HOSTS.replace("[shared]", "[shared, nfs]").rstrip() + STRANGER)
 
 
-@pytest.fixture
-def ansible(place: Simulator, ansible_for: AnsibleFor) -> Ansible:
-    return ansible_for(place)
+def methods(vcenter: Simulator, name: str) -> list[str]:
+    return [write["method"] for write in vcenter.writes() if write["name"] == name]
 
 
-def methods(place: Simulator, name: str) -> list[str]:
-    return [write["method"] for write in place.writes() if write["name"] == name]
-
-
-def names(place: Simulator) -> set[str]:
+def names(vcenter: Simulator) -> set[str]:
     """All virtual machines."""
-    with machine(place, "debian-12") as vm:
+    with machine(vcenter, "debian-12") as vm:
         found = properties.find_all(vm.session, vim.VirtualMachine, ("name",))
         return {values["name"] for _ref, values in found}
 
 
-def test_adopts_a_foreign_machine_only_on_request(place: Simulator, ansible: Ansible) -> None:
+def test_adopts_a_foreign_machine_only_on_request(vcenter: Simulator, ansible: Ansible) -> None:
     refused = ansible.module("worker_vm", **desired(2))
     assert "worker02: could not make it a worker" in refused.msg
     assert "set adopt: true" in refused.msg
-    assert place.writes() == []
+    assert vcenter.writes() == []
     taken = ansible.module("worker_vm", adopt=True, **desired(2))
     assert taken.rc == 0, taken.out
     assert states(taken)["worker02"]["mark"]["built"] is False
     assert states(taken)["worker01"]["mark"]["built"] is True
-    assert methods(place, "worker02") == ["SetField", "ReconfigVM_Task", "PowerOnVM_Task"]
+    assert methods(vcenter, "worker02") == ["SetField", "ReconfigVM_Task", "PowerOnVM_Task"]
     assert not ansible.module("worker_vm", **desired(2)).changed
 
 
-def test_deletes_created_machines_and_only_releases_adopted_ones(place: Simulator, ansible: Ansible) -> None:
+def test_deletes_created_machines_and_only_releases_adopted_ones(vcenter: Simulator, ansible: Ansible) -> None:
     assert ansible.module("worker_vm", adopt=True, **desired(2)).rc == 0
-    place.clear()
+    vcenter.clear()
     running = ansible.module("worker_vm", **ABSENT, workers=NAMES)
     assert "worker01: could not change worker VM: it runs: set power_cycle: true" in running.msg
     planned = ansible.module("worker_vm", check=True, **ABSENT, power_cycle=True, workers=NAMES)
-    assert (planned.changed, place.writes()) == (True, []), planned.out
+    assert (planned.changed, vcenter.writes()) == (True, []), planned.out
     gone = ansible.module("worker_vm", **ABSENT, power_cycle=True, workers=NAMES)
     assert gone.rc == 0, gone.out
-    assert names(place) == {"debian-12", "worker02"}
-    assert methods(place, "worker01") == ["ShutdownGuest", "Destroy_Task"]
-    assert methods(place, "worker02") == ["ReconfigVM_Task", "SetField"]
-    place.clear()
+    assert names(vcenter) == {"debian-12", "worker02"}
+    assert methods(vcenter, "worker01") == ["ShutdownGuest", "Destroy_Task"]
+    assert methods(vcenter, "worker02") == ["ReconfigVM_Task", "SetField"]
+    vcenter.clear()
     again = ansible.module("worker_vm", **ABSENT, power_cycle=True, workers=NAMES)
-    assert (again.rc, again.changed, place.writes()) == (0, False, []), again.out
+    assert (again.rc, again.changed, vcenter.writes()) == (0, False, []), again.out
     assert again.result["workers"][1]["warnings"] == ["it was left alone: it carries no mark of this collection"]
 
 
-def test_does_not_claim_a_clone_of_a_worker(place: Simulator, ansible: Ansible) -> None:
+def test_does_not_claim_a_clone_of_a_worker(vcenter: Simulator, ansible: Ansible) -> None:
     assert ansible.module("worker_vm", **desired(1)).rc == 0
-    with machine(place, "worker01") as vm:
+    with machine(vcenter, "worker01") as vm:
         text = next(one.value for one in vm.ref.customValue)
         key = next(one.key for one in vm.session.content.customFieldsManager.field if one.name == "dml.vsphere.worker")
         field = vm.session.content.customFieldsManager
@@ -83,21 +76,21 @@ def test_does_not_claim_a_clone_of_a_worker(place: Simulator, ansible: Ansible) 
             if values["name"] == "worker02"
         )
         field.SetField(entity=other, key=key, value=text)
-    place.clear()
+    vcenter.clear()
     left = ansible.module("worker_vm", **ABSENT, power_cycle=True, workers=[{"name": "worker02"}])
-    assert (left.rc, left.changed, place.writes()) == (0, False, []), left.out
+    assert (left.rc, left.changed, vcenter.writes()) == (0, False, []), left.out
 
 
-def test_rejects_a_mark_that_another_user_wrote(place: Simulator, ansible: Ansible) -> None:
+def test_rejects_a_mark_that_another_user_wrote(vcenter: Simulator, ansible: Ansible) -> None:
     assert ansible.module("worker_vm", **desired(1)).rc == 0
-    with machine(place, "worker02") as vm:
+    with machine(vcenter, "worker02") as vm:
         text = {"name": "worker02", "cluster": "gpu", "uuid": vm.ref.config.instanceUuid, "built": True}
         custom_fields.store(vm.session, vm.ref, "worker02", worker_mark.ATTRIBUTE, json.dumps(text), vim.VirtualMachine)
-    place.clear()
+    vcenter.clear()
 
     changed = ansible.module("worker_vm", power_cycle=True, **desired(2))
     deleted = ansible.module("worker_vm", **ABSENT, power_cycle=True, workers=[{"name": "worker02"}])
-    names_left = names(place)
+    names_left = names(vcenter)
     adopted = ansible.module("worker_vm", adopt=True, **desired(2))
 
     assert "worker02: could not take it as the worker: its advanced setting dml.vsphere.confirmation" in changed.msg
@@ -105,27 +98,27 @@ def test_rejects_a_mark_that_another_user_wrote(place: Simulator, ansible: Ansib
     assert states(adopted)["worker02"]["mark"]["built"] is False
 
 
-def test_makes_some_changes_while_a_worker_runs(place: Simulator, ansible: Ansible) -> None:
+def test_makes_some_changes_while_a_worker_runs(vcenter: Simulator, ansible: Ansible) -> None:
     assert ansible.module("worker_vm", **desired(1)).rc == 0
-    place.clear()
+    vcenter.clear()
     more = {**DEFAULTS, "annotation": "trains resnet", "disks_gb": [20, 50], "role": "launcher"}
     done = ansible.module("worker_vm", **desired(1, defaults=more))
     assert (done.rc, done.result["needs"]) == (0, []), done.out
     # The server chooses the UUID of a disk, which the second call records.
-    assert methods(place, "worker01") == ["SetField", "ReconfigVM_Task", "ReconfigVM_Task"]
+    assert methods(vcenter, "worker01") == ["SetField", "ReconfigVM_Task", "ReconfigVM_Task"]
     state = states(done)["worker01"]
     assert (state["disks_gb"], state["annotation"], state["mark"]["role"]) == ([20, 50], "trains resnet", "launcher")
     assert not ansible.module("worker_vm", **desired(1, defaults=more)).changed
 
 
-def test_reconnects_a_disconnected_nic(place: Simulator, ansible: Ansible) -> None:
+def test_reconnects_a_disconnected_nic(vcenter: Simulator, ansible: Ansible) -> None:
     assert ansible.module("worker_vm", **desired(1)).rc == 0
-    with machine(place, "worker01") as vm:
+    with machine(vcenter, "worker01") as vm:
         cards = [one for one in vm.ref.config.hardware.device if isinstance(one, vim.vm.device.VirtualVmxnet3)]
         card = next(one for one in cards if not isinstance(one, vim.vm.device.VirtualVmxnet3Vrdma))
         card.connectable.startConnected = False
         change = vim.vm.device.VirtualDeviceSpec(operation="edit", device=card)
-    reconfigure(place, "worker01", deviceChange=[change])
+    reconfigure(vcenter, "worker01", deviceChange=[change])
     shown = ansible.module("worker_vm", check=True, **desired(1))
     (diff,) = shown.result["diff"]
     assert (diff["before"]["management_nic"]["connected"], diff["after"]["management_nic"]["connected"]) == (
@@ -153,8 +146,8 @@ def test_moves_a_vgpu_worker_cold_without_hot_migration(start: Start, ansible_fo
     assert methods(cold, "worker01") == ["ShutdownGuest", "RelocateVM_Task", "PowerOnVM_Task"]
 
 
-def test_failed_worker_does_not_hide_the_others(place: Simulator, ansible: Ansible) -> None:
-    place.fault("PowerOnVM_Task", "task_fails", fault="InsufficientGraphicsResourcesFault", name="worker01")
+def test_failed_worker_does_not_hide_the_others(vcenter: Simulator, ansible: Ansible) -> None:
+    vcenter.fault("PowerOnVM_Task", "task_fails", fault="InsufficientGraphicsResourcesFault", name="worker01")
     outcome = ansible.module("worker_vm", **desired(3, workers=[{"name": "worker01"}, {"name": "worker03"}]))
     assert outcome.rc == 1
     by_name = {entry["name"]: entry for entry in outcome.result["workers"]}
@@ -167,9 +160,9 @@ def test_failed_worker_does_not_hide_the_others(place: Simulator, ansible: Ansib
 class Dataset:
     """A disk of a user, which is attached to a virtual machine; ``file`` is where the vSphere Client creates it."""
 
-    def __init__(self, place: Simulator, name: str, file: str = "[shared] datasets/images.vmdk") -> None:
-        self.place, self.file = place, file
-        with machine(place, name) as vm:
+    def __init__(self, vcenter: Simulator, name: str, file: str = "[shared] datasets/images.vmdk") -> None:
+        self.place, self.file = vcenter, file
+        with machine(vcenter, name) as vm:
             datacenter = vm.session.content.rootFolder.childEntity[0]
             vm.session.content.fileManager.MakeDirectory(file.rpartition("/")[0], datacenter, True)
             controller = next(
@@ -180,7 +173,7 @@ class Dataset:
             key=-1, controllerKey=controller.key, unitNumber=5, capacityInKB=2**20, backing=backing
         )
         added = vim.vm.device.VirtualDeviceSpec(operation="add", fileOperation="create", device=disk)
-        reconfigure(place, name, deviceChange=[added])
+        reconfigure(vcenter, name, deviceChange=[added])
 
     @property
     def exists(self) -> bool:
@@ -196,52 +189,52 @@ class Dataset:
 @pytest.mark.parametrize(
     "file", ["[shared] worker01/dataset.vmdk", "[shared] worker01/worker01_2.vmdk", "[nfs] worker01/worker01_1.vmdk"]
 )
-def test_absent_keeps_disks_of_users(place: Simulator, ansible: Ansible, file: str) -> None:
+def test_absent_keeps_disks_of_users(vcenter: Simulator, ansible: Ansible, file: str) -> None:
     built = desired(1)
     built["workers"][0]["disks_gb"] = [10, 5]
     assert ansible.module("worker_vm", **built).rc == 0
     assert not ansible.module("worker_vm", **built).changed
-    dataset = Dataset(place, "worker01", file)
+    dataset = Dataset(vcenter, "worker01", file)
     assert dataset.exists
     assert not ansible.module("worker_vm", **built).changed
-    place.clear()
+    vcenter.clear()
     deleted = ansible.module("worker_vm", **ABSENT, workers=NAMES[:1], power_cycle=True)
     assert deleted.rc == 0, deleted.out
     assert f"foreign, detached and kept: {dataset.file}" in deleted.out
-    assert methods(place, "worker01") == ["ShutdownGuest", "ReconfigVM_Task", "Destroy_Task"]
-    assert "worker01" not in names(place)
+    assert methods(vcenter, "worker01") == ["ShutdownGuest", "ReconfigVM_Task", "Destroy_Task"]
+    assert "worker01" not in names(vcenter)
     assert dataset.exists
     dataset.file = "[shared] worker01/worker01_1.vmdk"
     assert not dataset.exists, "disks_gb created this disk"
 
 
-def test_does_not_resize_a_users_disk(place: Simulator, ansible: Ansible) -> None:
+def test_does_not_resize_a_users_disk(vcenter: Simulator, ansible: Ansible) -> None:
     workers = desired(1)
     assert ansible.module("worker_vm", **workers).rc == 0
-    Dataset(place, "worker01")
+    Dataset(vcenter, "worker01")
     own = states(ansible.module("worker_vm", **workers))["worker01"]["disks_gb"]
     workers["workers"][0]["disks_gb"] = [*own, 40]
     grown = ansible.module("worker_vm", **workers, power_cycle=True)
     assert grown.rc == 0, grown.out
-    with machine(place, "worker01") as vm:
+    with machine(vcenter, "worker01") as vm:
         disks = [one for one in vm.ref.config.hardware.device if isinstance(one, vim.vm.device.VirtualDisk)]
     assert sorted(disk.capacityInKB // 2**20 for disk in disks) == sorted([*own, 1, 40])
 
 
-def test_snapshot_with_a_users_disk_prevents_deletion(place: Simulator, ansible: Ansible) -> None:
+def test_snapshot_with_a_users_disk_prevents_deletion(vcenter: Simulator, ansible: Ansible) -> None:
     assert ansible.module("worker_vm", **desired(1)).rc == 0
-    dataset = Dataset(place, "worker01")
-    switch(place, "worker01", on=False)
-    with machine(place, "worker01") as vm:
+    dataset = Dataset(vcenter, "worker01")
+    switch(vcenter, "worker01", on=False)
+    with machine(vcenter, "worker01") as vm:
         do(vm, vm.ref.CreateSnapshot_Task("before", "", False, False))
         disk = next(
             one
             for one in vm.ref.config.hardware.device
             if isinstance(one, vim.vm.device.VirtualDisk) and "datasets" in one.backing.fileName
         )
-    reconfigure(place, "worker01", deviceChange=[vim.vm.device.VirtualDeviceSpec(operation="remove", device=disk)])
-    place.clear()
+    reconfigure(vcenter, "worker01", deviceChange=[vim.vm.device.VirtualDeviceSpec(operation="remove", device=disk)])
+    vcenter.clear()
     refused = ansible.module("worker_vm", **ABSENT, workers=NAMES[:1])
     assert refused.rc != 0
     assert f"its snapshots contain {dataset.file}, which vSphere would delete with it" in refused.msg
-    assert place.writes() == [] and dataset.exists
+    assert vcenter.writes() == [] and dataset.exists
