@@ -50,7 +50,7 @@ def tarball() -> Path:
         built = run(folder, python, "-m", "tools.build", str(folder), PYTHONPATH=str(ROOT))
         assert built.returncode == 0, built.stdout
 
-    (only,) = _once("built", build).glob("dml-vsphere-*.tar.gz")
+    (only,) = once("built", build).glob("dml-vsphere-*.tar.gz")
     return only
 
 
@@ -64,10 +64,10 @@ def elsewhere() -> Path:
         assert done.returncode == 0, done.stdout
         assert "dml.vsphere:" in done.stdout and "was installed successfully" in done.stdout
 
-    return _once("elsewhere", install)
+    return once("elsewhere", install)
 
 
-def _once(name: str, make: Callable[[Path], None]) -> Path:
+def once(name: str, make: Callable[[Path], None]) -> Path:
     """Return a folder of this run of tests, which the first process that asks for it fills."""
     folder = Path(os.environ[callers.FOLDER]) / name
     with open(f"{folder}.lock", "w") as lock:

@@ -11,6 +11,7 @@ import yaml
 
 from lab.simulator import ROOT
 from tests.integration.ansible import Ansible, Outcome
+from tests.integration.installed import once
 
 STACKS = ROOT / "stacks"
 SHIPPED = sorted(path.stem for path in STACKS.glob("*.yml"))
@@ -54,9 +55,13 @@ def cases(folder: Path) -> dict[str, tuple[str, dict[str, Any]]]:
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
-    """Return what each lookup gave, or why it failed, in one play."""
-    folder = tmp_path_factory.mktemp("stacks")
+def answers() -> Answers:
+    """Return what each lookup gave, or why it failed, in one play for all processes of the tests."""
+    return dict(json.loads((once("stacks", look_up) / "answers.json").read_text()))
+
+
+def look_up(folder: Path) -> None:
+    """Write what each lookup gives, or why it fails."""
     block = []
     for name, (term, options) in cases(folder).items():
         requested = (
@@ -80,7 +85,6 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
     (folder / "play.yml").write_text(yaml.safe_dump([play], sort_keys=False))
     done = Ansible({}, folder).playbook(folder / "play.yml", "-i", "localhost,", "-c", "local")
     assert done.rc == 0, done.out
-    return dict(json.loads((folder / "answers.json").read_text()))
 
 
 def test_finds_stack_by_name_and_mirror_by_base(answers: Answers) -> None:
