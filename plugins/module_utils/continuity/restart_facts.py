@@ -48,7 +48,8 @@ class Attempt:
     ``state`` is empty if the end of the attempt is unknown. ``checkpoint`` is None if it was not recorded, and
     ``parameters`` are the checksums that the ranks reported at the end. ``down`` divides the time from the end of this
     attempt to the start of the next one, and ``waited_s`` is how long a stop waited for a checkpoint while the job
-    trained. ``chosen`` are keys of programs that its user changed with the restart.
+    trained. ``chosen`` are keys of programs that its user changed with the restart. ``steps`` are those that the job
+    reported at its end, also if no controller collected its records.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Attempt:
     down: tuple[Part, ...] = ()
     waited_s: float | None = None
     chosen: frozenset[str] = frozenset()
+    steps: float = 0
 
 
 @dataclass(frozen=True)

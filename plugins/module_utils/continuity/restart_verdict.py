@@ -98,7 +98,7 @@ def _run_missing(attempts: Sequence[Attempt]) -> Iterator[str]:
         yield "attempts: the run has only one whose manifest is known"
     for attempt in attempts:
         lacking = [str(rank) for rank in range(attempt.size) if rank not in attempt.ranks]
-        if not attempt.ranks and attempt is not attempts[-1] and attempt.state:
+        if not attempt.ranks and attempt is not attempts[-1] and attempt.state and not attempt.steps:
             continue
         if not attempt.ranks:
             yield f"records: none of {attempt.name}"
@@ -113,7 +113,7 @@ def _run_notes(attempts: Sequence[Attempt], limits: RestartLimits) -> Iterator[s
                 yield f"{'accepted' if key in limits.accepted else 'chosen'}: {sentence}"
         if attempt.state == STOPPED and attempt.cause:
             yield f"{attempt.name} was {attempt.cause}"
-        if not attempt.ranks:
+        if not attempt.ranks and not attempt.steps:
             yield f"{attempt.name} ended before its first step"
     if attempts and attempts[-1].state in ("", RUNNING):
         yield f"{attempts[-1].name} still trains, or was not followed to its end"

@@ -62,6 +62,7 @@ def attempt(manifest: Manifest, before: Manifest | None, ranks: Mapping[int, Ran
         checkpoint=None if before is None else given_checkpoint(manifest, before, more.get("saved") or ()),
         parameters=tuple(more.get("parameters") or ()),
         chosen=frozenset({"ranks"} if is_resumed_by_user else ()),
+        steps=number(end.get("steps")) or 0,
     )
 
 

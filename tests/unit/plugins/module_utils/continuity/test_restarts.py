@@ -372,6 +372,10 @@ def test_a_third_attempt_is_judged_against_the_second() -> None:
 
     assert found.verdict == "resumed" and "early ended before its first step" in found.notes, found
     assert [restart.repeated_steps for restart in found.restarts] == [5, 5]
+    unfollowed = verdict([one, two, replace(empty, steps=9), three])
+    assert "records: none of early" in unfollowed.unproven
+    assert "early ended before its first step" not in unfollowed.notes
+    assert unfollowed.verdict == "inconclusive"
 
 
 ODD = foreign.mangled({**Run(1, 6, 8, 9).first_records[0], "mark": "begin", "by": "optimizer"})
