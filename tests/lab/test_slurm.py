@@ -274,7 +274,8 @@ def test_killed_controller_trains_once(slurm: SlurmCluster, moment: str) -> None
 
     assert code == 0 and slurm.end_of(name) == "finished", output
     await_(lambda: slurm.ask("squeue -h") == "", "Slurm has no job left")
-    ended = slurm.ask(f"sacct --noheader --parsable2 --allocations --name=dml-{name} --format=State,ExitCode").split()
+    columns = "--noheader --parsable2 --allocations --format=State,ExitCode"
+    ended = slurm.ask(f"sudo sacct --allusers --name=dml-{name} {columns}").split()
     assert ended == ["COMPLETED|0:0", *(["FAILED|78:0"] if late else [])], ended
     steps = [one["step"] for one in slurm.nodes.steps(name, 0)]
     assert steps == list(range(1, 301)), "the run trained once"
