@@ -32,7 +32,7 @@ class SlurmCluster:
 
     def guests(self, *more: str) -> Any:
         """Run the playbook for guests with Slurm."""
-        options = json.dumps({"stack": "lab-cpu", "guest_slurm": True, "slurm_accounting": True})
+        options = "stack=lab-cpu guest_slurm=true slurm_accounting=true"
         words = ("-i", str(self.nodes.inventory), "--tags", TAGS, "-e", options, *more)
         return self.nodes.ansible.playbook("playbooks/guests.yml", *words, timeout=BUILD_SECONDS)
 

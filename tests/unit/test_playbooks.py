@@ -210,6 +210,14 @@ def test_playbook_types_cover_only_variables_without_role() -> None:
 
 
 @pytest.mark.parametrize("playbook", PLAYBOOKS, ids=lambda playbook: playbook.name)
+def test_condition_accepts_true_from_the_command_line(playbook: Path) -> None:
+    """A value of ``-e NAME=true`` is text, which Ansible refuses as a condition."""
+    truths = "|".join(name for name, option in playbook_types().items() if option["type"] == "bool")
+    bare = rf"^ *when: .*\b(?:{truths}) \| default\([a-z]+\)(?! \| bool| is truthy)"
+    assert re.findall(bare, playbook.read_text(), re.MULTILINE) == [], "convert it with bool"
+
+
+@pytest.mark.parametrize("playbook", PLAYBOOKS, ids=lambda playbook: playbook.name)
 def test_variables_are_checked_before_a_task_reads_them(playbook: Path) -> None:
     plays = [play for play in yaml.safe_load(playbook.read_text()) if "tasks/variables.yml" in str(play)]
     for play in plays:
