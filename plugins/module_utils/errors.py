@@ -61,7 +61,7 @@ def summary(errors: Iterable[CollectionError]) -> str:
     whole: list[str] = []
     targets: dict[tuple[str, str, str, str], list[str]] = {}
     for error in errors:
-        if isinstance(error, SeveralErrors):
+        if isinstance(error, (SeveralErrors, WholeError)):
             whole.append(str(error))
             continue
         name, _colon, part = error.target.partition(": ")
@@ -70,7 +70,7 @@ def summary(errors: Iterable[CollectionError]) -> str:
         str(CollectionError(", ".join(dict.fromkeys(named)) + (f": {part}" if part else ""), *words))
         for (part, *words), named in targets.items()
     )
-    return " | ".join((*whole, *shared))
+    return " | ".join(dict.fromkeys((*whole, *shared)))
 
 
 class NotFound(CollectionError):

@@ -27,3 +27,11 @@ def test_removes_control_characters_from_text_of_nodes() -> None:
         "w1: could not copy ?[2Jmodel ok: [w1] ?31m: ?[2Jmodel ok: [w1] ?31m"
     )
     assert str(WholeError(f"first\n{forged}")) == "first\n?[2Jmodel\nok: [w1] ?31m"
+
+
+def test_complete_sentence_stays_as_it_is() -> None:
+    complete = WholeError("The training run one has no end in its manifest.")
+
+    assert summary([complete, Failed("cpu", "change it", "it is off"), complete]) == (
+        "The training run one has no end in its manifest. | cpu: could not change it: it is off"
+    )
