@@ -84,7 +84,8 @@ def test_a_token_of_the_job_is_shown_nowhere(playbook: Playbook, ends: str) -> N
     with ProcessList([TOKEN]) as shown:
         done = playbook.ansible.run(command, timeout=900)
     assert (done.returncode == 0) == (ends == "well"), done.stdout
-    assert "HUB_TOKEN" in done.stdout, "the canary did not reach the place that is searched"
+    reached = "HUB_TOKEN" if ends == "well" else "RuntimeError: HIDDEN"
+    assert reached in done.stdout, "the canary did not reach the place that is searched"
     assert seen_in(done.stdout, [TOKEN]) == []
     assert shown.seen == {}
     assert shown.looks > 0
