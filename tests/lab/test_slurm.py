@@ -262,7 +262,7 @@ def test_killed_controller_trains_once(slurm: SlurmCluster, moment: str) -> None
     try:
         killed = slurm.begin(name, ["python", "train.py", "--steps", "300"])
         jobs = f"squeue --noheader --states=all --name=dml-{name} --format=%i"
-        await_(lambda: "asked" in slurm.ask("ls /tmp") and (late or slurm.ask(jobs)), "sbatch was called")
+        await_(lambda: "asked" in slurm.ask("ls /tmp") and bool(late or slurm.ask(jobs)), "sbatch was called")
         kill_all(killed)
     finally:
         slurm.nodes.inside("n1", "sudo rm /usr/local/bin/sbatch")

@@ -338,7 +338,6 @@ def test_an_accepted_change_is_reported_and_not_broken() -> None:
 def test_a_planned_restart_requires_a_stopped_attempt() -> None:
     one, two = Run(2, 20, 25, 40).attempts()
     died = replace(one, state="died", cause="rank 1 was ended by signal 9")
-
     assert verdict([died, two]).verdict == "resumed"
     assert kinds(verdict([died, two], is_planned=True)) == {"died"}
 
@@ -398,7 +397,4 @@ def test_records_of_any_form_have_a_verdict(odd: list[Any], is_first: bool) -> N
 def test_records_that_are_read_twice_count_once() -> None:
     run = Run(2, 20, 25, 40)
     read_again = [{**each, "seen": each["seen"] + 500} for each in run.second_records]
-
-    first, twice = verdict(run.attempts()), verdict(again(run, [*run.second_records, *read_again]))
-
-    assert first == twice
+    assert verdict(run.attempts()) == verdict(again(run, [*run.second_records, *read_again]))
