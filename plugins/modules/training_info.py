@@ -115,6 +115,7 @@ job:
       description: The cause of the job's end, or with O(records) of its absence, in one sentence.
       type: str
       sample: the launcher lost the node n3
+    full: {description: "If a scheduler has not started the job, the full file system of its folder.", type: str}
     rank: {description: The rank at fault., type: int}
     node: {description: The node at fault., type: str}
     machine: {description: "Whether a lost node or signal 9 ended the job, and not its program.", type: bool}

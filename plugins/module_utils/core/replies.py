@@ -142,6 +142,7 @@ JOB = {
     "ended?": float,
     "exit_code?": int,
     "why?": str,
+    "full?": str,
     "rank?": int,
     "node?": str,
     "machine?": bool,

@@ -19,6 +19,7 @@ from plugins.module_utils.core.replies import Many, Text, admitted
 from plugins.module_utils.errors import CollectionError
 from plugins.module_utils.guests import gpu_health
 from plugins.module_utils.jobs.running_job import required_to_run
+from plugins.module_utils.training.ending.job_state import JobState
 from plugins.module_utils.training.results import other_runs
 from plugins.module_utils.training.results.known_runs import list_runs
 from plugins.module_utils.training.running import busy
@@ -238,3 +239,9 @@ def test_programs_run_every_module_with_a_declared_reply() -> None:
     for module in replies.REPLIES:
         short = module.rpartition(".")[2]
         assert module in sources or short in sources, module
+
+
+def test_a_reply_has_every_key_of_a_job() -> None:
+    """Any other key of a node is lost. The keys of pods do not come from nodes."""
+    of_pods = {"pods", "silences", "blocked"}
+    assert JobState.__annotations__.keys() - of_pods <= {name.rstrip("?") for name in replies.JOB}
