@@ -279,3 +279,18 @@ def test_killed_controller_trains_once(slurm: SlurmCluster, moment: str) -> None
     assert ended == ["COMPLETED|0:0", *(["FAILED|78:0"] if late else [])], ended
     steps = [one["step"] for one in slurm.nodes.steps(name, 0)]
     assert steps == list(range(1, 301)), "the run trained once"
+
+
+def test_disk_that_is_full_when_the_job_starts_is_named(slurm: SlurmCluster) -> None:
+    first = slurm.begin("fills", FOREVER)
+    slurm.nodes.trained("fills", first)
+    second = slurm.begin("full", ["python", "train.py", "--steps", "30"], training_runs="/dev/shm/runs")
+    await_(lambda: "dml-full PENDING" in slurm.ask("squeue -h -o '%j %T'"), "the second run waits")
+    slurm.nodes.inside("n1", "sudo dd if=/dev/zero of=/dev/shm/much bs=4k 2> /dev/null; true")
+    try:
+        assert slurm.stop("fills").rc == 0
+        code, output = slurm.nodes.end(second)
+    finally:
+        slurm.nodes.inside("n1", "sudo rm -f /dev/shm/much")
+    assert code != 0 and "no space left on n1:/dev/shm/runs/full, whose file system" in " ".join(output.split()), output
+    assert slurm.nodes.end(first)[0] != 0 and slurm.nodes.left() == [] and slurm.ask("squeue -h") == ""
