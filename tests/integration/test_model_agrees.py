@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from lab.simulator import Simulator
-from tests.integration.ansible import Ansible, AnsibleFor, this_run
-from tests.integration.test_power import START
+from tests.integration.ansible import Ansible, AnsibleFor, Start, this_run
 from tests.unit.simulation.modules import SimulatedCalls
 from tests.unit.simulation.site import CLUSTER, Host, Profile, Site
 
@@ -123,7 +122,7 @@ def another_user(both: Both, choice: random.Random) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (3, 4))])
-def test_model_answers_like_the_modules(start: START, ansible_for: AnsibleFor, seed: int) -> None:
+def test_model_answers_like_the_modules(start: Start, ansible_for: AnsibleFor, seed: int) -> None:
     vcenter = start(text=SITE)
     both, choice = Both(vcenter, ansible_for(vcenter, **this_run())), random.Random(seed)
     both.ask("cluster_lock", {"cluster": CLUSTER, "state": "held"})
