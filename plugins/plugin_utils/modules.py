@@ -91,12 +91,12 @@ class Modules:
         """Return the action whose task runs, and the variables of its host."""
         return self._action, self._task_vars
 
-    def here(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
+    def here(self, name: str, options: Arguments) -> dict[str, Any]:
         """Run a module on the controller, and show its progress."""
         action = self._local(name, self._with_connection(name, options))
         return self._ended(action, name, lambda: self._run(action, name))
 
-    def planned(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
+    def planned(self, name: str, options: Arguments) -> dict[str, Any]:
         """Run a module on the controller in check mode."""
         action = self._local(name, self._with_connection(name, options))
         action._task.check_mode = True
@@ -141,7 +141,7 @@ class Modules:
             return dict(action.run(task_vars=self._here))
         return dict(action._execute_module(task_vars=self._here))
 
-    def _with_connection(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
+    def _with_connection(self, name: str, options: Arguments) -> dict[str, Any]:
         if not _connects(name):
             return dict(options)
         given = self._action._task.args

@@ -281,7 +281,7 @@ def test_killed_controller_trains_once(slurm: SlurmCluster, moment: str) -> None
     assert steps == list(range(1, 301)), "the run trained once"
 
 
-def test_disk_that_is_full_when_the_job_starts_is_named(slurm: SlurmCluster) -> None:
+def test_full_disk_at_the_start_is_named(slurm: SlurmCluster) -> None:
     first = slurm.begin("fills", FOREVER)
     slurm.nodes.trained("fills", first)
     second = slurm.begin("full", ["python", "train.py", "--steps", "30"], training_runs="/dev/shm/runs")

@@ -16,21 +16,15 @@ Result = Dict[str, Any]
 class Modules(Protocol):
     """The modules that run on the controller."""
 
-    def here(self, name: str, options: dict[str, Any], /) -> Result:
-        """Run a module."""
+    def here(self, module: str, options: Arguments, /) -> Result:
+        """Run a module, and return its result; that of one that fails has ``failed`` and ``msg``."""
 
-    def planned(self, name: str, options: dict[str, Any], /) -> Result:
-        """Run a module in check mode."""
+    def planned(self, module: str, options: Arguments, /) -> Result:
+        """Run a module in check mode, and return its result."""
 
 
-class Calls(World, Protocol):
-    """A world whose effects are modules. A module that fails returns a result with ``failed`` and ``msg``."""
-
-    def here(self, module: str, options: Mapping[str, Any]) -> Result:
-        """Run a module on the controller, and return its result."""
-
-    def planned(self, module: str, options: Mapping[str, Any]) -> Result:
-        """Run a module on the controller in check mode, and return its result."""
+class Calls(World, Modules, Protocol):
+    """A world whose effects are modules."""
 
 
 class NodeCalls(Calls, Protocol):

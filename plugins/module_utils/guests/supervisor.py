@@ -22,10 +22,8 @@ from typing import Any, Iterator
 
 MARK, MARK_OPTION = "DML_RUN_ID", "dml_run_id"  # of processes, and of mpirun, which passes it to its daemons
 DESIRED, RUN, OUTPUT, END = "wish.json", "run.json", "output.log", "end.json"  # options, processes, output, end
-END_BYTES, FULL_BYTES = (
-    8192,
-    65536,
-)  # the file of the end is allocated before the job starts, because the job may fill the disk
+# The file of the end is allocated before the job starts, because the job may fill the disk.
+END_BYTES, FULL_BYTES = 8192, 65536
 LOOK_SECONDS, JOB_SECONDS, KILL_SECONDS, SWEEP_SECONDS = 0.2, 120.0, 5.0, 60.0
 # Python ignores an exception that a signal handler raises while an object is finalized, so the request is kept too.
 _REQUESTED: list[bool] = []
@@ -263,10 +261,15 @@ def _wait(folder: str, run: dict[str, Any], launcher: subprocess.Popen[bytes]) -
     return False
 
 
+def is_full(folder: str) -> bool:
+    """Return whether the file system of a folder has no room."""
+    space = os.statvfs(folder)
+    return space.f_bavail * space.f_frsize < FULL_BYTES
+
+
 def _finish(folder: str, desired: dict[str, Any], run: dict[str, Any], stopped: bool, code: int | None) -> None:
     ended: dict[str, Any] = {"ended": time.time(), "stopped": stopped, "exit_code": code, "left": {}}
-    space = os.statvfs(folder)  # space may be free again when a command reads the end
-    ended["full"] = space.f_bavail * space.f_frsize < FULL_BYTES
+    ended["full"] = is_full(folder)  # space may be free again when a command reads the end
     write_end(folder, {**ended, "swept": False})
     left = sweep_nodes(desired, run, KILL_SECONDS)
     some = {node: fault[:200] for node, fault in list(left.items())[:20]}

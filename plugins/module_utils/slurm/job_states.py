@@ -117,7 +117,7 @@ def _place(job: SlurmJob, queue: str) -> str:
 def in_table(job: SlurmJob, user: str, queue: str) -> dict[str, str]:
     """Return the row of a job among the runs; a cell is too short for the partition."""
     is_pending = job.state == "PENDING"
-    why = f"job {job.number}: {_place(job, queue)}" if is_pending else f"Slurm job {job.number} is {job.state}"
+    why = f"job {job.number}: {_place(job, queue)}" if is_pending else why_waiting(job, queue)
     ended = {"COMPLETED": "finished", "FAILED": "died"}.get(job.state, "running")
     found = combined({"state": ended}, job, "", why)
     return {"name": job.run, "user": user, "state": str(found["state"]), "cause": str(found.get("why") or why)}

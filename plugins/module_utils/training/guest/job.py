@@ -68,7 +68,7 @@ def _job_state(run_dir: str) -> dict[str, Any]:
     state = "waiting" if is_queued else _state_word(run, end, is_requested=request is not None)
     job = {key: desired.get(key) for key in ("command", "hosts", *NOTED, *DERIVED)}
     job.update({key: run.get(key) for key in ("launcher", "job", "started")})
-    if is_queued and _is_full(run_dir):
+    if is_queued and supervisor.is_full(run_dir):
         # A batch script that found the disk full could write nothing.
         job["full"] = no_space(run_dir)
     if state in ("died", "stopped", "finished"):
@@ -126,7 +126,7 @@ def _end_facts(run_dir: str, desired: State, end: Mapping[str, Any], state: str)
         output = job_output.shown_output(run_dir, LOG_BYTES)
         cause = cause_of(output, end.get("exit_code"), desired["nodes_of_ranks"])
         sentence = cause.sentence
-        sentence += no_space(run_dir) if end.get("full") or _is_full(run_dir) else ""
+        sentence += no_space(run_dir) if end.get("full") or supervisor.is_full(run_dir) else ""
         sentence += of(sentence, run_dir)
         facts.update(why=sentence, rank=cause.rank, node=cause.node, last_lines=list(cause.last_lines))
         facts["machine"] = cause.is_of_machine
@@ -356,11 +356,6 @@ def of(sentence: str, run_dir: str) -> str:
             "line . in requirements.txt"
         )
     return f"; add the package that has the module {name} to requirements.txt in your folder"
-
-
-def _is_full(run_dir: str) -> bool:
-    space = os.statvfs(run_dir)
-    return space.f_bavail * space.f_frsize < supervisor.FULL_BYTES
 
 
 def no_space(run_dir: str) -> str:

@@ -257,7 +257,7 @@ def test_slurm_that_is_down_is_named_with_its_answer() -> None:
         OwnSlurmJob(world, world.run()).require_usable()
 
 
-def test_run_without_a_folder_stops_no_job_of_another_user() -> None:
+def test_stop_without_a_folder_spares_other_users_jobs() -> None:
     world = SlurmWorld()
     world.submitted, world.waits_for = [["--job-name=dml-one"]], 99
     assert world.site.job_of(world.run()).look()["job"]["state"] == "absent"
@@ -328,7 +328,8 @@ def test_stop_also_cancels_a_job_that_was_submitted_late(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(world, "_squeue", squeue)
     monkeypatch.setattr(world, "_scancel", lambda words, _o: states.update({words[1]: "CANCELLED"}) or {})
-    assert job.place()["job"] == "1", "the job that runs is that of the run"  # type: ignore[attr-defined]
+    assert isinstance(job, OwnSlurmJob)
+    assert job.place()["job"] == "1", "the job that runs is that of the run"
 
     job.stop()
 

@@ -24,7 +24,7 @@ bob|10|other|PENDING|Priority|N/A|dml|
 """
 
 
-def test_runs_show_their_place_in_the_queue_or_their_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_shows_queued_and_ended_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     world = SlurmWorld()
     world.queue = "10|dml\n4|dml\n21_3|dml\n"
     monkeypatch.setattr(world, "_squeue", lambda words, _o: {"stdout": world.queue if WAIT in words else ALL_JOBS})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from plugins.module_utils.errors import TimedOut
@@ -10,15 +12,20 @@ from plugins.module_utils.workers import worker_power
 from tests.fakes.guests import FakeGuest
 
 
+def stop(guest: Any, *, force: bool = True) -> None:
+    """Stop a fake of a machine."""
+    worker_power.stop(guest, 60, force=force)
+
+
 def test_shuts_down_a_guest_and_awaits_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
     guest = FakeGuest(monkeypatch, "poweredOn", "poweredOff")
-    worker_power.stop(guest, 60)  # type: ignore[arg-type]
+    stop(guest)
     assert guest.calls == ["shut down", "end task-7"]
 
 
 def test_powers_off_a_guest_after_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     guest = FakeGuest(monkeypatch, "poweredOn", "poweredOn")
-    worker_power.stop(guest, 60)  # type: ignore[arg-type]
+    stop(guest)
     assert guest.calls == ["shut down", "power off", "wait power it off"]
 
 
@@ -27,18 +34,18 @@ def test_names_a_guest_that_stays_on_unless_forced(
     monkeypatch: pytest.MonkeyPatch, tools: str, requests: list[str]
 ) -> None:
     hung, ending = (FakeGuest(monkeypatch, *states, tools=tools) for states in (["poweredOn"], ["poweredOff"]))
-    worker_power.stop(ending, 60, force=False)  # type: ignore[arg-type]
+    stop(ending, force=False)
     assert ending.calls == [*requests, "end task-7"]
 
     monkeypatch.setattr(properties, "watch", hung.watch)
     with pytest.raises(TimedOut, match=r"w1: could not shut down its guest: it is still on after 60 s.*vm.power -off"):
-        worker_power.stop(hung, 60, force=False)  # type: ignore[arg-type]
+        stop(hung, force=False)
     assert hung.calls == requests
 
 
 def test_a_guest_without_tools_is_not_shut_down(monkeypatch: pytest.MonkeyPatch) -> None:
     guest = FakeGuest(monkeypatch, tools="guestToolsNotRunning")
-    worker_power.stop(guest, 60)  # type: ignore[arg-type]
+    stop(guest)
     assert guest.calls == ["power off", "wait power it off"]
 
 
