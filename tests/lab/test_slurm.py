@@ -102,16 +102,20 @@ def test_cluster_is_as_requested_and_stays_so(slurm: SlurmCluster) -> None:
     assert set(re.findall(r"changed=(\d+)", again.out)) == {"0"}, again.out
 
 
-def test_refuses_a_foreign_slurm_before_any_write(slurm: SlurmCluster) -> None:
-    slurm.nodes.inside("n2", "sudo mv /etc/dml/slurm /etc/dml/hidden")
+@pytest.mark.parametrize(
+    ("name", "mark", "words"),
+    [
+        ("n2", "slurm", "n2 cannot become a node of a new Slurm cluster, because it has /etc/"),
+        ("n1", "slurm/database", "n1 cannot get the database of slurmdbd, because it has one in /var/lib/mysql"),
+    ],
+)
+def test_refuses_a_foreign_slurm_before_any_write(slurm: SlurmCluster, name: str, mark: str, words: str) -> None:
+    slurm.nodes.inside(name, f"sudo mv /etc/dml/{mark} /etc/dml/hidden")
     try:
         refused = slurm.guests()
     finally:
-        slurm.nodes.inside("n2", "sudo rm -rf /etc/dml/slurm && sudo mv /etc/dml/hidden /etc/dml/slurm")
-    words = " ".join(refused.out.split())
-    assert refused.rc != 0 and "n2 cannot become a node of a new Slurm cluster, because it has /etc/" in words, (
-        refused.out
-    )
+        slurm.nodes.inside(name, f"sudo rm -rf /etc/dml/{mark} && sudo mv /etc/dml/hidden /etc/dml/{mark}")
+    assert refused.rc != 0 and words in " ".join(refused.out.split()), refused.out
 
 
 @pytest.fixture

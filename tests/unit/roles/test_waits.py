@@ -57,7 +57,7 @@ def deadline(role: str, task: dict[str, Any]) -> str:
         return written(role, task["async"], 1)
     if "retries" in task:
         return written(role, task["retries"], task.get("delay", 5))
-    for module, option in (("reboot", "reboot_timeout"), ("wait_for_connection", "timeout")):
+    for module, option in (("reboot", "reboot_timeout"), ("wait_for", "timeout"), ("wait_for_connection", "timeout")):
         if option in (given := task.get(f"ansible.builtin.{module}") or {}):
             return written(role, given[option], 1)
     return ""
