@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Packs a folder of the controller, and sends the archive to a node that does not have it."""
+"""Packs a folder of the controller, and sends the archive to a node; a large one only if the node does not have it."""
 
 from __future__ import annotations
 
@@ -42,9 +42,8 @@ def selected(given: dict[str, Any]) -> list[folder.FolderFile]:
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by mypy
-    """Runs training_folder on the node, a second time with the archive if the node lacks it."""
+    """Runs training_folder on the node with a small archive; a large one follows if the node lacks it."""
 
-    TRANSFERS_FILES = True
     _supports_check_mode = True
 
     def run(self, tmp: object = None, task_vars: object = None) -> Result:
@@ -57,7 +56,9 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
             files = [] if given["sha256"] else selected(given)
             given["path"] = given["path"] or ""
             given["sha256"] = given["sha256"] or packed_folder.digest(given["path"], files)
-            answer = self._completed(self._module(given, task_vars), given, files, kept, task_vars)
+            content = "" if given["shared"] else packed_folder.small_archive(given["path"], files, kept)
+            answer = self._module({**given, "content": content or None}, task_vars)
+            answer = self._completed(answer, given, files, kept, task_vars)
         except (Refused, launcher_words.LauncherError, OSError) as error:
             return {**result, "failed": True, "msg": str(error)}
         finally:

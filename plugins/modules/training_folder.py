@@ -75,6 +75,7 @@ options:
       store: {description: The folder on the node that keeps the environments., type: path, required: true}
       timeout: {description: Seconds after which pip is stopped., type: int, default: 1800}
   archive: {description: "The archive on the node, which the controller sets if it sent one.", type: path}
+  content: {description: "A small archive itself, compressed and in Base64, which the controller sets.", type: str}
 extends_documentation_fragment:
   - dml.vsphere.attributes
 seealso:
@@ -126,6 +127,10 @@ git:
 """
 
 
+import base64
+import os
+import zlib
+
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.urls import open_url
 
@@ -149,14 +154,26 @@ ARGUMENTS = {
     "folders": {"type": "list", "elements": "path", "default": []},
     "sha256": {"type": "str", "default": ""},
     "archive": {"type": "path"},
+    # Neither the log of the node nor the reply repeats it.
+    "content": {"type": "str", "no_log": True},
     "kept": {"type": "path"},
     "environment": {"type": "dict", "options": ENVIRONMENT},
 }
 
 
+def _received(module: AnsibleModule) -> dict[str, str]:
+    """Return the option of the archive that came with the options, in a file that is removed when the module ends."""
+    if not module.params["content"]:
+        return {}
+    path = os.path.join(module.tmpdir, "archive.tar")
+    with open(path, "wb") as file:
+        file.write(zlib.decompress(base64.b64decode(module.params["content"])))
+    return {"archive": path}
+
+
 def _unpacked(module: AnsibleModule) -> runner.Result:
     """Unpack the files, and make the other folders."""
-    code = CodeFolder(module.params)
+    code = CodeFolder({**module.params, **_received(module)})
     is_missing = code.is_missing
     unpacked = {**runner.converge_one(module, code), "missing": is_missing}
     if unpacked.get("failed"):

@@ -5,14 +5,17 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import errno
 import hashlib
+import io
 import os
 import re
 import shutil
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any
 
@@ -34,7 +37,7 @@ from ..module_utils.training.launch.folder import (
 )
 from ..module_utils.training.launch.secrets import is_private_name, secret_in
 
-MOST_IGNORE_BYTES, MOST_REQUIREMENTS_BYTES, BLOCK = 1 << 20, 1 << 20, 1 << 20
+MOST_IGNORE_BYTES, MOST_REQUIREMENTS_BYTES, MOST_SMALL_BYTES, BLOCK = 1 << 20, 1 << 20, 1 << 20, 1 << 20
 # A file with an account in a URL, such as requirements with an index of packages, is small and for its owner only.
 MOST_ACCOUNT_BYTES, ACCOUNT, PRIVATE_MODE = 1 << 16, re.compile(rb"https?://[^/\s@]{1,400}@"), 0o700
 # The permission of others to write is not kept: users with another umask get the same archive.
@@ -171,6 +174,22 @@ def digest(folder: str, files: Iterable[FolderFile]) -> str:
     output: Any = _Digest()
     pack(folder, files, output)
     return str(output.sha256.hexdigest())
+
+
+def small_archive(folder: str, files: Sequence[FolderFile], kept: str) -> str:
+    """Return the archive, or the one kept on the controller, compressed and in Base64; empty if it is large or missing.
+
+    One that arrives with the options of the module saves the node four more connections and a second module.
+    """
+    if files and sum(file.size for file in files) <= MOST_SMALL_BYTES:
+        output = io.BytesIO()
+        pack(folder, files, output)
+        content = output.getvalue()
+    elif not files and os.path.isfile(kept) and os.path.getsize(kept) <= MOST_SMALL_BYTES:
+        content = regular_file.content(kept, MOST_SMALL_BYTES)
+    else:
+        return ""
+    return base64.b64encode(zlib.compress(content)).decode("ascii")
 
 
 def with_times(folder: str, files: Iterable[FolderFile]) -> list[FolderFile]:

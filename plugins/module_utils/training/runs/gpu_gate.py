@@ -8,6 +8,7 @@ from typing import Any
 from ...core.findings import WARN, FindingRecord, stops
 from ...durable.calls import on_all
 from ...errors import Refused
+from ..running import busy
 from .any_job import INFO
 from .controller_site import TrainingCalls
 from .training_run import KUBERNETES, SLURM, Node, TrainingRun
@@ -73,8 +74,9 @@ def where(run: TrainingRun, node: str) -> str:
 def _is_running(calls: TrainingCalls, run: TrainingRun) -> bool:
     if not run.o["name"]:
         return False
-    found = on_all(calls, run.nodes, INFO, {"name": run.name})
-    return any(result.get("jobs") for result in found.values())
+    # Without other options, a small program answers.
+    found = on_all(calls, run.nodes, INFO, {})
+    return any(busy.selected(result["jobs"], run.name, "") for result in found.values())
 
 
 def _healthy(calls: TrainingCalls, run: TrainingRun, spares: Mapping[str, Node]) -> list[str]:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from plugins.module_utils.training.results.outputs import copy_outputs
 from plugins.modules import training_folder
+from plugins.plugin_utils import packed_folder
 from tests.fakes.calling import here
+from tests.fakes.training_folder import make, packed
 
 from .test_continuity_verdict import call
 
@@ -35,3 +37,16 @@ def test_check_mode_does_not_need_the_archive(tmp_path: Path) -> None:
     planned = call(training_folder, sha256="a" * 64, once=True, _ansible_check_mode=True, **paths)
     assert (planned["changed"], planned["missing"]) == (True, True)
     assert not (tmp_path / "work").exists()
+
+
+def test_content_of_a_small_archive_is_unpacked_and_not_repeated(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    files = packed_folder.files_of(str(folder))
+    content = packed_folder.small_archive(str(folder), files, "")
+    paths = {"path": str(folder), "dest": str(tmp_path / "work"), "store": str(tmp_path / "store")}
+
+    answer = call(training_folder, sha256=packed(folder, tmp_path / "kept.tar"), content=content, **paths)
+
+    assert (tmp_path / "work" / "train.py").read_text() == "import mylib\n"
+    assert (answer["missing"], content in str(answer)) == (False, False)
+    assert packed_folder.small_archive("", [], str(tmp_path / "kept.tar")) == content

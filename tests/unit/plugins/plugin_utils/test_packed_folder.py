@@ -206,3 +206,12 @@ def test_reported_run_packs_no_folder(tmp_path: Path, monkeypatch: pytest.Monkey
     for folder, is_kept in ((".", True), ("", False)):
         dest = tmp_path / f"kept{is_kept}" / "code.tar"
         assert packed_folder.keep_code(folder, [], sha256, str(tmp_path / "none"), str(dest)) is is_kept
+
+
+def test_large_and_missing_archives_are_not_small(tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(bytes(packed_folder.MOST_SMALL_BYTES + 1))
+    files = packed_folder.files_of(str(tmp_path))
+
+    assert packed_folder.small_archive(str(tmp_path), files, "") == ""
+    assert packed_folder.small_archive("", [], str(tmp_path / "large")) == ""
+    assert packed_folder.small_archive("", [], str(tmp_path / "none")) == ""
