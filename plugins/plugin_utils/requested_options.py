@@ -27,6 +27,8 @@ ROLE = "training"
 # Folders of the controller: a relative path is relative to where the user stands.
 PATHS = ("fabric_results", "folder", "metrics", "results", "vmotion_tests")
 ENVIRONMENT = "environment"
+# The variable of a host with the reply to the question for its facts.
+FACTS = "training_facts"
 
 
 class RequestedOptions:
@@ -86,7 +88,7 @@ class RequestedOptions:
         """Return the nodes, and for a sweep the number of nodes of each of its runs, which share all nodes."""
         names = ("nodes", "sweep", "sweep_size")
         o = role_options(self._action, self._vars, ROLE, self._from_file(), only=names)
-        hosts = list(self._vars["ansible_play_hosts_all"])
+        hosts = answering(self._vars)
         nodes = training_run.nodes_of(o["nodes"], hosts)
         if o["sweep"] and not o["sweep_size"] and nodes != o["nodes"]:
             return {"nodes": hosts, "sweep_size": len(nodes)}
@@ -102,6 +104,14 @@ class RequestedOptions:
 
     def _raw(self, name: str) -> Any:
         return self._action._templar.template(self._vars[name])
+
+
+def answering(task_vars: Variables) -> list[str]:
+    """Return the hosts of the play that were not off when their facts were read."""
+    hosts = task_vars["hostvars"]
+    return [
+        name for name in task_vars["ansible_play_hosts_all"] if not (hosts[name].get(FACTS) or {}).get("unreachable")
+    ]
 
 
 def from_here(path: str) -> str:

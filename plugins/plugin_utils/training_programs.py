@@ -31,12 +31,11 @@ from .interruption import shown_if_interrupted
 from .modules import Modules
 from .node_modules import NodeModules, Variables
 from .requested_options import ROLE
-from .training_site import TrainingSetup, describe
+from .training_site import HOSTS, TrainingSetup, describe
 from .world import NodeWorld, show
 
 # Questions are short: more nodes than Ansible has forks are asked at the same time.
 AT_ONCE = 32
-HOSTS = "ansible_play_hosts_all"
 
 
 def _train(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:

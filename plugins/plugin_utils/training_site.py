@@ -33,7 +33,7 @@ from . import folder_file, packed_folder, running_jobs
 from .folder_file import PROJECT
 from .modules import ROOT, Modules
 from .node_modules import NodeModules, Variables, require_user
-from .requested_options import ROLE, RequestedOptions
+from .requested_options import ROLE, RequestedOptions, answering
 from .role_options import role_options
 from .world import NodeWorld
 
@@ -41,6 +41,7 @@ LIBRARY = ROOT / "roles" / ROLE / "files"
 # The options that differ between nodes, which the task ``describe`` has read on each of them.
 OF_NODES = ("address", "interface", "reach", "kubernetes", "slurm", "user")
 OF_ONE_NODE = "training_node"
+HOSTS = "ansible_play_hosts_all"
 # The job of a run by the backend that starts it.
 JOBS: dict[str, Callable[[NodeWorld, TrainingRun], OwnJob]] = {
     MPI: OwnMpirun,
@@ -63,7 +64,7 @@ class TrainingSetup:
     @cached_property
     def options(self) -> Options:
         """Return the options; defaults that follow from the nodes have the variable ``__training_known``."""
-        training_run.require_nodes(self._requested.nodes, self._vars["ansible_play_hosts_all"])
+        training_run.require_nodes(self._requested.nodes, self._vars[HOSTS])
         known = node_transport.default_settings({name: self._facts(name) for name in self._requested.nodes})
         return {**self._requested.options(known), "interfaces": known["interfaces"]}
 
@@ -92,7 +93,8 @@ class TrainingSetup:
         run = self.run()
         if run.is_followed_only:
             return self, run
-        spares = {name: node for name, node in self.all_nodes().items() if name not in run.nodes}
+        on = answering(self._vars)
+        spares = {name: node for name, node in self.all_nodes().items() if name in on and name not in run.nodes}
         taken = gpu_gate.replacements(self.calls, run, spares)
         if not taken:
             return self, run
@@ -143,7 +145,7 @@ class TrainingSetup:
 
     def all_nodes(self) -> Mapping[str, dict[str, Any]]:
         """Return every node of the play that was described."""
-        described = {name: self._described(name) for name in self._vars["ansible_play_hosts_all"]}
+        described = {name: self._described(name) for name in self._vars[HOSTS]}
         return {name: node for name, node in described.items() if node is not None}
 
     def require_free(self, run: TrainingRun) -> None:
@@ -156,7 +158,8 @@ class TrainingSetup:
         # Later attempts have a number after the name, and so do the runs of a sweep.
         own = f"{re.escape(run.first)}([-.][0-9]+)?$" if self.options["name"] else ""
         ignored = self.continued_runs or own
-        running_jobs.require_free(self._action, self._vars, ignored, int(self._templated("training_wait") or 0))
+        task_vars = {**self._vars, HOSTS: self.options["nodes"]}
+        running_jobs.require_free(self._action, task_vars, ignored, int(self._templated("training_wait") or 0))
 
     @property
     def continued_runs(self) -> str:
@@ -181,8 +184,10 @@ class TrainingSetup:
 
     def _made(self, o: Options, **more: Any) -> TrainingRun:
         nodes = {name: self._node(name, o) for name in o["nodes"]}
+        off = [name for name in nodes if name not in answering(self._vars)]
         if not more.pop("any_user", False):
-            training_run.require_one_user(nodes)
+            training_run.require_one_user({name: node for name, node in nodes.items() if name not in off})
+            training_run.require_answers(off if not more.get("known") else [])
         source, known_job = more.get("source") or {}, more.pop("known_job", {})
         name = training_run.name_of_run(o, self._moment)
         by = str((more.get("known") or known_job).get("asked_by") or self.requested_by)

@@ -57,10 +57,9 @@ class TrainingWorld(MortalWorld):
         super().__init__(deaths)
         self.o = {**OPTIONS, **options}
         self.ends: list[dict[str, Any]] = [{"state": "finished", "ended": 1.0}]
-        self.away: dict[str, float] = {}
+        self.away, self.powers_off = dict[str, float](), dict[str, float]()
         # The seconds by which the clocks of the nodes are behind that of the controller.
         self.behind = 0.0
-        self.powers_off: dict[str, float] = {}
         self.jobs, self.starts, self.watches = dict[str, Job](), Counter[str](), set[str]()
         self.here_files, self.node_files = dict[str, Any](), dict[tuple[str, str], str]()
         self.archive = {"isreg": True, "size": 9, "checksum": ARCHIVE["state"]["sha256"]}
@@ -72,7 +71,8 @@ class TrainingWorld(MortalWorld):
         self.has_records, self.is_late = True, False
         self.stacks, self.due, self.phase = "", 0, "train"
         self.lacks_code, self.kept_code, self.read_folders = False, list[str](), list[str]()
-        self.stops, self.network, self.why_not_stopped = list[str](), list[str](), ""
+        # Why a job could not be stopped, or may have left processes.
+        self.stops, self.network, self.why_not_stopped, self.left_after_stop = list[str](), list[str](), "", ""
         # The ranks that train separate models, and why the newest checkpoint cannot be resumed from.
         self.apart = self.unusable = ""
         self.left, self.sick, self.usual = list[dict[str, Any]](), dict[str, str](), dict[str, float]()
@@ -80,7 +80,7 @@ class TrainingWorld(MortalWorld):
         self.waits, self.breaches = list[str](), list[dict[str, Any]]()
         # The checkpoints as training_info returns them, the ranks that run, and those that got each signal.
         self.checkpoints: dict[str, Any] = {"seen": [SAVED], "interval": 60.0, "bytes": 100}
-        self.ranks, self.signals, self.mute = ["0", "1"], list[tuple[str, str]](), dict[str, str]()
+        self.ranks, self.signals, self.mute, self.stuck = ["0", "1"], list[tuple[str, str]](), dict[str, str](), ""
         for part, protocol in PARTS.items():
             setattr(self, part, SitePart(protocol, self.here, f"{part}_"))
 
@@ -237,6 +237,8 @@ class TrainingWorld(MortalWorld):
                 return {"failed": True, "msg": self.why_not_stopped}
             if run_dir in self.jobs:
                 self.jobs[run_dir].stop()
+            if self.left_after_stop:
+                return {"failed": True, "msg": self.left_after_stop}
             return {"changed": True, "job": self._read(run_dir)}
         if run_dir not in self.jobs:
             self.starts[run_dir] += 1
@@ -273,8 +275,13 @@ class TrainingWorld(MortalWorld):
     def _nodes_signal_ranks(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         if self.mute:
             return {"ranks": [], "size": 0, "errors": self.mute}
-        self.signals += [(options["number"], rank) for rank in self.ranks if options["number"]]
-        return {"ranks": self.ranks, "size": 2, "errors": {}}
+        # Rank 0 is on w1, and so on; the last signal ends all ranks but a stuck one.
+        names = [node["name"] for node in options["nodes"]]
+        ranks = [rank for rank in self.ranks if f"w{int(rank) + 1}" in names]
+        self.signals += [(options["number"], rank) for rank in ranks if options["number"]]
+        if options["number"] == "KILL":
+            self.ranks = [rank for rank in self.ranks if rank not in ranks or rank in self.stuck]
+        return {"ranks": ranks, "size": 2, "errors": {}}
 
     def _runs_followers(self, _host: str, options: Mapping[str, Any]) -> dict[str, str]:
         known = [each for path, each in self.here_files.items() if path.endswith(manifest.FILE)]

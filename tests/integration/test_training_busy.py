@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from lab.simulator import ROOT
 from tests.integration.training import Playbook
@@ -66,3 +67,34 @@ def test_second_run_fails_waits_or_shares_busy_nodes(busy: Playbook) -> None:
     assert busy.result("after")["steps"] == 3
     manifest = json.loads((busy.folder / "results" / "after" / "manifest.json").read_text())
     assert (manifest["port"], manifest["end"]["state"]) == (29500, "finished")
+
+
+# Nothing listens there.
+OFF = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
+
+
+@pytest.fixture
+def with_one_off(tmp_path: Path) -> Playbook:
+    """Return nodes of which the first one is off."""
+    playbook = Playbook(tmp_path)
+    inventory = yaml.safe_load(playbook.inventory.read_text())
+    inventory["workers"]["hosts"] = {"n0": OFF, **inventory["workers"]["hosts"]}
+    playbook.inventory.write_text(yaml.safe_dump(inventory, sort_keys=False))
+    return playbook
+
+
+def test_node_that_is_off_does_not_block_others(with_one_off: Playbook) -> None:
+    code, text = outcome(with_one_off, "others", training_nodes=[with_one_off.nodes.here, "n2"])
+    assert code == 0 and "UNREACHABLE" in text, text
+    code, text = outcome(with_one_off, "counted", training_nodes=["4"])
+    assert code == 0, text
+    manifest = json.loads((with_one_off.folder / "results" / "counted" / "manifest.json").read_text())
+    assert manifest["nodes"] == [with_one_off.nodes.here, "n2", "n3", "n4"]
+
+
+def test_node_that_is_off_is_refused_when_needed(with_one_off: Playbook) -> None:
+    code, text = outcome(with_one_off, "all")
+    assert (
+        code != 0 and "n0: could not train on it: no answer to the question for its facts; start it, or leave" in text
+    )
+    assert not (with_one_off.folder / "results" / "all").exists()

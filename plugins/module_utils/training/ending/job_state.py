@@ -9,6 +9,8 @@ STOP_REQUEST = "stop-request.json"
 # The same for a signal that asks for a checkpoint: it may end the job before anybody stops it.
 SIGNAL_REQUEST = "signal-request.json"
 
+ENDED = ("finished", "died", "stopped")
+
 
 class LauncherIdentity(TypedDict):
     """The process or the pod of a launcher: these values are constant while it runs."""

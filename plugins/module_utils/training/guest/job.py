@@ -26,7 +26,7 @@ from ...guests.file_ownership import exposed
 from ...plan import Plan, State
 from ...runner import Params
 from ..ending.job_end import cause_of
-from ..ending.job_state import SIGNAL_REQUEST, STOP_REQUEST, JobState
+from ..ending.job_state import ENDED, SIGNAL_REQUEST, STOP_REQUEST, JobState
 from ..launch import mpirun
 from . import daemon_ports, job_output
 from .git_commit import commit_of
@@ -43,7 +43,6 @@ REQUESTED = ("command", "hosts", "ranks", *ENVIRONMENTS, "mpirun", "mpirun_argum
 NOTED = ("transport", "stack", "script")
 DERIVED = ("mpirun_command", "nodes_of_ranks", "script_sha256", "script_git")
 STARTED = ("running", "finished", "waiting")
-ENDED = ("absent", "finished", "died", "stopped")
 _NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)")
 WORK, DEEPEST = "work", 2
 
@@ -71,7 +70,7 @@ def _job_state(run_dir: str) -> dict[str, Any]:
     if is_queued and supervisor.is_full(run_dir):
         # A batch script that found the disk full could write nothing.
         job["full"] = no_space(run_dir)
-    if state in ("died", "stopped", "finished"):
+    if state in ENDED:
         job.update(_end_facts(run_dir, desired, end or {}, state))
     if state == "stopped" and request is not None:
         # The supervisor ended it, so that its exit code shows nothing about the program.
@@ -157,7 +156,7 @@ class TrainingJob:
             is_left = before in ("died", "stopped") and _is_unswept(self._run_dir)
             if before == "running" or is_left:
                 self._must_be_own("stop the job")
-            ended = "stopped" if is_left or before not in ENDED else before
+            ended = "stopped" if is_left or before not in ("absent", *ENDED) else before
             before = "died" if is_left else before
             return Plan(before={"state": before}, after={"state": ended})
         if before == "absent":

@@ -6,13 +6,19 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ...durable.calls import required
+from ...durable.calls import NodeCalls, required
 from ...durable.program import Program
+from ...errors import Refused
+from ..ending.job_state import ENDED
 from ..results.manifest import Manifest
+from ..running import busy
 from ..runs import any_job, job_search, run_files
 from ..runs.restartable import WINDOW
-from ..runs.training_run import TrainingFailed, TrainingRun
+from ..runs.training_run import LAUNCHER, TrainingFailed, TrainingRun
 from .follow import TrainingSite
+
+# Killed ranks are gone within this time.
+KILL_SECONDS = 30.0
 
 
 def stop(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
@@ -20,30 +26,36 @@ def stop(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
     by = f"stopped by {run.requested_by}"
     if _waits_for_window(site, run):
         return _keep_stopped(p, site, run, by)
-    job = site.job_of(run)
-    if job.is_scheduled:
-        _require_known(site, run)
-        deleted = p.ensure(job.stop)
-        state = str((deleted.get("job") or {}).get("state") or "stopped")
-        if state != "stopped":
-            p.say(f"the training run {run.name} has ended already: {state}")
-        elif run.known and not _has_end(run.known):
-            _keep_end(p, site, run, str(run.known["rank_0_on"]), {"ended": p.now(), "step": None, "by": by})
-        return {"changed": bool(deleted.get("changed"))}
+    if site.job_of(run).is_scheduled:
+        return _stop_scheduled(p, site, run, by)
     found = p.ensure(lambda: find(site, run))
     if found["runs"]:
         return _stop_found(p, site, run, found, by)
-    left = p.ensure(lambda: _stopped_before(site, run))
-    if not left and "state" in run.known.get("end", {}):
+    if found.get("is_lost"):
+        return _stop_without_launcher(p, site, run, by)
+    ended = p.ensure(lambda: _ended_before(site, run))
+    if ended:
+        _keep_end(p, site, run, ended, by)
+        return {"changed": True}
+    if "state" in run.known.get("end", {}):
         p.say(f"the training run {run.name} has ended already: {run.known['end']['state']}")
         return {"changed": False}
-    if not left:
-        raise TrainingFailed(
-            f"No worker runs a training job with the name {run.name}: {found['why']}. The playbook dml.vsphere.runs "
-            "lists the runs."
-        )
-    _keep_end(p, site, run, str(run.known["launcher"]), {"ended": left.get("ended"), "step": None, "by": by})
-    return {"changed": True}
+    raise TrainingFailed(
+        f"No worker runs a training job with the name {run.name}: {found['why']}. The playbook dml.vsphere.runs lists "
+        "the runs."
+    )
+
+
+def _stop_scheduled(p: Program, site: TrainingSite, run: TrainingRun, by: str) -> dict[str, Any]:
+    """Stop a run whose job a scheduler knows by its name."""
+    _require_known(site, run)
+    deleted = p.ensure(site.job_of(run).stop)
+    state = str((deleted.get("job") or {}).get("state") or "stopped")
+    if state != "stopped":
+        p.say(f"the training run {run.name} has ended already: {state}")
+    elif run.known and not _has_end(run.known):
+        _keep_end(p, site, run, {"state": "stopped", "ended": p.now()}, by)
+    return {"changed": bool(deleted.get("changed"))}
 
 
 def stop_sweep(p: Program, site: TrainingSite, runs: Sequence[TrainingRun]) -> dict[str, Any]:
@@ -65,7 +77,8 @@ def is_left(site: TrainingSite, run: TrainingRun) -> bool:
     if site.job_of(run).is_scheduled:
         _require_known(site, run)
         return not _has_end(run.known)
-    return bool(find(site, run)["runs"] or _stopped_before(site, run))
+    found = find(site, run)
+    return bool(found["runs"] or found.get("is_lost") or _ended_before(site, run))
 
 
 def _waits_for_window(site: TrainingSite, run: TrainingRun) -> bool:
@@ -83,11 +96,17 @@ def _keep_stopped(p: Program, site: TrainingSite, run: TrainingRun, by: str) -> 
 
 
 def find(site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
-    """Return the run; only if its launcher does not have it, the other nodes are asked."""
+    """Return the run; only if its launcher does not have it, the other nodes are asked.
+
+    ``is_lost``: the launcher does not answer, and the user says that it is lost.
+    """
     launcher = str(run.known.get("launcher") or "")
     jobs: dict[str, Any] = {}
     if launcher in run.nodes:
         jobs = job_search.undescribed_jobs(site.calls, [launcher])
+        if jobs[launcher].get("unreachable") and not _has_end(run.known):
+            _require_lost(run, launcher, busy.short_error(jobs[launcher]))
+            return {"runs": [], "is_lost": True}
         found = job_search.only_run(run.o, jobs, run.nodes, run.known)
         if found["runs"]:
             return found
@@ -95,14 +114,26 @@ def find(site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
     return job_search.only_run(run.o, jobs, run.nodes, run.known)
 
 
-def _stopped_before(site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
-    """Return the job of a run that an earlier controller stopped before it kept the end; empty if there is none."""
+def _require_lost(run: TrainingRun, launcher: str, why: str) -> None:
+    """Refuse to end a run whose launcher may still run it, unless the user says that the launcher is lost."""
+    if LAUNCHER not in run.o["accept"]:
+        remedy = f"""start it; if it is lost, end the run without it: -e '{{"training_accept": ["{LAUNCHER}"]}}'"""
+        cause = f"its launcher {launcher} does not answer ({why}), so the run may still train there"
+        raise Refused(f"the training run {run.name}", "stop it", cause, remedy)
+
+
+def _ended_before(site: TrainingSite, run: TrainingRun) -> Mapping[str, Any]:
+    """Return the job of a run that has ended before any controller kept its end; empty if there is none."""
     known = run.known
     if not known or _has_end(known) or known["launcher"] not in run.nodes:
         return {}
-    looked = site.calls.on(known["launcher"], any_job.INFO, {"gather": ["job"], "run_dir": known["run_dir"]})
-    state = looked.get("job") or {}
-    return dict(state) if state.get("state") == "stopped" else {}
+    return _ended_on(site.calls, known["launcher"], known["run_dir"])
+
+
+def _ended_on(calls: NodeCalls, launcher: str, run_dir: str) -> Mapping[str, Any]:
+    """Return the job of a run directory if it has ended; empty if it has not, and if its launcher does not answer."""
+    job = calls.on(launcher, any_job.INFO, {"gather": ["job"], "run_dir": run_dir}).get("job") or {}
+    return job if job.get("state") in ENDED else {}
 
 
 def _has_end(known: Manifest) -> bool:
@@ -111,12 +142,14 @@ def _has_end(known: Manifest) -> bool:
     return "state" in end and (end["state"] != "stopped" or not known.get("folder") or "outputs" in end)
 
 
-def _keep_end(p: Program, site: TrainingSite, run: TrainingRun, launcher: str, end: Mapping[str, Any]) -> None:
-    """Write the end of a stopped run to its manifest, and bring its outputs back."""
-    p.ensure(lambda: run_files.write_stop(site.calls, run, end["ended"], end["by"], end["step"]))
+def _keep_end(p: Program, site: TrainingSite, run: TrainingRun, job: Mapping[str, Any], by: str) -> None:
+    """Write the end of a run to its manifest, and bring its outputs back from the node of rank 0."""
+    cause = by if job["state"] == "stopped" else job.get("why")
+    p.ensure(lambda: run_files.write_end(site.calls, run, {**job, "why": cause}, {"step": job.get("step")}))
     if run.known.get("folder"):
+        node = str(run.known.get("rank_0_on") or run.known["launcher"])
         outputs = f"{run.known['run_dir']}/work/{run.known['outputs']}"
-        p.ensure(lambda: run_files.copy_outputs(site.calls, run, launcher, outputs))
+        p.ensure(lambda: run_files.copy_outputs(site.calls, run, node, outputs))
 
 
 def _require_known(site: TrainingSite, run: TrainingRun) -> None:
@@ -130,11 +163,35 @@ def _require_known(site: TrainingSite, run: TrainingRun) -> None:
 
 
 def _stop_found(p: Program, site: TrainingSite, run: TrainingRun, found: Mapping[str, Any], by: str) -> dict[str, Any]:
-    """Stop the job as its user; bring back what it leaves, if this controller has the manifest of the run."""
+    """Stop the job as its user; bring back what it leaves, if this controller has the manifest of the run.
+
+    Its end is kept also if a node does not answer, on which processes may be left.
+    """
     job, options = found["runs"][0], {"run_dir": found["run_dir"], "state": "stopped", "by": run.requested_by}
-    user = site.calls.as_user(str(job["user"]))
-    stopped = p.ensure(lambda: required(user.on(found["launcher"], "dml.vsphere.training_job", options)))
-    state = stopped.get("job") or {}
-    if state.get("state") == "stopped" and run.known:
-        _keep_end(p, site, run, found["launcher"], {"ended": state.get("ended"), "step": job.get("step"), "by": by})
+    user, launcher = site.calls.as_user(str(job["user"])), found["launcher"]
+    stopped = p.ensure(lambda: user.on(launcher, any_job.JOB, options))
+    ended = p.ensure(lambda: _ended_on(user, launcher, found["run_dir"])) if stopped.get("failed") else stopped["job"]
+    if ended and run.known:
+        _keep_end(p, site, run, {**ended, "step": job.get("step")}, by)
+    required(stopped)
     return {"changed": bool(stopped.get("changed"))}
+
+
+def _stop_without_launcher(p: Program, site: TrainingSite, run: TrainingRun, by: str) -> dict[str, Any]:
+    """End the ranks on the other nodes of a run, and keep the end of the run and its outputs."""
+    known = run.known
+    others = [{"name": name, "reach": run.nodes[name]["reach"]} for name in known["nodes"] if name in run.nodes]
+    others = [node for node in others if node["name"] != known["launcher"]]
+
+    def ranks() -> Sequence[str]:
+        """Send the last signal to the ranks, and return those that ran."""
+        answer = site.calls.nodes.signal_ranks(others, known["run_dir"], "KILL")
+        if answer["errors"]:
+            each = "; ".join(f"{node}: {why}" for node, why in answer["errors"].items())
+            raise TrainingFailed(f"The ranks of the training run {run.name} could not be ended: {each}")
+        return list(answer["ranks"])
+
+    if not p.wait(lambda: not ranks(), KILL_SECONDS):
+        raise TrainingFailed(f"The ranks {', '.join(ranks())} of the training run {run.name} do not end.")
+    _keep_end(p, site, run, {"state": "stopped", "ended": p.now()}, f"{by}, without its launcher {known['launcher']}")
+    return {"changed": True}

@@ -43,8 +43,8 @@ def require_source(o: Options, source: Manifest, *, takes_program: bool) -> None
         require_variables(o, source)
     if o["resume"] and "end" not in source:
         raise TrainingFailed(
-            f"The training run {name} has no end in its manifest, so its outputs may be incomplete here. Stop the run "
-            f"if it still trains, and follow it with training_name={name}, then resume."
+            f"The training run {name} has no end in its manifest, so its outputs may be incomplete here. Follow it "
+            f"with training_name={name}, or stop it with the playbook dml.vsphere.stop, then resume."
         )
     if o["resume"] and source.get("folder") and "outputs" not in source["end"] and "outputs" not in o["accept"]:
         raise TrainingFailed(

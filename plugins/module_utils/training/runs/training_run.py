@@ -18,6 +18,8 @@ Node = Mapping[str, Any]
 MPI, KUBERNETES, SLURM = "mpi", "kubernetes", "slurm"
 # The value of training_accept for ranks that train separate models.
 GROUP = "group"
+# The one for a launcher that is lost: no node can then say whether its run has ended.
+LAUNCHER = "launcher"
 # The folder in a run directory with the dumps of PyTorch's Flight Recorder.
 RECORDERS = "recorders"
 # The options that say where Kubernetes runs a job.
@@ -180,6 +182,14 @@ def require_nodes(nodes: Sequence[str], hosts: Sequence[str]) -> None:
         cause = f"the hosts of this play are {', '.join(hosts)}"
         remedy = f"""name at least one of them, in YAML or JSON: -e '{{"training_nodes": ["{hosts[0]}"]}}'"""
         raise Refused(f"training_nodes is {nodes}", "train", cause, remedy)
+
+
+def require_answers(off: Sequence[str]) -> None:
+    """Refuse to start a run on nodes that are off; one that has started can be followed without them."""
+    if off:
+        cause, which = "no answer to the question for its facts", ", ".join(off)
+        remedy = f"start it, or leave it out with training_nodes or --limit '!{',!'.join(off)}'"
+        raise Refused(which, "train on it", cause, remedy)
 
 
 def require_one_user(nodes: Mapping[str, Node]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.durable.program import MemoryJournal, Program
-from plugins.module_utils.errors import Refused
+from plugins.module_utils.errors import CollectionError, Refused
 from plugins.module_utils.training.programs.fabric_check import compared, fabric_check, require_pairs
 from plugins.module_utils.training.programs.stop import stop
 from plugins.module_utils.training.programs.train import train
@@ -71,6 +72,71 @@ def test_second_stop_of_a_run_changes_nothing() -> None:
     world = started()
     stopped(world)
     assert stopped(world) == {"changed": False}
+
+
+LEFT = "w1:/runs/one: could not make sure that no process is left: w2: No route to host; check these nodes manually"
+
+
+def test_run_with_a_dead_node_keeps_its_end() -> None:
+    world = started()
+    world.left_after_stop = LEFT
+    with pytest.raises(CollectionError, match="w2: No route to host"):
+        stop(program(world), world.site, world.run(known=world.kept("one")))
+    end = world.kept("one")["end"]
+    assert (end["state"], end["cause"]) == ("stopped", "stopped by me@here")
+    assert "/results/one/outputs" in world.outputs_at
+
+
+def test_run_that_does_not_stop_keeps_no_end() -> None:
+    world = started()
+    world.why_not_stopped = "w1:/runs/one: could not stop the job: it still runs after 120 s"
+    with pytest.raises(CollectionError, match="it still runs after 120 s"):
+        stop(program(world), world.site, world.run(known=world.kept("one")))
+    assert "end" not in world.kept("one")
+
+
+def test_stop_keeps_the_end_of_a_run_that_died() -> None:
+    world = started()
+    world.jobs["/runs/one"].end = {"state": "died", "ended": 4.0, "why": "w2 did not answer"}
+    world.jobs["/runs/one"].looks = 2
+    assert stopped(world) == {"changed": True}
+    end = world.kept("one")["end"]
+    assert (end["state"], end["ended"], end["cause"]) == ("died", 4.0, "w2 did not answer")
+    assert "/results/one/outputs" in world.outputs_at
+    assert stopped(world) == {"changed": False}
+
+
+def test_silent_launcher_is_not_taken_for_stopped() -> None:
+    world = started()
+    world.away["w1"] = math.inf
+    with pytest.raises(CollectionError, match=r"w1: No route to host.*training_accept"):
+        stopped(world)
+    assert "end" not in world.kept("one") and not world.signals
+
+
+def test_accepted_loss_of_the_launcher_ends_other_ranks() -> None:
+    world = started()
+    world.away["w1"], world.o["accept"] = math.inf, ["launcher"]
+    with pytest.raises(CollectionError, match="could not list the outputs: No route to host"):
+        stopped(world)
+    assert world.signals == [("KILL", "1")]
+    end = world.kept("one")["end"]
+    assert (end["state"], end["cause"]) == ("stopped", "stopped by me@here, without its launcher w1")
+
+
+def test_accepted_loss_of_a_launcher_that_answers_changes_nothing() -> None:
+    world = started()
+    world.o["accept"] = ["launcher"]
+    assert stopped(world) == {"changed": True}
+    assert world.stops == ["/runs/one"] and not world.signals
+
+
+def test_ranks_that_do_not_end_keep_the_run_open() -> None:
+    world = started()
+    world.away["w1"], world.o["accept"], world.stuck = math.inf, ["launcher"], "1"
+    with pytest.raises(TrainingFailed, match="The ranks 1 of the training run one do not end"):
+        stopped(world)
+    assert "end" not in world.kept("one")
 
 
 def test_stops_a_run_of_another_controller_without_files() -> None:
