@@ -31,7 +31,7 @@ REGISTERED = frozenset(
     {"acceptance_canary_back", "acceptance_canary_hosts", "acceptance_canary_lock", "acceptance_canary_seen"}
     | {"acceptance_seen", "conformance_seen", "depot_folder", "discover_existing", "discover_found", "guest_stack"}
     | {"guest_versions", "judged", "record_answer", "record_made", "training_fabric", "training_listed"}
-    | {"training_measured", "training_node", "training_run", "training_started", "training_stopped"}
+    | {"training_facts", "training_measured", "training_node", "training_run", "training_started", "training_stopped"}
     | {"training_shown", "training_fetched", "training_executed"}
 )
 SHOWN = 5
