@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -114,6 +116,18 @@ def test_missing_inventory_or_command_is_one_sentence(
         with pytest.raises(SystemExit):
             dml.main(words)
     assert "logs takes none" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("given", "used"), [({}, "True"), ({"ANSIBLE_PIPELINING": "False"}, "False")])
+def test_front_pipelines_unless_the_user_decided(tmp_path: Path, given: dict[str, str], used: str) -> None:
+    (tmp_path / "ansible-playbook").write_text('#!/bin/sh\necho "$ANSIBLE_PIPELINING $2"\n')
+    (tmp_path / "ansible-playbook").chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", **given}
+    words = [sys.executable, str(ROOT / "front" / "dml.py"), "runs", "-i", "hosts.yml"]
+
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+
+    assert done.stdout == f"{used} hosts.yml\n"
 
 
 def test_bash_completes_commands_and_names(tmp_path: Path) -> None:
