@@ -102,7 +102,7 @@ def is_caused_by(error: CollectionError, *kinds: type) -> bool:
 def words(fault: object) -> str:
     """Return the server's message with the type of the fault, which often is all that the server reports."""
     kind = type(fault).__name__.rsplit(".", maxsplit=1)[-1]
-    parts = [getattr(fault, "msg", None), *(m.message for m in getattr(fault, "faultMessage", None) or [])]
+    parts = [getattr(fault, "msg", None), *(m.message or m.key for m in getattr(fault, "faultMessage", None) or [])]
     parts += _missing(fault)
     text = "; ".join(dict.fromkeys(" ".join(part.split()).rstrip(".") for part in parts if part and part != kind))
     return f"the server said {kind}: {text}" if text else f"the server said {kind}"

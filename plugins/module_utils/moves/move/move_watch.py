@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from ...continuity.judged_facts import Move, PowerEvent, WorkerPlace
 from ...core.names import short_name
 from ...vsphere import properties
-from ...vsphere.faults import translating_faults
+from ...vsphere.faults import translating_faults, words
 from ...vsphere.sdk import ApiObject, vim
 from ...vsphere.session import Session
 from ...workers import existing_workers
@@ -124,7 +124,7 @@ def _plain(event: ApiObject) -> MoveEvent:
         "source": _name_of(getattr(event, "sourceHost", None) or (None if kind in MOVED else event.host)),
         "target": _name_of(getattr(event, "destHost", None) or (event.host if kind in MOVED else None))
         or _argument(event, "destHost"),
-        "text": getattr(reason, "localizedMessage", None) or event.fullFormattedMessage or kind,
+        "text": words(reason) if reason is not None else event.fullFormattedMessage or kind,
     }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pyVmomi import vim, vmodl
+from pyVmomi.SoapAdapter import Deserialize
 
 from plugins.module_utils.moves.checks import move_events
 from plugins.module_utils.moves.move.move import move_watch
@@ -77,3 +78,35 @@ def test_reads_an_encrypted_hot_migration_with_its_target() -> None:
     assert (found["kind"], found["target"]) == (move_events.HOT_ENCRYPTED, "esx5.lab")
     assert move_events.HOT_ENCRYPTED in move_events.KINDS, "the server is asked for it"
     assert move_watch._plain(encrypted())["target"] == ""
+
+
+# The messages of a move of a virtual machine with a vGPU that stood still for more than 100 s (Broadcom's KB 320352), in an
+# event as vCenter sends it. A message has a text only if the server knows its key.
+FAILED = b"""
+<event xmlns="urn:vim25" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:type="VmFailedMigrateEvent">
+  <key>7</key><chainId>5</chainId><createdTime>2026-01-01T00:00:00Z</createdTime><userName>me</userName>
+  <fullFormattedMessage>Migration of w1 from esx1 to esx5 failed</fullFormattedMessage>
+  <reason>
+    <fault xsi:type="SystemError">
+      <faultMessage>
+        <key>msg.checkpoint.migration.maxSwitchoverTimeExceeded</key>
+        <message>The migration has exceeded the maximum switchover time of 100 second(s).</message>
+      </faultMessage>
+      <faultMessage><key>msg.migrate.resume.fail</key></faultMessage>
+      <reason>Source detected that destination failed to resume.</reason>
+    </fault>
+    <localizedMessage>A general system error occurred: Source detected that destination failed to resume.</localizedMessage>
+  </reason>
+</event>"""
+
+
+def test_reads_all_messages_of_a_failed_move() -> None:
+    event = Deserialize(FAILED, vim.event.Event)
+    event.host = None
+
+    text = move_watch._plain(event)["text"]
+
+    assert text == (
+        "the server said SystemError: A general system error occurred: Source detected that destination failed to resume; "
+        "The migration has exceeded the maximum switchover time of 100 second(s); msg.migrate.resume.fail"
+    )
