@@ -166,6 +166,33 @@ func TestACloneIsLikeItsTemplateAndHasAddressesOfItsOwn(t *testing.T) {
 	}
 }
 
+// cloud-init takes its data from the properties of the OVF that a machine or its template came from, before guestinfo.
+func TestAGuestReadsGuestinfoOnlyWithoutOVFProperties(t *testing.T) {
+	r := launch(t, workshop)
+	metadata := base64.StdEncoding.EncodeToString([]byte("local-hostname: \"a\"\n"))
+	property := types.VAppPropertySpec{ArrayUpdateSpec: types.ArrayUpdateSpec{Operation: types.ArrayUpdateOperationAdd},
+		Info: &types.VAppPropertyInfo{Id: "user-data", Type: "string"}}
+	r.must(r.reconfigure("off", types.VirtualMachineConfigSpec{
+		VAppConfig: &types.VmConfigSpec{Property: []types.VAppPropertySpec{property}}}))
+	folder, err := find.NewFinder(r.c.Client).Folder(r.ctx, "/dc1/vm")
+	r.must(err)
+	pool := r.pool("esx01.lab")
+	for name, removed := range map[string]bool{"kept": false, "removed": true} {
+		r.finish(r.vm("off").Clone(r.ctx, folder, name, types.VirtualMachineCloneSpec{
+			Location: types.VirtualMachineRelocateSpec{Pool: &pool},
+			Config: &types.VirtualMachineConfigSpec{VAppConfigRemoved: &removed, ExtraConfig: []types.BaseOptionValue{
+				&types.OptionValue{Key: "guestinfo.metadata", Value: metadata}}}}))
+		r.must(r.powerOn(name))
+		found := r.machineProperties(name, "config", "guest")
+		if (found.Config.VAppConfig != nil) == removed {
+			t.Errorf("%s: its vApp configuration is %v", name, found.Config.VAppConfig)
+		}
+		if (found.Guest.HostName == "a") != removed {
+			t.Errorf("%s: its host name is %q", name, found.Guest.HostName)
+		}
+	}
+}
+
 // pool returns the root pool of a host's cluster.
 func (r *running) pool(host string) types.ManagedObjectReference {
 	pool, err := r.host(host).ResourcePool(r.ctx)

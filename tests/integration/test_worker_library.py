@@ -66,12 +66,19 @@ def test_an_item_is_deployed_once_for_all_workers(vcenter: Simulator, ansible: A
     assert sum("action=deploy" in method for method in [write["method"] for write in vcenter.writes()]) == 1
     made = states(done)["worker01"]
     assert {**made["template"], "id": ""} == {"library": "images", "item": "dlvm", "version": "2", "id": ""}
+    assert made["address"] == "10.0.1.1", "cloud-init took the properties of the OVF in place of guestinfo"
     (template,) = [name for name in machines(vcenter) if "/dml-gpu-dlvm-" in name]
     (read,) = govc(vcenter, "collect", "-json", template, "config.template")
     assert read["val"] is True
     vcenter.clear()
     again = ansible.module("worker_vm", **call(ITEM))
     assert (again.rc, again.changed, vcenter.writes()) == (0, False, []), again.out
+
+
+def test_warns_of_properties_next_to_guest_options(vcenter: Simulator, ansible: Ansible) -> None:
+    planned = ansible.module("worker_vm", check=True, **call({**ITEM, "properties": {"vgpu-license": "x"}}, 1))
+
+    assert "worker01: cloud-init prefers the properties of its template to its guest options" in planned.out
 
 
 def test_the_last_worker_takes_all_versions_of_its_template(
@@ -112,15 +119,25 @@ def test_a_copy_of_the_template_outlives_the_workers(vcenter: Simulator, ansible
     assert [name.rpartition("/")[2] for name in machines(vcenter) if "/dml-gpu-" in name] == ["dml-gpu-mine"]
 
 
-def test_an_item_of_a_subscribed_library_is_fetched_first(vcenter: Simulator, ansible: Ansible) -> None:
+def test_fetches_an_item_of_a_subscribed_library_and_reports_it(
+    vcenter: Simulator, ansible: Ansible, tmp_path: Path
+) -> None:
     url = output(vcenter, "library.info", "-U", "images").strip()
     output(vcenter, "library.create", "-ds", "shared", "-sub", url, "-sub-ondemand=true", "mirror")
     vcenter.clear()
-    done = ansible.module("worker_vm", **call({**ITEM, "library": "mirror"}, 1))
+    options = call({**ITEM, "library": "mirror"}, 1)
+    play = [{"hosts": "localhost", "gather_facts": False, "tasks": [{"dml.vsphere.worker_vm": options}]}]
+    (tmp_path / "play.yml").write_text(yaml.safe_dump(play))
+
+    done = ansible.playbook(tmp_path / "play.yml", "-i", "localhost,", "-c", "local")
+
     assert done.rc == 0, done.out
     written = [write["method"] for write in vcenter.writes() if write["method"].startswith("POST")]
     assert [method.rpartition("?")[2] for method in written] == ["action=sync", "action=deploy"]
-    assert states(done)["worker01"]["template"]["library"] == "mirror"
+    shown = [line.split(" [")[0] for line in done.out.splitlines() if line.startswith("  mirror/dlvm: ")]
+    assert shown[0] == "  mirror/dlvm: is synchronized from its publisher" and "is deployed as dml-" in shown[1]
+    again = ansible.module("worker_vm", **options)
+    assert not again.changed and states(again)["worker01"]["template"]["library"] == "mirror"
 
 
 def test_a_library_vm_template_is_cloned_unchanged(vcenter: Simulator, ansible: Ansible) -> None:

@@ -13,8 +13,8 @@ from ..vsphere.sdk import ApiObject, vim
 from ..vsphere.session import Session
 from .capacity import machines
 
-# The file of its configuration.
-HOME = "config.files.vmPathName"
+# The file of its configuration, and the properties of the OVF that it or its template came from.
+HOME, VAPP = "config.files.vmPathName", "config.vAppConfig"
 LIGHT = ("name", "runtime.host", "runtime.powerState", "config.template")
 PATHS = (
     *LIGHT,
@@ -40,6 +40,7 @@ PATHS = (
     "guest.ipAddress",
     "guest.toolsRunningStatus",
     HOME,
+    VAPP,
     "snapshot",
     "customValue",
 )

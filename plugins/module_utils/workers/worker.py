@@ -32,7 +32,7 @@ from . import (
 )
 from .capacity import host_capacity
 from .context import Assignment, Context
-from .machine import Machine
+from .machine import VAPP, Machine
 from .placement.place import DeviceRequest
 from .worker_identity import UUID
 from .worker_spec import WorkerSpec
@@ -89,6 +89,11 @@ class Worker:
     def _item(self) -> LibraryItem | None:
         """The item of a content library that is its template."""
         return self.context.items.get(self.desired["template"] or "")
+
+    @property
+    def _properties(self) -> Mapping[str, str]:
+        """The properties that its options give to an OVF item."""
+        return self.desired.library.properties if self.desired.library else {}
 
     def read(self) -> State:
         """Return the state of the worker, with the same keys if the VM does not exist."""
@@ -264,6 +269,8 @@ class Worker:
             yield "its firmware is BIOS: GPUs with a BAR of more than 256 MB need EFI"
         if current["guest"] and "guest" in changed:
             yield "cloud-init treats it as a new machine at the next boot and creates new SSH host keys"
+        if self._properties and after["guest"] and not current["exists"]:
+            yield "cloud-init prefers the properties of its template to its guest options: set one of them, not both"
         yield from vm_folder.warnings(self.context, self.desired, after)
         if misfit := storage.warning(current):
             yield misfit
@@ -340,6 +347,8 @@ class Worker:
             options.update(unified_memory.options(self.desired, machine))
         if after["guest"] and now["guest"] != after["guest"]:
             options.update(customise.guestinfo_options(after["guest"]))
+            # With this configuration, cloud-init takes its data from the OVF environment, and not from guestinfo.
+            spec.vAppConfigRemoved = True if machine[VAPP] and not self._properties else None
         spec.extraConfig += [vim.option.OptionValue(key=key, value=value) for key, value in options.items()]
         return spec
 

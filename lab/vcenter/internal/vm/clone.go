@@ -154,6 +154,11 @@ func copyConfig(clone, source *types.VirtualMachineConfigInfo, given map[string]
 	clone.CpuHotAddEnabled, clone.MemoryHotAddEnabled = source.CpuHotAddEnabled, source.MemoryHotAddEnabled
 	clone.MemoryReservationLockedToMax = source.MemoryReservationLockedToMax
 	clone.MemoryAllocation = source.MemoryAllocation
+	if v, ok := source.VAppConfig.(*types.VmConfigInfo); ok {
+		own := *v
+		own.Property = slices.Clone(v.Property)
+		clone.VAppConfig = &own
+	}
 	for _, o := range source.ExtraConfig {
 		same := func(other types.BaseOptionValue) bool {
 			return other.GetOptionValue().Key == o.GetOptionValue().Key

@@ -27,13 +27,15 @@ type metadata struct {
 // boot reports name and address with VMware Tools, like a guest that cloud-init configured. A virtual machine that a
 // listener powers on has a real guest, which reports them.
 // VMware: cloud-init, data source VMware: guestinfo.metadata in base64 with local-hostname and network, in
-// YAML or JSON.
+// YAML or JSON. cloud-init 22.4 takes its data source OVF first, and then not guestinfo (ds-identify).
 func (m *Methods) boot(ctx *simulator.Context) {
 	if listener, _, _ := m.machines.External.State(); listener != "" {
 		return
 	}
 	var text string
+	var fromOVF bool
 	ctx.WithLock(m.VirtualMachine, func() {
+		fromOVF = m.Config.VAppConfig != nil
 		for _, o := range m.Config.ExtraConfig {
 			if v := o.GetOptionValue(); v.Key == "guestinfo.metadata" {
 				text, _ = v.Value.(string)
@@ -44,6 +46,9 @@ func (m *Methods) boot(ctx *simulator.Context) {
 	var data metadata
 	if text == "" || err != nil || yaml.Unmarshal(plain, &data) != nil {
 		return
+	}
+	if fromOVF {
+		data = metadata{}
 	}
 	m.setGuest(ctx, data.Hostname, m.address(ctx, data), data)
 }

@@ -154,13 +154,16 @@ func (s *Machines) offersVGPU(name string) bool {
 	return slices.ContainsFunc(s.hosts.All(), func(h *esxi.Host) bool { return h.Graphics.OffersProfile(name) })
 }
 
-// followUp lists the devices of controllers, stores device groups, and adjusts a locked memory reservation to the
-// memory.
-// VMware: vSphere API reference, deviceGroups (8.0), memoryReservationLockedToMax.
+// followUp lists the devices of controllers, stores device groups, removes the vApp configuration, and adjusts a locked
+// memory reservation to the memory.
+// VMware: vSphere API reference, deviceGroups (8.0), memoryReservationLockedToMax, vAppConfigRemoved.
 func (m *Methods) followUp(j *vcsim.Job, spec *types.VirtualMachineConfigSpec) {
 	var changes []types.PropertyChange
 	j.Ctx.WithLock(m.VirtualMachine, func() {
 		list(m.Config.Hardware.Device)
+		if removed := spec.VAppConfigRemoved; removed != nil && *removed {
+			changes = append(changes, vcsim.Change("config.vAppConfig", nil))
+		}
 		if spec.DeviceGroups != nil {
 			groups := types.VirtualMachineVirtualDeviceGroups{}
 			for i, g := range spec.DeviceGroups.DeviceGroup {

@@ -166,6 +166,7 @@ CALLS: dict[str, tuple[Need, ...]] = {
         Need("VirtualMachine.Config.Resource", VM, REFERENCE),
         Need("VirtualMachine.Config.Settings", VM, REFERENCE),
         Need("VirtualMachine.Interact.DeviceConnection", VM, REFERENCE),
+        Need("VApp.ApplicationConfig", VM, REFERENCE),
         Need("Network.Assign", "port group", REFERENCE),
         Need("Datastore.AllocateSpace", "datastore", SECURITY),
     ),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from ...moves.checks.move_events import HOT_ENCRYPTED, MOVED
@@ -164,6 +165,21 @@ def move_encryption(recording: Recording) -> Evidence:
 def not_readable(_recording: Recording) -> Evidence:
     """Leave an assumption open that no read can check."""
     return None, "no read can check it"
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """One assumption.
+
+    ``where`` is a file of the collection and words in it that depend on the assumption; ``proof`` is the observation
+    that would confirm it; ``check`` checks the answers of a site.
+    """
+
+    name: str
+    text: str
+    where: tuple[str, str]
+    proof: str
+    check: Callable[[Recording], Evidence] = not_readable
 
 
 def _has_image_flag(recorded: Any) -> bool:

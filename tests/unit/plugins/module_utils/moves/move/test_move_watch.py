@@ -80,8 +80,8 @@ def test_reads_an_encrypted_hot_migration_with_its_target() -> None:
     assert move_watch._plain(encrypted())["target"] == ""
 
 
-# The messages of a move of a virtual machine with a vGPU that stood still for more than 100 s (Broadcom's KB 320352), in an
-# event as vCenter sends it. A message has a text only if the server knows its key.
+# The messages of a move of a virtual machine with a vGPU that stood still for more than 100 s (Broadcom's KB 320352 and
+# 307365), in an event as vCenter sends it. A message has a text only if the server knows its key.
 FAILED = b"""
 <event xmlns="urn:vim25" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:type="VmFailedMigrateEvent">
   <key>7</key><chainId>5</chainId><createdTime>2026-01-01T00:00:00Z</createdTime><userName>me</userName>
@@ -92,10 +92,10 @@ FAILED = b"""
         <key>msg.checkpoint.migration.maxSwitchoverTimeExceeded</key>
         <message>The migration has exceeded the maximum switchover time of 100 second(s).</message>
       </faultMessage>
-      <faultMessage><key>msg.migrate.resume.fail</key></faultMessage>
+      <faultMessage><key>msg.checkpoint.migration.nodata</key></faultMessage>
       <reason>Source detected that destination failed to resume.</reason>
     </fault>
-    <localizedMessage>A general system error occurred: Source detected that destination failed to resume.</localizedMessage>
+    <localizedMessage>A general system error occurred</localizedMessage>
   </reason>
 </event>"""
 
@@ -107,6 +107,6 @@ def test_reads_all_messages_of_a_failed_move() -> None:
     text = move_watch._plain(event)["text"]
 
     assert text == (
-        "the server said SystemError: A general system error occurred: Source detected that destination failed to resume; "
-        "The migration has exceeded the maximum switchover time of 100 second(s); msg.migrate.resume.fail"
+        "the server said SystemError: A general system error occurred; "
+        "The migration has exceeded the maximum switchover time of 100 second(s); msg.checkpoint.migration.nodata"
     )

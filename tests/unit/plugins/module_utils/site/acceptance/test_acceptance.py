@@ -9,8 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from plugins.module_utils.site.acceptance import acceptance, assumptions, reader, shapes
+from plugins.module_utils.site.acceptance import acceptance, reader, shapes
 from plugins.module_utils.site.acceptance.acceptance import OPEN, PROVEN, REFUTED
+from plugins.module_utils.site.acceptance.assumption_checks import Assumption
 from plugins.module_utils.site.acceptance.assumptions import ASSUMPTIONS
 from plugins.module_utils.site.acceptance.reader import ReadRequest
 from plugins.module_utils.site.acceptance.readers import READERS
@@ -96,7 +97,7 @@ def test_finds_a_missing_field_that_types_promise() -> None:
 
 
 @pytest.mark.parametrize("one", ASSUMPTIONS, ids=lambda one: one.name)
-def test_each_assumption_names_code_that_rests_on_it(one: assumptions.Assumption) -> None:
+def test_each_assumption_names_code_that_rests_on_it(one: Assumption) -> None:
     path, words = one.where
     assert words in (ROOT / path).read_text()
     assert one.text.endswith(".") and one.proof
