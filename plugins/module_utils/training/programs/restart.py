@@ -152,8 +152,8 @@ class RestartableRun:
         if job["state"] == "stopped":
             # Kubernetes has no end of a job that was deleted.
             known = (run.known.get("end") or {}).get("ended")
-            cause = str(job.get("why") or f"stopped by {self._by}")
-            run_files.write_stop(self._calls, run, job.get("ended") or known or self._calls.now(), cause, None)
+            ended, why = job.get("ended") or known or self._calls.now(), job.get("why") or f"stopped by {self._by}"
+            run_files.write_end(self._calls, run, {**job, "ended": ended, "why": why}, {})
             run_files.bring_outputs(self._calls, run, self._rank_0)
         return job
 

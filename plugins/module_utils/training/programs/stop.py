@@ -90,7 +90,7 @@ def _waits_for_window(site: TrainingSite, run: TrainingRun) -> bool:
 def _keep_stopped(p: Program, site: TrainingSite, run: TrainingRun, by: str) -> dict[str, Any]:
     """Name the user who stops a run that a window has stopped: the window then does not start its next attempt."""
     end = run.known["end"]
-    p.ensure(lambda: run_files.write_stop(site.calls, run, end["ended"], by, end.get("steps")))
+    p.ensure(lambda: run_files.write_end(site.calls, run, {**end, "why": by}, {}))
     p.say(f"the training run {run.name} stays stopped: the window that has stopped it does not start it again")
     return {"changed": True}
 

@@ -174,11 +174,6 @@ def write_output(calls: TrainingCalls, run: TrainingRun, text: str | None) -> No
         calls.files.write_output(run.results, text)
 
 
-def write_stop(calls: TrainingCalls, run: TrainingRun, ended: float | None, by: str, step: int | None) -> None:
-    """Add the end of a stopped run to its manifest."""
-    _keep(calls, run, end={"state": "stopped", "ended": ended, "steps": step, "cause": by})
-
-
 def bring_outputs(calls: TrainingCalls, run: TrainingRun, rank_0: str) -> None:
     """Copy the outputs of a job that has ended from the node of rank 0, and add them to the manifest."""
     if run.o["folder"]:
