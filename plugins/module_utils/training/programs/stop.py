@@ -61,13 +61,14 @@ def _stop_scheduled(p: Program, site: TrainingSite, run: TrainingRun, by: str) -
 def stop_sweep(p: Program, site: TrainingSite, runs: Sequence[TrainingRun]) -> dict[str, Any]:
     """Stop the runs of a sweep that have not ended, all at once."""
     left = [run for run in runs if not _has_end(run.known)]
-    if not left:
+    waiting = [run for run in runs if run not in left and _waits_for_window(site, run)]
+    if not left and not waiting:
         p.say(f"all {len(runs)} runs of the sweep have ended already")
-    elif site.cancel_runs:
+    elif left and site.cancel_runs:
         p.ensure(partial(site.cancel_runs, left))
-    for run in left:
+    for run in (*left, *waiting):
         stop(p, site, run)
-    return {"changed": bool(left)}
+    return {"changed": bool(left or waiting)}
 
 
 def is_left(site: TrainingSite, run: TrainingRun) -> bool:

@@ -19,6 +19,8 @@ from plugins.module_utils.training.programs.follow import TrainingSite
 from plugins.module_utils.training.programs.stop import stop, stop_sweep
 from plugins.module_utils.training.programs.vary import vary
 from plugins.module_utils.training.results import manifest
+from plugins.module_utils.training.runs import run_files
+from plugins.module_utils.training.runs.restartable import WINDOW
 from plugins.module_utils.training.runs.training_run import Prepared, TrainingFailed, TrainingRun
 from plugins.module_utils.training.runs.variations import Variation, variations
 from tests.fakes.deaths import MOST_CONTROLLERS, Killed, histories
@@ -219,6 +221,18 @@ def test_stopped_sweep_cancels_all_runs_together() -> None:
     again = [world.member(number) for number in (1, 2, 3)]
     assert stop_sweep(Program(MemoryJournal(), world), world.site, again) == {"changed": False}
     assert "all 3 runs of the sweep have ended already" in world.lines
+
+
+def test_stopped_sweep_includes_a_run_that_a_window_stopped() -> None:
+    world = waiting_sweep()
+    end = {"state": "stopped", "cause": f"stopped by {WINDOW} one", "ended": 2.0, "steps": 3}
+    run_files.write_end(world, world.member(1), {**end, "why": end["cause"]}, {})
+    run_files.bring_outputs(world, world.member(1), "w1")
+    members = [world.member(number) for number in (1, 2, 3)]
+
+    assert stop_sweep(Program(MemoryJournal(), world), world.site, members) == {"changed": True}
+
+    assert world.kept("s.1")["end"]["cause"] == "stopped by me@here" and world.scancels[0] == ["11_2", "11_3"]
 
 
 def test_submits_again_only_runs_cancelled_while_waiting() -> None:
