@@ -273,7 +273,8 @@ def beside(modules: Modules, cluster: str, settings: Mapping[str, Any]) -> Resul
     search = JobSearch(calls, given, task_vars)
     try:
         answers = search.replies()
-        nodes = {name: task_vars["hostvars"][name].get("training_node") or {} for name in answers}
+        hosts = task_vars["hostvars"]
+        nodes: busy.Nodes = {name: hosts[name]["training_node"] for name in answers if "training_node" in hosts[name]}
         jobs = busy.others(str(settings["run_dir"]), str(settings["launcher"]), answers, nodes)
         return {"jobs": jobs, "unread": search.unread(answers)}
     except CollectionError as error:

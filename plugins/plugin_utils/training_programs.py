@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from ansible.plugins.action import ActionBase
 
@@ -25,7 +24,7 @@ from ..module_utils.training.results import manifest
 from ..module_utils.training.running import busy
 from ..module_utils.training.runs import job_search, node_setup, rank_words, run_source, training_run
 from ..module_utils.training.runs.training_options import Options
-from ..module_utils.training.runs.training_run import KUBERNETES, SLURM, TrainingRun
+from ..module_utils.training.runs.training_run import KUBERNETES, SLURM, Node, TrainingRun
 from . import restartable_jobs, training_request
 from .interruption import shown_if_interrupted
 from .modules import Modules
@@ -175,7 +174,7 @@ def run(action: ActionBase, task_vars: Variables, name: str, *, is_check: bool) 
     """Return the result of a program, or how the host of the task is reached."""
     try:
         if name == DESCRIBE:
-            return describe(action, task_vars)
+            return {**describe(action, task_vars), "changed": False}
         if name == REQUEST:
             return training_request.run(action, task_vars)
         if name not in PROGRAMS:
@@ -188,13 +187,13 @@ def run(action: ActionBase, task_vars: Variables, name: str, *, is_check: bool) 
         return {"failed": True, "msg": str(error)}
 
 
-class Nodes(Mapping[str, dict[str, Any]]):
+class Nodes(Mapping[str, Node]):
     """The nodes by their names; each is described when it is needed."""
 
-    def __init__(self, names: Sequence[str], describe_one: Callable[[str], dict[str, Any]]) -> None:
+    def __init__(self, names: Sequence[str], describe_one: Callable[[str], Node]) -> None:
         self._names, self._describe = dict.fromkeys(names), describe_one
 
-    def __getitem__(self, name: str) -> dict[str, Any]:
+    def __getitem__(self, name: str) -> Node:
         if name not in self._names:
             raise KeyError(name)
         return self._describe(name)
@@ -220,7 +219,7 @@ class AskingSetup(TrainingSetup):
         """Return the options; those that follow from facts have their defaults."""
         return {**self._requested.options({}), "interfaces": {}}
 
-    def all_nodes(self) -> Mapping[str, dict[str, Any]]:
+    def all_nodes(self) -> Mapping[str, Node]:
         """Return every node of the inventory's workers within the limit."""
         return Nodes(self._vars[HOSTS], self._described_here)
 
@@ -255,7 +254,7 @@ class AskingSetup(TrainingSetup):
         self._place = (run.launcher, run.dir)
         return run
 
-    def _described_here(self, name: str) -> dict[str, Any]:
+    def _described_here(self, name: str) -> Node:
         """Return how a node is reached, from its variables; those of the host of the task are not those of others."""
         hosts = self._vars["hostvars"]
         own = hosts.raw_get(str(self._vars["inventory_hostname"]))

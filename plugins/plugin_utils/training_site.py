@@ -26,7 +26,7 @@ from ..module_utils.training.runs import gpu_gate, job_search, run_source, train
 from ..module_utils.training.runs.launching import OwnJob, OwnMpirun
 from ..module_utils.training.runs.rank_words import split_command
 from ..module_utils.training.runs.training_options import Options
-from ..module_utils.training.runs.training_run import KUBERNETES, MPI, SLURM, TrainingRun
+from ..module_utils.training.runs.training_run import KUBERNETES, MPI, SLURM, Node, TrainingRun
 from ..module_utils.training.runs.variations import Variation, variations
 from ..module_utils.training.transport import node_transport
 from . import folder_file, packed_folder, running_jobs
@@ -143,7 +143,7 @@ class TrainingSetup:
         o: Options = {**self.options, "nodes": list(self.all_nodes()), "name": name or self.options["name"]}
         return self._made(o, known=self._own(o["name"]), any_user=True)
 
-    def all_nodes(self) -> Mapping[str, dict[str, Any]]:
+    def all_nodes(self) -> Mapping[str, Node]:
         """Return every node of the play that was described."""
         described = {name: self._described(name) for name in self._vars[HOSTS]}
         return {name: node for name, node in described.items() if node is not None}
@@ -197,15 +197,15 @@ class TrainingSetup:
             o = {**o, "requirements": (not takes_program and requirements_file(o)) or o["requirements"]}
         return TrainingRun(o, nodes, name, name, by, **more)
 
-    def _node(self, name: str, o: Options) -> dict[str, Any]:
+    def _node(self, name: str, o: Options) -> Node:
         node = self._described(name)
         if node is None:
             raise Refused(f"training_nodes names {name}", "train", "it is not a host of this play", "correct the name")
         return {**node, "interface": node["interface"] or o["interfaces"].get(name, ""), "facts": self._facts(name)}
 
-    def _described(self, name: str) -> dict[str, Any] | None:
-        node = self._vars["hostvars"][name].get(OF_ONE_NODE)
-        return dict(node) if isinstance(node, Mapping) and "address" in node else None
+    def _described(self, name: str) -> Node | None:
+        node: Node | None = self._vars["hostvars"][name].get(OF_ONE_NODE)
+        return {**node} if isinstance(node, Mapping) and "address" in node else None
 
     def ansible_host(self, name: str) -> str:
         """Return the address of a node in the inventory; empty without one."""
@@ -231,7 +231,7 @@ class TrainingSetup:
         return self._raw(name) if name in self._vars else None
 
 
-def describe(action: ActionBase, task_vars: Variables) -> dict[str, Any]:
+def describe(action: ActionBase, task_vars: Variables) -> Node:
     """Return how the nodes reach the host of the task and how the controller does."""
     options = role_options(action, task_vars, ROLE, only=OF_NODES)
     facts = task_vars.get("ansible_facts") or {}
@@ -240,7 +240,14 @@ def describe(action: ActionBase, task_vars: Variables) -> dict[str, Any]:
     slurm = str(options.pop("slurm").get("node") or facts.get("nodename") or default).partition(".")[0]
     if options["user"]:
         require_user(options["user"])
-    return {**options, "kubernetes": name, "slurm": slurm, "changed": False}
+    return {
+        "address": str(options["address"]),
+        "interface": str(options["interface"]),
+        "reach": list(options["reach"]),
+        "kubernetes": name,
+        "slurm": slurm,
+        "user": str(options["user"]),
+    }
 
 
 def kept_manifest(o: Options, name: str) -> Manifest:

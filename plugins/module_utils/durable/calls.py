@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Dict, Mapping, Protocol
+from typing import Any, Dict, Mapping, Protocol, Sequence, TypedDict
 
 from ..errors import WholeError
 from .program import World
@@ -11,6 +11,13 @@ from .program import World
 # The arguments of a module, and its result.
 Arguments = Mapping[str, Any]
 Result = Dict[str, Any]
+
+
+class ReachedNode(TypedDict):
+    """A node, and the words of the command that runs an appended command there, such as ssh with its options."""
+
+    name: str
+    reach: Sequence[str]
 
 
 class Modules(Protocol):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Mapping, Sequence, TypedDict
 
 from .job_kinds import APIS, KINDS, TRAINJOB, V2BETA1, JobKind
 
@@ -40,6 +40,16 @@ class JobError(ValueError):
     """The options of a job are invalid."""
 
 
+class Volume(TypedDict, total=False):
+    """A folder in the pods of workers; its source is in the form of Kubernetes."""
+
+    name: str
+    path: str
+    source: Mapping[str, object]
+    read_only: bool
+    only_setup_writes: bool
+
+
 @dataclass(frozen=True)
 class JobSpec:
     """One training job.
@@ -49,10 +59,9 @@ class JobSpec:
     ``gpus`` the number of units of ``gpu_resource`` that it requests; ``claims`` are ResourceClaimTemplates for devices
     of DRA, by the name of the claim. With ``nodes``, workers run only on these nodes.
     ``records`` is the folder of the step records in a worker; with ``records_on_node`` it is also a folder of the node.
-    ``files`` are texts for the folder ``library``, by file name. ``volumes`` have ``name``, ``path``, ``source`` in the
-    form of Kubernetes, and optionally ``read_only`` or ``only_setup_writes``. ``setup`` is a command that runs in the
-    pod of each worker before the worker, in the same image and with the same volumes. ``torchrun`` is the command of
-    torchrun, and ``folder`` the working directory of its ranks.
+    ``files`` are texts for the folder ``library``, by file name. ``setup`` is a command that runs in the pod of each
+    worker before the worker, in the same image and with the same volumes. ``torchrun`` is the command of torchrun, and
+    ``folder`` the working directory of its ranks.
     """
 
     name: str
@@ -81,7 +90,7 @@ class JobSpec:
     toleration_seconds: int = 300
     backoff_limit: int = 1
     suspend: bool = False
-    gang: Mapping[str, Any] = field(default_factory=dict)
+    gang: Mapping[str, object] = field(default_factory=dict)
     scheduler: str = ""
     queue: str = ""
     nodes: Sequence[str] = ()
@@ -95,7 +104,7 @@ class JobSpec:
     records_on_node: bool = False
     library: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
-    volumes: Sequence[Mapping[str, Any]] = ()
+    volumes: Sequence[Volume] = ()
     setup: Sequence[str] = ()
 
     @property

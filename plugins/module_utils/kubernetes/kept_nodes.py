@@ -43,7 +43,7 @@ class JobPlace:
     def __init__(
         self,
         here: Ask,
-        access: Mapping[str, Any],
+        access: Mapping[str, str],
         job: str,
         nodes: Sequence[str] = (),
         queue: tuple[str, str] = ("", ""),
@@ -96,11 +96,11 @@ class JobPlace:
             raise Refused(f"the queue {name}", "keep its nodes from other jobs", cause, "correct the queue of the job")
         return found
 
-    def _read(self, gate: Gate, **which: Any) -> list[Object]:
+    def _read(self, gate: Gate, **which: str) -> list[Object]:
         options = {"api_version": gate.api, "kind": gate.kind, **which, **self._access}
         return list(required(self._here(K8S_INFO, options))["resources"])
 
-    def _set(self, gate: Gate, thing: Object, value: Any, job: str | None) -> None:
+    def _set(self, gate: Gate, thing: Object, value: object, job: str | None) -> None:
         metadata = {"name": _name(thing), "annotations": {KEPT_FOR: job}}
         definition = {"apiVersion": gate.api, "kind": gate.kind, "metadata": metadata, "spec": {gate.field: value}}
         patch(self._here, self._access, definition)
@@ -109,7 +109,7 @@ class JobPlace:
         return part(part(thing, "metadata"), "annotations").get(KEPT_FOR) == self._job
 
 
-def patch(here: Ask, access: Mapping[str, Any], definition: Mapping[str, Any]) -> None:
+def patch(here: Ask, access: Mapping[str, str], definition: Mapping[str, object]) -> None:
     """Change fields of an existing object; those that are None are removed."""
     required(here(K8S, {"state": "patched", "definition": definition, "merge_type": ["merge"], **access}))
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator
+from typing import Mapping, Sequence, TypedDict
 
 from . import pod_templates
 from .job_kinds import KINDS, LAUNCHER, NODE, TRAINJOB
@@ -26,6 +26,7 @@ RUNTIME = "TrainingRuntime"
 RUNTIME_HASH = "dml.vsphere/runtime-sha256"
 ANCESTOR = {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
 SSH, PORT = "/root/.ssh", 22
+LISTS = (list, tuple)
 OWN_KEY = "/root/.dml-key"
 # Trainer mounts the private key with the mode 0640, and ssh refuses a key that others than its owner can read.
 _WITH_KEY = f'umask 077 && cp {SSH}/id_rsa {OWN_KEY} && exec "$@"'
@@ -33,12 +34,32 @@ _WITH_KEY = f'umask 077 && cp {SSH}/id_rsa {OWN_KEY} && exec "$@"'
 SSH_ARGUMENTS = ("--mca", "plm_rsh_args", f"-o ConnectionAttempts=10 -i {OWN_KEY}")
 
 
-def manifests(job: JobSpec) -> list[dict[str, Any]]:
+class Metadata(TypedDict, total=False):
+    """The name of an object and its marks."""
+
+    name: str
+    namespace: str
+    labels: dict[str, str]
+    annotations: Mapping[str, str]
+
+
+class Manifest(TypedDict, total=False):
+    """An object of Kubernetes; ``data`` and ``type`` are those of a ConfigMap or a Secret."""
+
+    apiVersion: str
+    kind: str
+    metadata: Metadata
+    spec: Mapping[str, object]
+    type: str
+    data: Mapping[str, str]
+
+
+def manifests(job: JobSpec) -> list[Manifest]:
     """Return the objects that are not secret, in the order in which they are applied; the job comes last."""
     return [*([_config_map(job)] if job.files else []), *(_trainjob(job) if job.api == TRAINJOB else [mpijob(job)])]
 
 
-def secret(job: JobSpec) -> dict[str, Any] | None:
+def secret(job: JobSpec) -> Manifest | None:
     """Return the Secret with the secret part of the environment; None if there are no secrets."""
     if not job.secrets:
         return None
@@ -52,18 +73,18 @@ def secret(job: JobSpec) -> dict[str, Any] | None:
     }
 
 
-def mpijob(job: JobSpec) -> dict[str, Any]:
+def mpijob(job: JobSpec) -> Manifest:
     return {"apiVersion": job.kind.api_version, "kind": job.kind.kind, "metadata": _in_queue(job), "spec": _spec(job)}
 
 
-def _trainjob(job: JobSpec) -> list[dict[str, Any]]:
+def _trainjob(job: JobSpec) -> list[Manifest]:
     """Return the runtime of a job for Trainer, and its TrainJob."""
-    made = {**runtime(job), "metadata": _metadata(job, job.name)}
-    metadata = {**_in_queue(job), "annotations": {RUNTIME_HASH: hash_of(made)}}
+    made: Manifest = {**runtime(job), "metadata": _metadata(job, job.name)}
+    metadata: Metadata = {**_in_queue(job), "annotations": {RUNTIME_HASH: hash_of(made)}}
     return [made, {**trainjob(job, made), "metadata": metadata}]
 
 
-def _in_queue(job: JobSpec) -> dict[str, Any]:
+def _in_queue(job: JobSpec) -> Metadata:
     """Return the metadata of a job, with the label that Kueue reads."""
     metadata = _metadata(job, job.name)
     if job.queue:
@@ -71,7 +92,7 @@ def _in_queue(job: JobSpec) -> dict[str, Any]:
     return metadata
 
 
-def owned(name: str, api: str) -> list[dict[str, Any]]:
+def owned(name: str, api: str) -> list[Manifest]:
     """Return the names and kinds of all objects that a job with this name may have, in the order of their deletion."""
     kind = KINDS[api]
     runtime = [(kind.api_version, RUNTIME, name)] if api == TRAINJOB else []
@@ -82,7 +103,7 @@ def owned(name: str, api: str) -> list[dict[str, Any]]:
     ]
 
 
-def deletion(name: str, api: str) -> dict[str, Any]:
+def deletion(name: str, api: str) -> dict[str, object]:
     """Return the options of kubernetes.core.k8s that delete all objects of a job, and its operator's."""
     options = {"state": "absent", "delete_options": {"propagationPolicy": KINDS[api].propagation}, "wait": True}
     return {"resource_definition": owned(name, api), **options}
@@ -98,20 +119,16 @@ def changed_fields(desired: Object, found: Object) -> Iterator[str]:
         yield "the pod templates of its runtime"
 
 
-def differences(desired: Any, found: Any, path: str = "") -> Iterator[str]:
+def differences(desired: object, found: object, path: str = "") -> Iterator[str]:
     """Yield the path of each desired field with another value; fields of the server or other clients are ignored."""
     if isinstance(desired, Mapping) and isinstance(found, Mapping):
         for key, value in desired.items():
             yield from differences(value, found.get(key), f"{path}.{key}" if path else str(key))
-    elif _is_list(desired) and _is_list(found) and len(desired) == len(found):
+    elif isinstance(desired, LISTS) and isinstance(found, LISTS) and len(desired) == len(found):
         for index, (value, other) in enumerate(zip(desired, found)):
             yield from differences(value, other, f"{path}[{index}]")
     elif desired != found and not _is_same_number(desired, found):
         yield path
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
 
 
 def _is_same_number(desired: object, found: object) -> bool:
@@ -122,17 +139,17 @@ def _is_same_number(desired: object, found: object) -> bool:
     return isinstance(desired, scalars) and isinstance(found, scalars) and str(desired) == str(found)
 
 
-def _metadata(job: JobSpec, name: str) -> dict[str, Any]:
+def _metadata(job: JobSpec, name: str) -> Metadata:
     return {"name": name, "namespace": job.namespace, "labels": dict(OURS)}
 
 
-def _config_map(job: JobSpec) -> dict[str, Any]:
+def _config_map(job: JobSpec) -> Manifest:
     metadata = _metadata(job, job.config_map)
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(job.files)}
 
 
-def _spec(job: JobSpec) -> dict[str, Any]:
-    policy: dict[str, Any] = {"cleanPodPolicy": job.clean_pods, "backoffLimit": job.backoff_limit}
+def _spec(job: JobSpec) -> dict[str, object]:
+    policy: dict[str, object] = {"cleanPodPolicy": job.clean_pods, "backoffLimit": job.backoff_limit}
     if job.suspend:
         policy["suspend"] = True
     if job.gang:
@@ -146,7 +163,7 @@ def _spec(job: JobSpec) -> dict[str, Any]:
     }
 
 
-def _replicas(job: JobSpec) -> dict[str, Any]:
+def _replicas(job: JobSpec) -> dict[str, object]:
     """Return the replicas; a failed pod is not restarted in place, so that its output remains as evidence."""
     return {
         "Launcher": {"replicas": 1, "restartPolicy": "Never", "template": pod_templates.launcher(job)},
@@ -154,7 +171,7 @@ def _replicas(job: JobSpec) -> dict[str, Any]:
     }
 
 
-def runtime(job: JobSpec) -> dict[str, Any]:
+def runtime(job: JobSpec) -> Manifest:
     """Return the runtime, without its metadata: the pod templates of the nodes, and of a launcher with mpirun."""
     has_launcher = job.launcher != TORCHRUN
     jobs = [{"name": NODE, "template": {"spec": _node_job(job)}}, _launcher(job)] if has_launcher else [_agents(job)]
@@ -170,7 +187,7 @@ def runtime(job: JobSpec) -> dict[str, Any]:
     return {"apiVersion": KIND.api_version, "kind": RUNTIME, "spec": {"mlPolicy": policy, "template": {"spec": spec}}}
 
 
-def trainjob(job: JobSpec, made: Mapping[str, Any]) -> dict[str, Any]:
+def trainjob(job: JobSpec, made: Manifest) -> Manifest:
     """Return the TrainJob without its metadata; ``made`` is its runtime."""
     command = _words(_command(job)) if job.launcher != TORCHRUN else pod_templates.torchrun_command(job)
     trainer = {"numNodes": job.workers, "numProcPerNode": job.slots, "command": command}
@@ -179,23 +196,19 @@ def trainjob(job: JobSpec, made: Mapping[str, Any]) -> dict[str, Any]:
     return {"apiVersion": KIND.api_version, "kind": KIND.kind, "spec": spec}
 
 
-def hash_of(made: Mapping[str, Any]) -> str:
+def hash_of(made: Manifest) -> str:
     """Return the SHA-256 of a runtime's spec."""
     return hashlib.sha256(json.dumps(made["spec"], sort_keys=True).encode()).hexdigest()
 
 
-def _node_job(job: JobSpec) -> dict[str, Any]:
-    template = _with_restart(pod_templates.worker(job))
-    container = template["spec"]["containers"][0]
+def _node_job(job: JobSpec) -> dict[str, object]:
     probe = {"tcpSocket": {"port": PORT}, "initialDelaySeconds": 1, "periodSeconds": 2}
-    container.update(name=NODE, command=_words(["/usr/sbin/sshd", "-De"]), readinessProbe=probe)
-    return {"template": template}
+    command = _words(["/usr/sbin/sshd", "-De"])
+    return {"template": _of_node(pod_templates.worker(job), {"command": command, "readinessProbe": probe})}
 
 
-def _launcher(job: JobSpec) -> dict[str, Any]:
-    template = _with_restart(pod_templates.launcher(job))
-    container = template["spec"]["containers"][0]
-    container.update(name=NODE, command=_words(_command(job)))
+def _launcher(job: JobSpec) -> dict[str, object]:
+    template = _of_node(pod_templates.launcher(job), {"command": _words(_command(job))})
     return {
         "name": LAUNCHER,
         "dependsOn": [{"name": NODE, "status": "Ready"}],
@@ -206,18 +219,18 @@ def _launcher(job: JobSpec) -> dict[str, Any]:
     }
 
 
-def _agents(job: JobSpec) -> dict[str, Any]:
+def _agents(job: JobSpec) -> dict[str, object]:
     """Return the job of the nodes with torchrun; its agents do not admit a pod that replaces a failed one."""
-    template = _with_restart(pod_templates.worker(job))
-    container = template["spec"]["containers"][0]
-    container.update(name=NODE, command=pod_templates.torchrun_command(job), **pod_templates.torchrun_environment(job))
+    program: pod_templates.Container = {"command": pod_templates.torchrun_command(job)}
+    template = _of_node(pod_templates.worker(job), {**program, **pod_templates.torchrun_environment(job)})
     spec = {"backoffLimit": 0, "template": template}
     return {"name": NODE, "template": {"metadata": {"labels": dict(ANCESTOR)}, "spec": spec}}
 
 
-def _with_restart(template: dict[str, Any]) -> dict[str, Any]:
-    """Return a pod template whose containers do not restart in place, so that their output remains as evidence."""
-    return {"spec": {**template["spec"], "restartPolicy": "Never"}}
+def _of_node(template: pod_templates.PodTemplate, own: pod_templates.Container) -> pod_templates.PodTemplate:
+    """Return a pod template for Trainer, whose containers do not restart in place: their output remains as evidence."""
+    container: pod_templates.Container = {**template["spec"]["containers"][0], "name": NODE, **own}
+    return {"spec": {**template["spec"], "containers": [container], "restartPolicy": "Never"}}
 
 
 def _command(job: JobSpec) -> list[str]:

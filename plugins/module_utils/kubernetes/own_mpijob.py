@@ -21,7 +21,7 @@ from ..training.runs.training_run import PLACE, Prepared, TrainingFailed, Traini
 from ..training.transport import job_settings
 from . import job_spec, manifests, preflight
 from .job_kinds import KINDS, V2BETA1, JobKind
-from .job_spec import PLUGIN, TORCHRUN, JobSpec
+from .job_spec import PLUGIN, TORCHRUN, JobSpec, Volume
 from .kept_nodes import JobPlace
 from .mpijob import INFO, K8S, MpiJob
 
@@ -101,16 +101,16 @@ class OwnMpiJob(MpiJob):
         name = f"{_namespace(run)}/{job_name(run.first)}"
         return JobPlace(self._calls.here, _access(run), name, nodes, queue, self._needs(mine))
 
-    def _needs(self, mine: Mapping[str, Any]) -> dict[str, int]:
+    def _needs(self, mine: Mapping[str, object]) -> dict[str, int]:
         """Return what a worker requests from device plugins, which start after the kubelet."""
         o = self._run.o
-        gpus = int(mine.get("gpus", o["ranks_per_node"] if o["nccl"] else 0))
+        gpus = int(str(mine.get("gpus", o["ranks_per_node"] if o["nccl"] else 0)))
         found = {str(mine.get("gpu_resource") or JobSpec.gpu_resource): gpus}
         if o["transport"] == "rdma" and mine.get("devices", PLUGIN) == PLUGIN:
             found[str(mine.get("rdma_resource") or JobSpec.rdma_resource)] = 1
         return {resource: count for resource, count in found.items() if count}
 
-    def objects(self, prepared: Prepared) -> list[dict[str, Any]]:
+    def objects(self, prepared: Prepared) -> list[manifests.Manifest]:
         """Return the Kubernetes objects of the job, a Secret first."""
         run = self._run
         try:
@@ -123,8 +123,10 @@ class OwnMpiJob(MpiJob):
     def _job_options(self, prepared: Prepared) -> dict[str, Any]:
         """Return the options of the job; those of the user take precedence, and their volumes are added."""
         run, o, mine = self._run, self._run.o, dict(self._run.o["kubernetes"].get("job") or {})
-        inside = {"interface": o["kubernetes"].get("interface") or "eth0", "network": ""}
-        nodes = [{**node, **inside} for node in run.ranks_of_nodes(prepared)]
+        interface = str(o["kubernetes"].get("interface") or "eth0")
+        nodes: list[job_settings.TransportNode] = [
+            {**node, "interface": interface, "network": ""} for node in run.ranks_of_nodes(prepared)
+        ]
         settings = rank_words.transport_settings(o, nodes)
         name, ranks = job_name(run.name), int(o["ranks_per_node"])
         starts = _torchrun(run, prepared) if mine.get("launcher") == TORCHRUN else _mpirun(run, settings)
@@ -162,7 +164,7 @@ class OwnMpiJob(MpiJob):
                     "append to them. Set another training_name, or remove that folder on every worker."
                 )
 
-    def _require_startable(self, objects: list[dict[str, Any]]) -> Mapping[str, Any]:
+    def _require_startable(self, objects: list[manifests.Manifest]) -> Mapping[str, Any]:
         """Return the existing job; refuse the name of a different job, and a namespace that does not exist."""
         run = self._run
         job = required(self._calls.here(INFO, {**_named(run), "desired": objects[-1]}))["job"]
@@ -208,17 +210,17 @@ class OwnMpiJob(MpiJob):
         }
 
 
-def seen(run: TrainingRun) -> dict[str, Any]:
+def seen(run: TrainingRun) -> dict[str, object]:
     """Return the options that read a job with its workers."""
     names = {node["kubernetes"]: name for name, node in run.nodes.items()}
     return {**_named(run), "kubectl": run.o["kubernetes"].get("kubectl") or "kubectl", "names": names}
 
 
-def _named(run: TrainingRun) -> dict[str, Any]:
+def _named(run: TrainingRun) -> dict[str, object]:
     return {"name": job_name(run.name), "namespace": _namespace(run), "api": _api(run), **_access(run)}
 
 
-def _access(run: TrainingRun) -> dict[str, Any]:
+def _access(run: TrainingRun) -> dict[str, str]:
     return {key: run.o["kubernetes"][key] for key in ("kubeconfig", "context") if run.o["kubernetes"].get(key)}
 
 
@@ -272,11 +274,11 @@ def _setup(run: TrainingRun, prepared: Prepared) -> list[str]:
     ]
 
 
-def _volumes(run: TrainingRun, prepared: Prepared) -> list[dict[str, Any]]:
+def _volumes(run: TrainingRun, prepared: Prepared) -> list[Volume]:
     """Return the folders of the nodes that pods mount; Kubernetes starts no pod on a node without them."""
     library = str(run.o["dir"])
     source = {"hostPath": {"path": library}}
-    found: list[dict[str, Any]] = [{"name": "library", "path": library, "source": source, "read_only": True}]
+    found: list[Volume] = [{"name": "library", "path": library, "source": source, "read_only": True}]
     if run.work:
         found.append(_folder("work", run.work))
     if run.requirements:
@@ -285,5 +287,5 @@ def _volumes(run: TrainingRun, prepared: Prepared) -> list[dict[str, Any]]:
     return found
 
 
-def _folder(name: str, path: str) -> dict[str, Any]:
+def _folder(name: str, path: str) -> Volume:
     return {"name": name, "path": path, "source": {"hostPath": {"path": path, "type": "Directory"}}}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypedDict
+from collections.abc import Iterator
+from typing import Literal, Mapping, Sequence, TypedDict
 
 from ..core.names import short_name
-from ..training.ending.job_state import JobState, LauncherIdentity
+from ..training.ending.job_state import JobState, LauncherIdentity, PodState
 from ..watch.mpi_output import lines_of
 from .causes import (
     blocked_at,
@@ -28,8 +28,9 @@ SHOWN_LINES = 10
 # The event "Successfully assigned NAMESPACE/POD to NODE" of the scheduler:
 # https://github.com/kubernetes/kubernetes/blob/master/pkg/scheduler/schedule_one.go.
 SCHEDULED = "Scheduled"
-# The fields that identify a pod; each except the first has its words for a sentence.
-IDENTITY = {"uid": "", "node": "its node", "restarts": "its restarts", "started": "the start of its container"}
+# The fields that identify a pod besides its uid, with their words for a sentence.
+IDENTITY: Mapping[Literal["node", "restarts", "started"], str]
+IDENTITY = {"node": "its node", "restarts": "its restarts", "started": "the start of its container"}
 
 
 class WorkerPod(TypedDict):
@@ -87,7 +88,7 @@ def launcher_of(snapshot: JobSnapshot) -> LauncherIdentity | None:
     return {"host": pod.name, "pid": pod.uid, "start": start, "boot_id": snapshot.boot_ids.get(pod.node or "")}
 
 
-def identity(pod: Pod) -> dict[str, Any]:
+def identity(pod: Pod) -> PodState:
     """Return the fields that identify a pod, and its role and index."""
     return {
         "uid": pod.uid,
@@ -101,9 +102,11 @@ def identity(pod: Pod) -> dict[str, Any]:
     }
 
 
-def _described(snapshot: JobSnapshot, pod: Pod) -> dict[str, Any]:
-    why = why_deleted(snapshot, pod.name)
-    return {**identity(pod), **({"why": why} if why else {})}
+def _described(snapshot: JobSnapshot, pod: Pod) -> PodState:
+    state, why = identity(pod), why_deleted(snapshot, pod.name)
+    if why:
+        state["why"] = why
+    return state
 
 
 def workers_of(snapshot: JobSnapshot, kubectl: Sequence[str], names: Mapping[str, str]) -> list[WorkerPod]:
@@ -136,7 +139,7 @@ def _is_pod(name: str, host: str) -> bool:
 
 
 def ranks_of_pods(
-    hosts: Mapping[str, Sequence[int]], pods: Mapping[str, Mapping[str, Any]], names: Mapping[str, str]
+    hosts: Mapping[str, Sequence[int]], pods: Mapping[str, PodState], names: Mapping[str, str]
 ) -> dict[str, PodRanks]:
     """Return the ``worker`` and the ``ranks`` of each pod; ``hosts`` are the ranks by the host name that they report.
 
@@ -156,9 +159,7 @@ def ranks_of_pods(
     return by_pod
 
 
-def changes(
-    before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping[str, Any]], has_finished: bool = False
-) -> Iterator[str]:
+def changes(before: Mapping[str, PodState], after: Mapping[str, PodState], has_finished: bool = False) -> Iterator[str]:
     """Yield a sentence for each pod that is no longer the same; any such change breaks a job.
 
     The operator deletes the pods of a job that has finished.
@@ -175,7 +176,7 @@ def changes(
             different = [
                 f"{words} {old.get(key)} became {new.get(key)}"
                 for key, words in IDENTITY.items()
-                if words and None not in (old.get(key), new.get(key)) and old[key] != new[key]
+                if None not in (old.get(key), new.get(key)) and old[key] != new[key]
             ]
             if different:
                 yield f"pod {name}: {', '.join(different)}"

@@ -6,16 +6,17 @@ its Workload: Kueue would resume the job itself at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..durable.calls import Result, required
+from ..durable.calls import ReachedNode, Result, required
 from ..durable.program import MemoryJournal, Program
 from ..errors import NotFound, Refused, TimedOut
 from ..training.ending.job_state import JobState
 from ..training.programs import restart_commands
 from ..training.runs.controller_site import TrainingCalls
-from ..training.runs.restartable import Checkpoints, SeenCheckpoint
+from ..training.runs.launching import RunPlace
+from ..training.runs.restartable import Checkpoints, NamedJob, SeenCheckpoint
 from ..training.runs.run_watch import RunWatch
 from ..training.runs.training_run import PLACE
 from .job_kinds import KINDS, TRAINJOB, V2BETA1, WORKER
@@ -34,9 +35,9 @@ STOP_SECONDS, READY_SECONDS, START_SECONDS = 120.0, 600.0, 600.0
 class SuspendableJob:
     """A job with its place in Kubernetes; ``by`` is the window. Its checkpoints are in a folder of its ``launcher``."""
 
-    def __init__(self, calls: TrainingCalls, job: Mapping[str, Any], by: str) -> None:
+    def __init__(self, calls: TrainingCalls, job: NamedJob, by: str) -> None:
         self._calls, self._job, self._by = calls, job, by
-        self._named: Mapping[str, Any] = job["kubernetes"]
+        self._named = job["kubernetes"]
         self._kind = KINDS[str(self._named.get("api") or V2BETA1)]
         self._access = {key: self._named[key] for key in PLACE if key in self._named and key != "namespace"}
         self._namespace = str(self._named.get("namespace") or "default")
@@ -101,7 +102,7 @@ class SuspendableJob:
             read = self.state()
         return read
 
-    def start_again(self, checkpoint: SeenCheckpoint, down: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def start_again(self, checkpoint: SeenCheckpoint, down: Mapping[str, object] | None = None) -> RunPlace:
         """Resume the job when its nodes can run it; its program takes the newest checkpoint."""
         del checkpoint, down
         job = self._object()
@@ -116,8 +117,14 @@ class SuspendableJob:
             cause = f"it is {read['state']} after {START_SECONDS:.0f} s: {read.get('why') or '-'}"
             raise TimedOut(self.name, "resume it", cause, "correct the cause: the job is not suspended any more")
         read = self._read()
-        keys = {"run_dir": self._job["run_dir"], "user": self._job.get("user"), "launcher": self._job["launcher"]}
-        return {"run": self._run, "kubernetes": dict(self._named), "nodes": read.get("workers") or [], **keys}
+        return {
+            "run": self._run,
+            "launcher": self._job["launcher"],
+            "kubernetes": self._named,
+            "user": self._job.get("user") or "",
+            "run_dir": self._job["run_dir"],
+            "nodes": read.get("workers") or [],
+        }
 
     def watch(self) -> RunWatch:
         """Return the watch of the records in its pods."""
@@ -127,7 +134,7 @@ class SuspendableJob:
         """Return no verdict: the object of the job is the same, but another tool keeps its code and its data."""
         return restart_commands.unjudged(self.name)
 
-    def machines(self) -> list[dict[str, Any]]:
+    def machines(self) -> list[ReachedNode]:
         """Return nothing: nodes that are ready and offer their GPUs are enough."""
         return []
 
@@ -137,7 +144,7 @@ class SuspendableJob:
     def _workers(self) -> list[str]:
         return [name for name, pod in (self._read().get("pods") or {}).items() if pod["role"] == WORKER]
 
-    def _wait(self, condition: Any, seconds: float) -> Any:
+    def _wait(self, condition: Callable[[], bool], seconds: float) -> bool:
         return Program(MemoryJournal(), self._calls).wait(condition, seconds)
 
     def _object(self) -> Object:
@@ -151,7 +158,7 @@ class SuspendableJob:
     def _found(self) -> list[Object]:
         return self._find(self._kind.api_version, self._kind.kind, name=self._run)
 
-    def _find(self, api: str, kind: str, **which: Any) -> list[Object]:
+    def _find(self, api: str, kind: str, **which: object) -> list[Object]:
         options = {"api_version": api, "kind": kind, "namespace": self._namespace, **which, **self._access}
         return list(required(self._calls.here(K8S_INFO, options))["resources"])
 
@@ -202,7 +209,7 @@ def _needs(job: Object) -> dict[str, int]:
     return found
 
 
-def lacking(job: Mapping[str, Any]) -> str:
+def lacking(job: Mapping[str, object]) -> str:
     """Return why a job on Kubernetes that the user names cannot be restarted; empty if it can."""
     missing = [name for name in ("launcher", "checkpoints") if not job.get(name)]
     needed = "launcher, a host of the inventory, and checkpoints, the folder there that its pods mount"

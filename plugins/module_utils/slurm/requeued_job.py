@@ -12,7 +12,8 @@ from ..errors import Failed, TimedOut
 from ..training.ending.job_state import STOP_REQUEST, JobState
 from ..training.programs.restart_commands import OthersJob
 from ..training.runs.controller_site import TrainingCalls
-from ..training.runs.restartable import SeenCheckpoint
+from ..training.runs.launching import RunPlace
+from ..training.runs.restartable import NamedJob, SeenCheckpoint
 from . import job_states
 from .commands import run
 from .named_job import ReadJob, read_job, state_of
@@ -27,7 +28,7 @@ _FIELDS = re.compile(r"^ +Requeue=([01]) Restarts=[0-9]{1,9} BatchFlag=([0-9])",
 class RequeuedJob(OthersJob):
     """A job that its number in Slurm names; its batch script finds the newest checkpoint when Slurm starts it again."""
 
-    def __init__(self, calls: TrainingCalls, job: Mapping[str, Any]) -> None:
+    def __init__(self, calls: TrainingCalls, job: NamedJob) -> None:
         super().__init__(calls, job)
         self._number, self._login = str(job["slurm"]["job"]), str(job["slurm"]["login"])
         self.name = f"job {self._number} in Slurm"
@@ -88,7 +89,7 @@ class RequeuedJob(OthersJob):
             raise TimedOut(self.name, "requeue it as held", cause, f"see scontrol show job {self._number}")
         return {"state": "stopped", "why": "requeued as held for a maintenance window"}
 
-    def start_again(self, checkpoint: SeenCheckpoint, down: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def start_again(self, checkpoint: SeenCheckpoint, down: Mapping[str, object] | None = None) -> RunPlace:
         """Release the job; it starts when the reservation of its nodes ends."""
         del checkpoint, down
         self.withdraw()

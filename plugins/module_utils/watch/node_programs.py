@@ -13,22 +13,16 @@ import subprocess
 import time
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Any, TypedDict
+from typing import Any
 
 from ..core import replies
 from ..core.child_environment import without_account
 from ..core.findings import as_dicts
+from ..durable.calls import ReachedNode
 from ..guests import gpu_health
 from . import gpu_program, guest_program, hang_program, hangs, signal_program, stack_program, transport_program
 
 MOST_BYTES, CHUNK = 16 << 20, 1 << 16
-
-
-class ReachedNode(TypedDict):
-    """A node, and the words of the command that runs an appended command there, such as ssh with its options."""
-
-    name: str
-    reach: list[str]
 
 
 Nodes = Sequence[ReachedNode]

@@ -21,6 +21,20 @@ class LauncherIdentity(TypedDict):
     boot_id: str | None
 
 
+class PodState(TypedDict, total=False):
+    """What identifies a pod of a job, its role and index, and why it is deleted."""
+
+    uid: str
+    node: str | None
+    restarts: int
+    started: float | None
+    role: str
+    index: int | None
+    is_deleted: bool
+    host: str
+    why: str
+
+
 class JobState(TypedDict, total=False):
     """A job: only ``state`` is always there. The modules document the keys."""
 
@@ -44,6 +58,6 @@ class JobState(TypedDict, total=False):
     machine: bool
     last_lines: list[str]
     left: dict[str, str]
-    pods: dict[str, dict[str, Any]]
+    pods: dict[str, PodState]
     silences: list[str]
     blocked: float

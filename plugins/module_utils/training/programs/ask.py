@@ -58,13 +58,13 @@ def fetch(site: TrainingSite, run: TrainingRun, path: str, *, is_check: bool) ->
     there = posixpath.join(run.work, plain)
     if is_check:
         return {"lines": [f"would copy {there} of {node} to {run.results}"], "changed": True}
-    given = {"node": node, "reach": run.nodes[node]["reach"], "limit": int(run.o["outputs_limit"])}
+    reach, limit = run.nodes[node]["reach"], int(run.o["outputs_limit"])
     if there == run.outputs:
         dest = f"{run.results}/outputs"
-        copied = site.calls.outputs.copy_growing(**given, folder=there, dest=dest)
+        copied = site.calls.outputs.copy_growing(node=node, reach=reach, folder=there, dest=dest, limit=limit)
     else:
         dest, (folder, name) = posixpath.dirname(_place(run, plain)), posixpath.split(there)
-        copied = site.calls.outputs.copy_path(**given, folder=folder, path=name, dest=dest)
+        copied = site.calls.outputs.copy_path(node=node, reach=reach, folder=folder, path=name, dest=dest, limit=limit)
     count = len(copied["names"])
     return {"lines": [f"{count} file{'s' * (count != 1)} of {node}:{there}: in {dest}"], **copied}
 

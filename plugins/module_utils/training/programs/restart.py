@@ -8,14 +8,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ...durable.calls import Result, required
+from ...durable.calls import ReachedNode, Result, required
 from ...durable.program import MemoryJournal, Program
 from ...errors import CollectionError, Refused, TimedOut
 from ..ending.job_state import SIGNAL_REQUEST, STOP_REQUEST, JobState
 from ..results.manifest import REPORTED
 from ..running import busy
 from ..runs import any_job, job_search, node_setup, run_data, run_files
-from ..runs.launching import Place
+from ..runs.launching import Place, RunPlace
 from ..runs.restartable import WINDOW, Checkpoints, Ranks, SeenCheckpoint, checkpoints_of
 from ..runs.run_watch import RunWatch
 from ..runs.training_options import Options
@@ -177,7 +177,7 @@ class RestartableRun:
             cause = "; ".join(f"{node}: {why}" for node, why in left.items())
             raise TimedOut(self.name, "make sure that no pod is left", cause, "check these nodes, and stop it again")
 
-    def start_again(self, checkpoint: SeenCheckpoint, down: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def start_again(self, checkpoint: SeenCheckpoint, down: Mapping[str, object] | None = None) -> RunPlace:
         """Start the next attempt from this checkpoint; the job of an attempt that was started before is found.
 
         Nodes that boot are waited for. Nothing is started beside a run with which its owner continues.
@@ -247,7 +247,7 @@ class RestartableRun:
         """Return the runs that continue this one, and who started each."""
         return self._calls.runs.followers(self._run.o["results"], self._run.name)
 
-    def machines(self) -> list[dict[str, Any]]:
+    def machines(self) -> list[ReachedNode]:
         """Return how the controller reaches the nodes, also while no pod runs there."""
         return self._nodes
 
@@ -256,7 +256,7 @@ class RestartableRun:
         return self._site.job_of(self._run).kept_nodes()
 
     @property
-    def _nodes(self) -> list[dict[str, Any]]:
+    def _nodes(self) -> list[ReachedNode]:
         """Return how the controller reaches each node; nodes that it reaches in the same way are one machine."""
         found = {tuple(node["reach"]): name for name, node in reversed(list(self._run.nodes.items()))}
         return [{"name": name, "reach": list(reach)} for reach, name in reversed(list(found.items()))]

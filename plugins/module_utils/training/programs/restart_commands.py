@@ -5,16 +5,16 @@ from __future__ import annotations
 import posixpath
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Literal, cast
 
-from ...durable.calls import Result, required
+from ...durable.calls import ReachedNode, Result, required
 from ...durable.program import MemoryJournal, Program
 from ...errors import Failed, TimedOut
 from ..ending.job_state import JobState
 from ..runs import any_job, run_files
 from ..runs.controller_site import TrainingCalls
-from ..runs.launching import Launched
-from ..runs.restartable import Checkpoints, Ranks, SeenCheckpoint, checkpoints_of
+from ..runs.launching import Launched, RunPlace
+from ..runs.restartable import Checkpoints, NamedJob, Ranks, SeenCheckpoint, checkpoints_of
 from ..runs.run_watch import RunWatch
 from ..runs.training_options import Options
 from ..runs.training_run import TrainingRun
@@ -22,7 +22,7 @@ from ..runs.training_run import TrainingRun
 STOP_SECONDS, START_SECONDS = 120.0, 300.0
 # Written before the job is started, in its run directory: an interrupted start is waited for, before it is repeated.
 STARTED = "dml-started-again"
-COMMANDS = ("stop", "start", "checkpoints")
+COMMANDS: tuple[Literal["stop", "start", "checkpoints"], ...] = ("stop", "start", "checkpoints")
 PLACE = "{resume}"
 OUTPUT_AND_CODE = ("sh", "-c", '"$@" 2>&1; echo "$?"', "sh")
 
@@ -30,7 +30,7 @@ OUTPUT_AND_CODE = ("sh", "-c", '"$@" 2>&1; echo "$?"', "sh")
 class OthersJob:
     """A job with its place and its commands; the records of its ranks show whether it runs."""
 
-    def __init__(self, calls: TrainingCalls, job: Mapping[str, Any]) -> None:
+    def __init__(self, calls: TrainingCalls, job: NamedJob) -> None:
         self._calls, self._job = calls, job
         self._records = str(job.get("records") or job["run_dir"])
         self.name = f"the job in {job['run_dir']}"
@@ -82,7 +82,7 @@ class OthersJob:
                 raise TimedOut(self.name, "stop it", cause, "let the command wait for the end of the job")
         return {"state": "stopped", "why": "stopped by its command stop for a maintenance window"}
 
-    def start_again(self, checkpoint: SeenCheckpoint, down: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def start_again(self, checkpoint: SeenCheckpoint, down: Mapping[str, object] | None = None) -> RunPlace:
         """Run the command that starts the job from a checkpoint, and wait until its ranks write records."""
         del down
         p, is_ours = Program(MemoryJournal(), self._calls), self._exists(self._mark)
@@ -109,12 +109,18 @@ class OthersJob:
     def _remove(self, path: str) -> None:
         required(self._on_launcher("ansible.builtin.file", {"path": path, "state": "absent"}))
 
-    def _started(self) -> dict[str, Any]:
+    def _started(self) -> RunPlace:
         """Return where the job runs."""
-        keys = ("launcher", "run_dir", "user", "nodes")
-        return {"run": self._name, "kubernetes": {}, **{key: self._job.get(key) for key in keys}}
+        return {
+            "run": self._name,
+            "launcher": self._job["launcher"],
+            "kubernetes": {},
+            "user": self._job.get("user") or "",
+            "run_dir": self._job["run_dir"],
+            "nodes": self.machines(),
+        }
 
-    def _run(self, name: str, checkpoint: str = "") -> None:
+    def _run(self, name: Literal["start", "stop"], checkpoint: str = "") -> None:
         """Run a command of the owner on the launcher; its words are not for a shell."""
         given = self._job[name]
         words = shlex.split(given) if isinstance(given, str) else [str(word) for word in given]
@@ -134,11 +140,11 @@ class OthersJob:
         """Return no verdict: another tool keeps the code, the data and the command of the job."""
         return unjudged(self.name)
 
-    def machines(self) -> list[dict[str, Any]]:
+    def machines(self) -> list[ReachedNode]:
         """Return the nodes of the job."""
-        return [dict(node) for node in self._job["nodes"]]
+        return list(self._job["nodes"])
 
-    def _on_launcher(self, module: str, options: Mapping[str, Any]) -> Result:
+    def _on_launcher(self, module: str, options: Mapping[str, object]) -> Result:
         return self._calls.on(str(self._job["launcher"]), module, options)
 
     @property
@@ -150,14 +156,14 @@ class OthersJob:
         return f"{self._job['run_dir']}/{STARTED}"
 
 
-def checkpoints_in(calls: TrainingCalls, job: Mapping[str, Any]) -> Checkpoints:
+def checkpoints_in(calls: TrainingCalls, job: NamedJob) -> Checkpoints:
     """Return the checkpoints in the folder that the user names, on the launcher."""
     folder, launcher = str(job["checkpoints"]), str(job["launcher"])
     found = required(calls.on(launcher, any_job.INFO, {"gather": ["checkpoints"], "checkpoints": folder}))
     return checkpoints_of(found["checkpoints"], f"{launcher}:{folder}", calls.now())
 
 
-def watch_of(calls: TrainingCalls, job: Mapping[str, Any], name: str, nodes: Sequence[Any]) -> RunWatch:
+def watch_of(calls: TrainingCalls, job: NamedJob, name: str, nodes: Sequence[ReachedNode]) -> RunWatch:
     """Return the watch of the records of a job that another tool runs."""
     records, launcher = str(job.get("records") or job["run_dir"]), str(job["launcher"])
     o = {"results": job["results"], "runs": posixpath.dirname(records), "silence": 0, "command": [name]}
@@ -173,7 +179,7 @@ def unjudged(name: str) -> Result:
     return {"verdict": "inconclusive", "lines": [why], "breaches": []}
 
 
-def lacking(job: Mapping[str, Any]) -> str:
+def lacking(job: Mapping[str, object]) -> str:
     """Return why a job that the user names cannot be restarted; empty if it has its commands."""
     # Slurm itself stops and starts its jobs.
     missing = [name for name in COMMANDS if not job.get(name) and (name == "checkpoints" or not job.get("slurm"))]

@@ -22,7 +22,7 @@ def list_runs(
     nodes: Answers,
     results: str,
     compare: Sequence[str] = (),
-    places: Answers | None = None,
+    places: busy.Nodes | None = None,
     queued: Sequence[Mapping[str, str]] = (),
 ) -> dict[str, Any]:
     """Return the runs on nodes and those in the folder of results as a table, or the differences of two of them.

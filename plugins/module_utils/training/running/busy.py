@@ -7,21 +7,68 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from datetime import datetime, timezone
-from typing import Any, Tuple
+from typing import Any, Mapping, Sequence, Tuple, TypedDict
 
 from ...core.names import printable
+from ...durable.calls import ReachedNode
 from ...errors import Refused
 
 MOST_OF_A_NAME = 200
-Part = Tuple[str, Mapping[str, Any]]
 Answers = Mapping[str, Mapping[str, Any]]
 REMEDIES = {
     "wait": ", with -e training_wait=SECONDS or the playbook dml.vsphere.stop",
     "under_training": ", or change the hosts around it with under_training=true",
     "interrupt": ", or run again with interrupt_training=true",
 }
+
+
+class NodeJob(TypedDict):
+    """A job whose processes run on a node; without a record, ``step`` is None."""
+
+    run_dir: str
+    run_id: str
+    user: str
+    asked_by: str
+    started: float
+    step: int | None
+    launched_here: bool
+
+
+class Reached(TypedDict, total=False):
+    """How the controller reaches a node."""
+
+    reach: Sequence[str]
+
+
+class FoundRun(TypedDict):
+    """A run on its nodes; its ``launcher`` is empty if no node has launched it."""
+
+    name: str
+    run_dir: str
+    run_id: str
+    user: str
+    asked_by: str
+    started: float
+    nodes: list[str]
+    launcher: str
+    step: int | None
+
+
+class OtherRun(TypedDict):
+    """A run in words, and the way to its records."""
+
+    title: str
+    nodes: list[str]
+    launcher: str
+    user: str
+    run_dir: str
+    watched: list[ReachedNode]
+
+
+Part = Tuple[str, NodeJob]
+Nodes = Mapping[str, Reached]
 
 
 def name_of(run_dir: str) -> str:
@@ -60,9 +107,7 @@ def second(seconds: float) -> str:
         return "an unknown time"
 
 
-def running(
-    answers: Mapping[str, Mapping[str, Any]], nodes: Mapping[str, Mapping[str, Any]] | None = None
-) -> list[dict[str, Any]]:
+def running(answers: Answers, nodes: Nodes | None = None) -> list[FoundRun]:
     """Return the runs with their nodes and launchers; a node that did not answer has no ``jobs``.
 
     Only the launcher of a run is believed. Nodes that the inventory reaches in the same way are one machine: ``nodes``
@@ -87,12 +132,12 @@ def _launches(parts: Sequence[Part]) -> list[list[Part]]:
     return [each for each in found.values() if each]
 
 
-def _firsts(parts: Iterable[Part]) -> dict[str, Mapping[str, Any]]:
+def _firsts(parts: Iterable[Part]) -> dict[str, NodeJob]:
     """Return the job of each node that is believed.
 
     Processes of other users may have the run directory in their environment; they do not name the requester of a run.
     """
-    firsts: dict[str, Mapping[str, Any]] = {}
+    firsts: dict[str, NodeJob] = {}
     for node, job in sorted(parts, key=lambda part: (not part[1]["asked_by"], float(part[1]["started"]))):
         firsts.setdefault(node, job)
     return firsts
@@ -103,13 +148,7 @@ def is_by(user: str, person: str) -> bool:
     return user in (person, person.partition("@")[0])
 
 
-def others(
-    run_dir: str,
-    launcher: str,
-    answers: Mapping[str, Mapping[str, Any]],
-    nodes: Mapping[str, Mapping[str, Any]],
-    ignored: str = "",
-) -> list[dict[str, Any]]:
+def others(run_dir: str, launcher: str, answers: Answers, nodes: Nodes, ignored: str = "") -> list[OtherRun]:
     """Return the runs other than the one in this directory, each with its title and the way to its records.
 
     A run whose name matches ``ignored`` from its beginning is left out. ``nodes`` says how the controller reaches each.
@@ -120,13 +159,24 @@ def others(
     return [_other(run, nodes) for run in runs if not ignored or not re.match(ignored, run["name"])]
 
 
-def _other(run: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    where = {key: run[key] for key in ("nodes", "launcher", "user", "run_dir")}
-    watched = [{"name": name, "reach": list(nodes.get(name, {}).get("reach") or [])} for name in run["nodes"]]
-    return {"title": title(run), **where, "watched": watched}
+def _other(run: FoundRun, nodes: Nodes) -> OtherRun:
+    return {
+        "title": title(run),
+        "nodes": run["nodes"],
+        "launcher": run["launcher"],
+        "user": run["user"],
+        "run_dir": run["run_dir"],
+        "watched": [{"name": name, "reach": _reach(nodes, name)} for name in run["nodes"]],
+    }
 
 
-def why_no_run(name: str, nodes: Mapping[str, Mapping[str, Any]]) -> str:
+def _reach(nodes: Nodes, name: str) -> list[str]:
+    """Return how the controller reaches a node; empty if it is unknown."""
+    node = nodes.get(name)
+    return list(node.get("reach") or []) if node else []
+
+
+def why_no_run(name: str, nodes: Answers) -> str:
     """Return why no run was found: the other runs on the nodes, and the nodes that did not answer."""
     named = f" with the name {name}" if name else ""
     dirs = sorted({str(job["run_dir"]) for answer in nodes.values() for job in answer.get("jobs", [])})
@@ -138,35 +188,38 @@ def why_no_run(name: str, nodes: Mapping[str, Mapping[str, Any]]) -> str:
     return "; ".join(reasons)
 
 
-def short_error(answer: Mapping[str, Any]) -> str:
+def short_error(answer: Mapping[str, object]) -> str:
     """Return the first line of the message of a node that did not answer."""
     return printable(str(answer.get("msg") or "no answer").strip().partition("\n")[0])[:MOST_OF_A_NAME]
 
 
-def _run(parts: Sequence[Part], nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _run(parts: Sequence[Part], nodes: Nodes) -> FoundRun:
     launchers = list(dict.fromkeys(node for node, job in parts if job.get("launched_here")))
     name = name_of(str(parts[0][1]["run_dir"]))
-    if len(launchers) > 1 and len({tuple(nodes.get(node, {}).get("reach") or [node]) for node in launchers}) > 1:
+    if len(launchers) > 1 and len({tuple(_reach(nodes, node) or [node]) for node in launchers}) > 1:
         cause = f"{' and '.join(launchers)} both report that they launched it"
         remedy = "find out which of them lies, and leave that one out with --limit"
         raise Refused(f"the training run {name}", "find its launcher", cause, remedy)
-    steps = [job["step"] for _node, job in parts if job.get("step") is not None]
+    steps = [step for _node, job in parts if (step := job.get("step")) is not None]
+    # What its launcher reports, or without one, what all nodes agree on.
+    firsts = _firsts((node, job) for node, job in parts if node in launchers or not launchers).values()
     return {
         "name": name,
         "run_dir": str(parts[0][1]["run_dir"]),
-        **_identity(parts, launchers),
+        "run_id": _agreed(job["run_id"] for job in firsts),
+        "user": _agreed(job["user"] for job in firsts),
+        "asked_by": _agreed(job["asked_by"] for job in firsts),
+        "started": min(float(job["started"]) for job in firsts),
         "nodes": list(dict.fromkeys(node for node, _job in parts)),
         "launcher": next(iter(launchers), ""),
         "step": max(steps, default=None),
     }
 
 
-def _identity(parts: Sequence[Part], launchers: Sequence[str]) -> dict[str, Any]:
-    """Return who runs a job since when: what its launcher reports, or without one, what all nodes agree on."""
-    firsts = _firsts((node, job) for node, job in parts if node in launchers or not launchers)
-    words = {key: {str(job[key]) for job in firsts.values()} for key in ("run_id", "user", "asked_by")}
-    agreed = {key: next(iter(each)) if len(each) == 1 else "" for key, each in words.items()}
-    return {**agreed, "started": min(float(job["started"]) for job in firsts.values())}
+def _agreed(words: Iterable[str]) -> str:
+    """Return the word on which all agree; empty if they do not."""
+    each = set(map(str, words))
+    return next(iter(each)) if len(each) == 1 else ""
 
 
 def busy(answers: Answers) -> dict[str, str]:

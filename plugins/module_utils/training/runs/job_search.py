@@ -5,33 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...durable.calls import NodeCalls
+from ...durable.calls import NodeCalls, Result
 from ...errors import Refused
 from ..results import manifest
 from ..results.manifest import Manifest
 from ..running import busy
 from .controller_site import TrainingCalls
+from .launching import Launched, RunPlace
 from .node_setup import INFO
 from .training_options import Options
-from .training_run import KUBERNETES, TrainingRun
+from .training_run import KUBERNETES, Node, TrainingRun
 
 # Two users may have runs of one name on different nodes.
 WHICH = "choose one by its name, or by its user with training_started_by"
 
 
-def jobs_on(calls: NodeCalls, nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def jobs_on(calls: NodeCalls, nodes: Mapping[str, Node]) -> dict[str, Result]:
     """Return the jobs on each node; a node that did not answer has no ``jobs``."""
     return calls.on_each(INFO, {name: {"node": node["kubernetes"]} for name, node in nodes.items()})
 
 
-def undescribed_jobs(calls: TrainingCalls, names: Iterable[str]) -> dict[str, Any]:
+def undescribed_jobs(calls: TrainingCalls, names: Iterable[str]) -> dict[str, Result]:
     """Return the jobs on nodes that were not described."""
     return calls.on_each(INFO, {name: {} for name in names})
 
 
-def only_run(
-    o: Options, found: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]], own: Manifest | None
-) -> dict[str, Any]:
+def only_run(o: Options, found: Mapping[str, Any], nodes: Mapping[str, Node], own: Manifest | None) -> dict[str, Any]:
     """Return the only run and its launcher; without a run, ``why`` says why.
 
     Only Kubernetes knows the pods of a job there. ``own`` is the manifest of the latest attempt of the named run that
@@ -58,7 +57,7 @@ def only_run(
 
 
 def only_job(
-    o: Options, found: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]], own: Manifest | None = None
+    o: Options, found: Mapping[str, Any], nodes: Mapping[str, Node], own: Manifest | None = None
 ) -> dict[str, Any]:
     """Return where the only job runs, and the connections to its nodes; without one, ``why`` says why."""
     only = only_run(o, found, nodes, own)
@@ -73,7 +72,7 @@ def listed(
     calls: TrainingCalls,
     o: Options,
     found: Mapping[str, Any],
-    nodes: Mapping[str, Any],
+    nodes: Mapping[str, Node],
     queued: Sequence[Mapping[str, str]] = (),
 ) -> dict[str, Any]:
     """Return the runs on nodes, in a queue and on the controller, and show them; or the differences of two of them."""
@@ -86,7 +85,7 @@ def listed(
     return runs
 
 
-def reported_manifest(calls: TrainingCalls, o: Options, nodes: Mapping[str, Any], own: Manifest | None = None) -> str:
+def reported_manifest(calls: TrainingCalls, o: Options, nodes: Mapping[str, Node], own: Manifest | None = None) -> str:
     """Return the text of the manifest of the named run on its launcher, which alone has one; empty without one.
 
     ``own`` is the manifest that this controller keeps: only the launcher that it names is questioned.
@@ -127,7 +126,7 @@ def known_manifest(calls: TrainingCalls, o: Options, own: Manifest, reported: st
     return manifest.followed(own, there)
 
 
-def run_of_job(run: TrainingRun, job: Mapping[str, Any]) -> dict[str, Any]:
+def run_of_job(run: TrainingRun, job: Launched) -> RunPlace:
     """Return the location of a job and the connections to its nodes, as playbooks read them."""
     return {
         "launcher": job["launcher"],

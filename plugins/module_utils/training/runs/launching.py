@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, TypedDict
+from typing import Any, Mapping, Protocol, Sequence, TypedDict
 
-from ...durable.calls import NodeCalls, Result, required
+from ...durable.calls import NodeCalls, ReachedNode, Result, required
 from . import rank_words
 from .any_job import INFO, JOB, Job, JobOnNodes
 from .training_options import Options
@@ -21,8 +20,20 @@ class Launched(TypedDict):
     """A job that was started or found: the node of rank 0, its place on Kubernetes, and the nodes to watch."""
 
     launcher: str
-    kubernetes: dict[str, Any]
-    watched: list[dict[str, Any]]
+    kubernetes: Mapping[str, object]
+    watched: list[ReachedNode]
+
+
+class RunPlace(TypedDict, total=False):
+    """Where a job runs, and the connections to its nodes, as playbooks read them; ``by_owner`` is another's run."""
+
+    run: str
+    launcher: str
+    kubernetes: Mapping[str, object]
+    user: str
+    run_dir: str
+    nodes: list[ReachedNode]
+    by_owner: str
 
 
 class Place(Protocol):
@@ -88,7 +99,7 @@ class OwnJob(Job, Protocol):
         """Return the nodes, which a window keeps from other jobs while the job is stopped."""
 
 
-def watched_nodes(run: TrainingRun) -> list[dict[str, Any]]:
+def watched_nodes(run: TrainingRun) -> list[ReachedNode]:
     """Return how the controller reaches each watched node."""
     named = [name for name in run.o["watched"] if name in run.nodes]
     return [{"name": name, "reach": run.nodes[name]["reach"]} for name in named]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from ...errors import Refused
 from ..launch import launcher_words
@@ -105,7 +105,7 @@ def tf_cnn_folder(o: Options) -> str:
     return f"{o['dir']}/benchmarks-{o['tf_cnn_sha256'][:12]}"
 
 
-def transport_settings(o: Options, nodes: Sequence[Mapping[str, Any]]) -> job_settings.MpirunSettings:
+def transport_settings(o: Options, nodes: Sequence[job_settings.TransportNode]) -> job_settings.MpirunSettings:
     """Return the environment and the arguments of mpirun for the transport of a run."""
     nccl = o["nccl"] or None
     try:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, Protocol, TypedDict
+from collections.abc import Callable
+from typing import Any, Mapping, NoReturn, Protocol, Sequence, TypedDict
 
-from ...durable.calls import Result
+from ...durable.calls import ReachedNode, Result
 from ...errors import Refused, WholeError
 from ..ending.job_state import JobState
 from .controller_site import TrainingCalls
+from .launching import RunPlace
 from .run_watch import RunWatch
 
 # Who stops a job for a window; the user and the controller may differ when it continues.
@@ -37,6 +38,22 @@ class Checkpoints(TypedDict):
     torn: SeenCheckpoint | None
     interval: float | None
     why: str
+
+
+class NamedJob(TypedDict, total=False):
+    """A job of another tool that the user names, with its place and its commands, and the folder of the results."""
+
+    run_dir: str
+    records: str
+    nodes: Sequence[ReachedNode]
+    launcher: str
+    user: str
+    kubernetes: Mapping[str, str]
+    slurm: Mapping[str, str]
+    checkpoints: str
+    stop: str | Sequence[str]
+    start: str | Sequence[str]
+    results: str
 
 
 class Restartable(Protocol):
@@ -71,7 +88,7 @@ class Restartable(Protocol):
     def stop(self) -> JobState:
         """Stop the job, unless it has ended, and return its state; raise if a process of it remains."""
 
-    def start_again(self, checkpoint: SeenCheckpoint, down: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def start_again(self, checkpoint: SeenCheckpoint, down: Mapping[str, object] | None = None) -> RunPlace:
         """Start the next attempt from a checkpoint, unless it was started before, and return where it runs.
 
         ``down`` divides the time since the stop, for the verdict. ``by_owner`` is the run with which another user
@@ -84,7 +101,7 @@ class Restartable(Protocol):
     def judged(self) -> Result:
         """Return the verdict on the restart with which this attempt began."""
 
-    def machines(self) -> Sequence[Mapping[str, Any]]:
+    def machines(self) -> Sequence[ReachedNode]:
         """Return how the controller reaches the machines of the job, also while no process of it runs there."""
 
 
@@ -98,7 +115,7 @@ class NotRestartable:
         """Return why the job cannot be restarted."""
         return self._why
 
-    def _refuse(self, *_options: Any) -> NoReturn:
+    def _refuse(self, *_options: object) -> NoReturn:
         raise WholeError(self._why)
 
     by_owner = stopped_by_owner = state = checkpoints = ask_for_checkpoint = withdraw = free_nodes = _refuse
@@ -108,8 +125,8 @@ class NotRestartable:
 class Ranks:
     """The running ranks of a job, which their records in a folder on its nodes identify."""
 
-    def __init__(self, calls: TrainingCalls, nodes: Sequence[Mapping[str, Any]], folder: str, name: str) -> None:
-        self._calls, self._nodes, self._folder, self._name = calls, [dict(node) for node in nodes], folder, name
+    def __init__(self, calls: TrainingCalls, nodes: Sequence[ReachedNode], folder: str, name: str) -> None:
+        self._calls, self._nodes, self._folder, self._name = calls, list(nodes), folder, name
 
     def found(self, signal: str = "") -> tuple[list[str], int]:
         """Return the ranks that run, and the size of the job, and send a signal to them, or to none of them."""

@@ -11,10 +11,11 @@ from typing import Any
 from ...errors import Refused, WholeError
 from ...guests.gpudirect import AUTO
 from ..results.manifest import REPORTED, Manifest, name_of_attempt
+from ..running.busy import Reached
 from ..transport import node_transport
+from ..transport.job_settings import Hca, TransportNode
 from .training_options import Options
 
-Node = Mapping[str, Any]
 MPI, KUBERNETES, SLURM = "mpi", "kubernetes", "slurm"
 # The value of training_accept for ranks that train separate models.
 GROUP = "group"
@@ -24,6 +25,17 @@ LAUNCHER = "launcher"
 RECORDERS = "recorders"
 # The options that say where Kubernetes runs a job.
 PLACE = ("namespace", "kubeconfig", "context")
+
+
+class Node(Reached, total=False):
+    """A node of the inventory, as its play describes it; ``user`` trains there, ``facts`` are those of Ansible."""
+
+    address: str
+    interface: str
+    kubernetes: str
+    slurm: str
+    user: str
+    facts: Mapping[str, Any]
 
 
 class TrainingFailed(WholeError):
@@ -45,7 +57,7 @@ class Prepared:
     lock: Sequence[str] = ()
     resume: str = ""
     restart: Mapping[str, Any] = field(default_factory=dict)
-    hcas: Mapping[str, Any] = field(default_factory=dict)
+    hcas: Mapping[str, Sequence[Hca]] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -121,11 +133,11 @@ class TrainingRun:
         resumed = self.name if self.o["folder"] else ""
         return replace(self, name=name_of_attempt(self.first, number), number=number, resumed=resumed, known={})
 
-    def ranks_of_nodes(self, prepared: Prepared) -> list[dict[str, Any]]:
-        """Return each node as the settings of a transport need it: name, interface, network, card and devices."""
+    def ranks_of_nodes(self, prepared: Prepared) -> list[TransportNode]:
+        """Return each node as the settings of a transport need it."""
         return [self._rank_node(name, node, prepared) for name, node in self.nodes.items()]
 
-    def _rank_node(self, name: str, node: Node, prepared: Prepared) -> dict[str, Any]:
+    def _rank_node(self, name: str, node: Node, prepared: Prepared) -> TransportNode:
         card = node_transport.network_card(node["facts"], str(node["interface"]))
         return {
             "name": node["address"],

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import TypedDict
 
-from ...core.json_values import mapping
-from .proof import LEAST_SHARE, doubt_of, grown_by
+from ...core.json_values import mapping, objects
+from .proof import LEAST_SHARE, RdmaCounter, doubt_of, grown_by
 from .rdma_counters import counters
 
 UNPROVEN = "unproven"
 # Every realistic model sends more bytes in a step.
 LEAST_BYTES_PER_STEP = 65536.0
 
-Reading = Mapping[str, Mapping[str, Any]]
-Rows = Sequence[Mapping[str, Any]]
+Reading = Mapping[str, Mapping[str, object]]
+Rows = Sequence[Mapping[str, object]]
 
 
 class NodeTransports(TypedDict):
@@ -32,7 +32,7 @@ def judge(
     hosts: tuple[Rows, Rows] = ((), ()),
     at: Mapping[str, str] | None = None,
     rdma: Mapping[str, str] | None = None,
-    usual: Mapping[str, Any] | None = None,
+    usual: Mapping[str, float] | None = None,
 ) -> NodeTransports:
     """Return, by node, ``transports`` (``tcp``, ``rdma`` or ``unproven``), ``why``, and ``bytes_per_step`` if known.
 
@@ -58,7 +58,7 @@ def judge(
 
 def uses_rdma(reading: Reading) -> bool:
     """Return whether a rank has an RDMA device open: then the counters of hosts are necessary."""
-    return any(rank.get("rdma_open") for node in reading.values() for rank in objects_in(node.get("ranks")))
+    return any(rank.get("rdma_open") for node in reading.values() for rank in objects(node.get("ranks")))
 
 
 def checksums(reading: Reading) -> dict[str, str]:
@@ -71,9 +71,12 @@ def checksums(reading: Reading) -> dict[str, str]:
 
 
 def _of_node(
-    node: str, readings: tuple[Mapping[str, Any], Mapping[str, Any]], sent: Rows, usual: float | None
+    node: str,
+    readings: tuple[Mapping[str, object], Mapping[str, object]],
+    sent: Sequence[RdmaCounter],
+    usual: float | None,
 ) -> tuple[str, str, float | None]:
-    ranks = [objects_in(reading.get("ranks")) for reading in readings]
+    ranks = [objects(reading.get("ranks")) for reading in readings]
     unreadable = _unreadable(node, readings, ranks)
     if unreadable:
         return UNPROVEN, unreadable, None
@@ -95,7 +98,9 @@ def _of_node(
     return "rdma", growth, grown / steps
 
 
-def _unreadable(node: str, readings: Iterable[Mapping[str, Any]], ranks: Sequence[Sequence[Mapping[str, Any]]]) -> str:
+def _unreadable(
+    node: str, readings: Iterable[Mapping[str, object]], ranks: Sequence[Sequence[Mapping[str, object]]]
+) -> str:
     """Return the reason why the ranks of a node could not be read; empty if they were read."""
     silent = next((str(reading["error"]) for reading in readings if "error" in reading), "")
     if silent:
@@ -104,7 +109,7 @@ def _unreadable(node: str, readings: Iterable[Mapping[str, Any]], ranks: Sequenc
     return f"{node}: {hidden or 'no rank was found on it'}" if hidden or not ranks[1] else ""
 
 
-def _by_connections(node: str, ranks: Sequence[Mapping[str, Any]]) -> tuple[str, str, None]:
+def _by_connections(node: str, ranks: Sequence[Mapping[str, object]]) -> tuple[str, str, None]:
     alone = [str(rank.get("rank")) for rank in ranks if not _peers(rank)]
     if alone:
         return UNPROVEN, f"{node}: rank {', '.join(alone)} has neither a TCP connection nor an RDMA device open", None
@@ -112,14 +117,14 @@ def _by_connections(node: str, ranks: Sequence[Mapping[str, Any]]) -> tuple[str,
     return "tcp", f"its ranks are connected by TCP to {', '.join(sorted(peers))} and have no RDMA device open", None
 
 
-def _peers(rank: Mapping[str, Any]) -> list[str]:
+def _peers(rank: Mapping[str, object]) -> list[str]:
     """Return the addresses to which a rank is connected."""
     pairs = rank.get("connections")
     usable = pairs if isinstance(pairs, (list, tuple)) else ()
     return [str(pair[1]) for pair in usable if isinstance(pair, (list, tuple)) and len(pair) == 2]
 
 
-def _grown(sent: Rows) -> tuple[float | None, str]:
+def _grown(sent: Sequence[RdmaCounter]) -> tuple[float | None, str]:
     """Return the bytes sent with RDMA between two readings and the name of their counter; else None and the reason."""
     doubt = doubt_of(sent)
     if doubt:
@@ -127,22 +132,17 @@ def _grown(sent: Rows) -> tuple[float | None, str]:
     return float(grown_by(sent)), f"the RDMA counter of {' and '.join(str(counter['device']) for counter in sent)}"
 
 
-def _devices(reading: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [{**device, "name": str(device.get("device"))} for device in objects_in(reading.get("devices"))]
+def _devices(reading: Mapping[str, object]) -> list[dict[str, object]]:
+    return [{**device, "name": str(device.get("device"))} for device in objects(reading.get("devices"))]
 
 
-def objects_in(value: object) -> list[Mapping[str, Any]]:
-    """Return the objects in a list; empty if a node sent something else."""
-    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, (list, tuple)) else []
-
-
-def _steps(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> int:
+def _steps(before: Sequence[Mapping[str, object]], after: Sequence[Mapping[str, object]]) -> int:
     """Return the steps of the rank with the fewest steps."""
     first = {str(rank.get("rank")): _step(rank) for rank in before}
     return min((_step(rank) - first.get(str(rank.get("rank")), 0) for rank in after), default=0)
 
 
-def _step(rank: Mapping[str, Any]) -> int:
+def _step(rank: Mapping[str, object]) -> int:
     step = rank.get("step")
     # pylint: disable-next=unidiomatic-typecheck # True is not a step
     return step if type(step) is int else 0

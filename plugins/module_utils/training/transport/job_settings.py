@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from collections.abc import Sequence
+from typing import TypedDict
 
 from ...guests import gpudirect
+from .node_transport import NetworkCard
 
 TRANSPORTS = ("tcp", "rdma")
 # An IB time-out T lasts 4.096 us * 2^T; a message is sent once and repeated RETRIES times.
@@ -17,6 +18,24 @@ _CONSTANTS = {
     "tcp": {"NCCL_IB_DISABLE": "1", "HOROVOD_MPI_THREADS_DISABLE": "0"},
     "rdma": {"NCCL_IB_DISABLE": "0", "HOROVOD_MPI_THREADS_DISABLE": "1", "NCCL_IB_RETRY_CNT": str(RETRIES)},
 }
+
+
+class Hca(TypedDict):
+    """An RDMA device: its driver, None for a software device, and the index of its RoCE v2 GID."""
+
+    name: str
+    driver: str | None
+    gid_index: int | None
+
+
+class TransportNode(TypedDict):
+    """A node with its interface for NCCL's bootstrap and its network for MPI; an unknown one is empty."""
+
+    name: str
+    interface: str
+    network: str
+    card: NetworkCard
+    hcas: Sequence[Hca]
 
 
 class MpirunSettings(TypedDict):
@@ -32,7 +51,7 @@ class TransportError(ValueError):
 
 def settings(
     transport: str,
-    nodes: Sequence[Mapping[str, Any]],
+    nodes: Sequence[TransportNode],
     nccl: str | None = None,
     *,
     stun_seconds: float = 100.0,
@@ -41,9 +60,8 @@ def settings(
 ) -> MpirunSettings:
     """Return the environment and the arguments of mpirun for a job.
 
-    ``nodes`` have ``name``, ``interface`` (for NCCL's bootstrap), ``network`` (for MPI, unless one serves all) and,
-    for RDMA, ``hcas``: a list of ``name``, ``driver`` (None for a software device) and ``gid_index`` (of the RoCE v2
-    GID). ``nccl`` is its version; None for a job without GPUs, in which MPI uses RDMA through UCX.
+    ``network`` serves all nodes. ``nccl`` is its version; None for a job without GPUs, in which MPI uses RDMA through
+    UCX.
     """
     if transport not in TRANSPORTS:
         raise TransportError(f"transport is {transport!r}: expected one of {', '.join(TRANSPORTS)}.")
@@ -71,9 +89,7 @@ def check_framework(framework: str, transport: str, nccl: str | None) -> None:
         )
 
 
-def gpudirect_environment(
-    transport: str, nodes: Sequence[Mapping[str, Any]], nccl: str | None, gdr: str
-) -> dict[str, str]:
+def gpudirect_environment(transport: str, nodes: Sequence[TransportNode], nccl: str | None, gdr: str) -> dict[str, str]:
     """Return the variable for GPUDirect RDMA; none if NCCL decides, which it does only for cards that support it.
 
     ``gdr`` is its use: auto, off, or a level of NCCL. A paravirtual card and Soft-RoCE cannot read the memory of a GPU.
@@ -133,7 +149,7 @@ def _mpi_over_ucx(network: str, bind_to: str) -> list[str]:
     return [*arguments, "--mca", "oob_tcp_if_include", network] if network else arguments
 
 
-def _ucx(nodes: Sequence[Mapping[str, Any]], stun_seconds: float) -> dict[str, str]:
+def _ucx(nodes: Sequence[TransportNode], stun_seconds: float) -> dict[str, str]:
     """Return the environment for only reliable connections with verbs between nodes: UCX cannot fall back to TCP.
 
     https://openucx.readthedocs.io/en/master/faq.html
@@ -152,7 +168,7 @@ def _ucx(nodes: Sequence[Mapping[str, Any]], stun_seconds: float) -> dict[str, s
     return environment
 
 
-def _hcas(nodes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _hcas(nodes: Sequence[TransportNode]) -> list[Hca]:
     """Return the RDMA devices of all nodes; each node must have one."""
     without = [str(node["name"]) for node in nodes if not node.get("hcas")]
     if without:
@@ -160,7 +176,7 @@ def _hcas(nodes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [hca for node in nodes for hca in node["hcas"]]
 
 
-def _networks(nodes: Sequence[Mapping[str, Any]]) -> str:
+def _networks(nodes: Sequence[TransportNode]) -> str:
     """Return the networks of all nodes: MPI uses those that a node has, and Horovod hangs on a container bridge.
 
     https://github.com/horovod/horovod/issues/98
@@ -168,12 +184,12 @@ def _networks(nodes: Sequence[Mapping[str, Any]]) -> str:
     return ",".join(dict.fromkeys(str(node["network"]) for node in nodes if node.get("network")))
 
 
-def _interfaces(nodes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def _interfaces(nodes: Sequence[TransportNode]) -> dict[str, str]:
     names = dict.fromkeys(str(node["interface"]) for node in nodes if node.get("interface"))
     return {"NCCL_SOCKET_IFNAME": ",".join(names)} if names else {}
 
 
-def _rdma(nodes: Sequence[Mapping[str, Any]], nccl: tuple[int, ...], stun_seconds: float) -> dict[str, str]:
+def _rdma(nodes: Sequence[TransportNode], nccl: tuple[int, ...], stun_seconds: float) -> dict[str, str]:
     names = dict.fromkeys(str(hca["name"]) for hca in _hcas(nodes))
     environment = {"NCCL_IB_HCA": "=" + ",".join(names), "NCCL_IB_TIMEOUT": str(ib_timeout(stun_seconds))}
     if nccl < (2, 21):
@@ -183,9 +199,9 @@ def _rdma(nodes: Sequence[Mapping[str, Any]], nccl: tuple[int, ...], stun_second
     return environment
 
 
-def _gid_index(nodes: Sequence[Mapping[str, Any]]) -> int:
+def _gid_index(nodes: Sequence[TransportNode]) -> int:
     """Return the GID index of all nodes: UCX and NCCL before 2.21 accept one index, and do not detect it."""
-    by_index: dict[Any, list[str]] = {}
+    by_index: dict[int | None, list[str]] = {}
     for node in nodes:
         for hca in node["hcas"]:
             by_index.setdefault(hca.get("gid_index"), []).append(f"{hca['name']} of {node['name']}")
@@ -196,4 +212,4 @@ def _gid_index(nodes: Sequence[Mapping[str, Any]]) -> int:
         raise TransportError(
             f"the RoCE v2 addresses have different GID indexes, and UCX and NCCL before 2.21 take one: {each}."
         )
-    return int(next(iter(by_index)))
+    return next(index for index in by_index if index is not None)

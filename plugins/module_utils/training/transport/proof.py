@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from ..output.log import Figures
 
@@ -12,6 +12,18 @@ from ..output.log import Figures
 LEAST_SHARE = 0.5
 PARAVIRTUAL = "vmw_pvrdma"
 KNOWN = {"NET/IB", "NET/Socket"}
+
+
+class RdmaCounter(TypedDict):
+    """The bytes that a device sent before and after a job, read in the ``guest`` or on its ESXi ``host``."""
+
+    node: str
+    device: str | None
+    driver: str | None
+    source: str
+    shared: bool
+    before: int | None
+    after: int | None
 
 
 class TransportProof(TypedDict):
@@ -28,16 +40,14 @@ def judge(
     printed: Figures,
     *,
     esxi_hosts: Mapping[str, str] | None = None,
-    counters: Iterable[Mapping[str, Any]] = (),
+    counters: Iterable[RdmaCounter] = (),
     sent_bytes: float | None = None,
     mpi_arguments: Sequence[str] = (),
 ) -> TransportProof:
     """Return the ``transport`` (``tcp``, ``rdma``, ``local`` or ``unproven``), whether it is ``ok``, and ``why``.
 
-    ``esxi_hosts``: node -> ESXi host. ``counters``: ``node, device, driver, source`` (``guest`` or ``host``),
-    ``shared`` (others use the device too), ``before``, ``after`` in bytes sent. ``sent_bytes``: the least number of
-    bytes that the allreduces of one node must have sent. ``mpi_arguments``: without NCCL, they show whether MPI could
-    use only TCP.
+    ``esxi_hosts``: node -> ESXi host. ``sent_bytes``: the least number of bytes that the allreduces of one node must
+    have sent. ``mpi_arguments``: without NCCL, they show whether MPI could use only TCP.
     """
     transport, why = _transport(desired, printed, esxi_hosts or {}, list(counters), sent_bytes, mpi_arguments)
     return {"wanted": desired, "transport": transport, "ok": transport == desired, "why": why}
@@ -47,7 +57,7 @@ def _transport(
     desired: str,
     printed: Figures,
     esxi_hosts: Mapping[str, str],
-    counters: Sequence[Mapping[str, Any]],
+    counters: Sequence[RdmaCounter],
     sent_bytes: float | None,
     mpi_arguments: Sequence[str],
 ) -> tuple[str, str]:
@@ -60,7 +70,7 @@ def _transport(
     return _by_ways(ways, counters, sent_bytes)
 
 
-def _by_ways(ways: set[str], counters: Sequence[Mapping[str, Any]], sent_bytes: float | None) -> tuple[str, str]:
+def _by_ways(ways: set[str], counters: Sequence[RdmaCounter], sent_bytes: float | None) -> tuple[str, str]:
     """Return the transport and the evidence by the networks that NCCL's log names."""
     unknown = sorted(way for way in ways - KNOWN if way.startswith("NET/"))
     if unknown:
@@ -85,7 +95,7 @@ def _together(desired: str, esxi_hosts: Mapping[str, str]) -> str:
 
 
 def _without_nccl(
-    has_nccl: bool, mpi_arguments: Sequence[str], counters: Sequence[Mapping[str, Any]], sent_bytes: float | None
+    has_nccl: bool, mpi_arguments: Sequence[str], counters: Sequence[RdmaCounter], sent_bytes: float | None
 ) -> tuple[str, str]:
     if has_nccl:
         return "unproven", "NCCL's log does not contain its network"
@@ -98,7 +108,7 @@ def _without_nccl(
     return "unproven", "there is no log of NCCL"
 
 
-def _by_counters(evidence: str, counters: Sequence[Mapping[str, Any]], sent_bytes: float | None) -> tuple[str, str]:
+def _by_counters(evidence: str, counters: Sequence[RdmaCounter], sent_bytes: float | None) -> tuple[str, str]:
     """Check the counters, because ``evidence`` is not sufficient: PVRDMA silently falls back to TCP."""
     if sent_bytes is None or not sent_bytes > 0:
         return "unproven", f"{evidence}, but the number of bytes that the job's allreduces sent is unknown"
@@ -113,12 +123,12 @@ def _by_counters(evidence: str, counters: Sequence[Mapping[str, Any]], sent_byte
     return "rdma", f"{evidence}, and the RDMA counters grew with the work"
 
 
-def doubt_of(counters: Sequence[Mapping[str, Any]]) -> str:
+def doubt_of(counters: Sequence[RdmaCounter]) -> str:
     """Return the reason why the counters do not show the transport; empty if they do."""
     return next((doubt for doubt in map(_doubt, counters) if doubt), "" if counters else "no RDMA counter was read")
 
 
-def _doubt(counter: Mapping[str, Any]) -> str:
+def _doubt(counter: RdmaCounter) -> str:
     """Return the reason why a counter does not show the transport; empty if it does."""
     name = f"{counter['device']} of {counter['node']}"
     if counter["device"] is None:
@@ -135,7 +145,7 @@ def _doubt(counter: Mapping[str, Any]) -> str:
     return ""
 
 
-def grown_by(counters: Sequence[Mapping[str, Any]]) -> int:
+def grown_by(counters: Sequence[RdmaCounter]) -> int:
     """Return the certain growth of counters in bytes."""
     return sum((_bytes(counter["after"]) or 0) - (_bytes(counter["before"]) or 0) for counter in counters)
 

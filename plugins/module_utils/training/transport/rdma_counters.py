@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any
 
-from .proof import PARAVIRTUAL
+from .proof import PARAVIRTUAL, RdmaCounter
 
 Entry = Mapping[str, Any]
-
-
-class RdmaCounter(TypedDict):
-    """The bytes that a device sent before and after a job, read in the guest or on its ESXi host."""
-
-    node: str
-    device: str | None
-    driver: str | None
-    source: str
-    shared: bool
-    before: int | None
-    after: int | None
 
 
 def counters(
