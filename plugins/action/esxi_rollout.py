@@ -109,7 +109,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
         # In a real run the task that makes the change reports it.
         return {**result_of(plan, how, is_changed=not is_check), "changed": is_check and plan["changed"]}
 
-    def _rollout(self, world: RolloutWorld, given: dict[str, Any]) -> Result:
+    def _rollout(self, world: RolloutWorld, given: dict[str, object]) -> Result:
         how = options_of(given)
         require_positive(how.change)
         with shown_if_interrupted(world.interrupted), world.own_clock():

@@ -82,7 +82,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
         found = packed_folder.files_of(given["path"]) if given["shared"] else files
         return self._with_archive(given, found, kept, task_vars) if found or os.path.isfile(kept) else answer
 
-    def _module(self, given: dict[str, Any], task_vars: object) -> Result:
+    def _module(self, given: dict[str, object], task_vars: object) -> Result:
         arguments = {key: value for key, value in given.items() if value is not None}
         return dict(self._execute_module(module_args=arguments, task_vars=task_vars))
 
@@ -99,7 +99,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
         finally:
             os.unlink(local)
 
-    def _sent(self, given: dict[str, Any], archive: str, task_vars: object) -> Result:
+    def _sent(self, given: dict[str, object], archive: str, task_vars: object) -> Result:
         if not self._connection._shell.tmpdir:
             self._make_tmp_path()
         there = self._connection._shell.tmpdir

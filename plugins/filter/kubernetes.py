@@ -12,7 +12,7 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.dml.vsphere.plugins.module_utils.kubernetes import job_spec, manifests, preflight
 
 
-def mpijob_manifests(job: dict[str, Any]) -> list[dict[str, Any]]:
+def mpijob_manifests(job: dict[str, object]) -> list[dict[str, Any]]:
     """Return the objects of a job: its Secret, its ConfigMap, its MPIJob. The stun determines its toleration."""
     try:
         tolerated = {"toleration_seconds": preflight.toleration(job["stun_seconds"])} if "stun_seconds" in job else {}

@@ -11,7 +11,7 @@ from typing import Any
 from ansible_collections.dml.vsphere.plugins.module_utils.training.transport import node_transport
 
 
-def network_card(facts: dict[str, Any], interface: str = "", address: str = "") -> dict[str, Any]:
+def network_card(facts: dict[str, object], interface: str = "", address: str = "") -> dict[str, Any]:
     """Return a network adapter by its name or its address, or that of the default route."""
     return dict(node_transport.network_card(facts, interface or node_transport.interface(facts, address)))
 

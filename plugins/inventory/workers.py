@@ -142,7 +142,6 @@ compose:
 
 import os
 from collections.abc import Mapping
-from typing import Any
 
 from ansible.inventory.group import to_safe_group_name
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
@@ -206,7 +205,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
             self.display.error(str(error), wrap_text=False)
             raise SystemExit(PARSER_ERROR) from error
 
-    def _is_accepted(self, worker: Mapping[str, Any]) -> bool:
+    def _is_accepted(self, worker: Mapping[str, object]) -> bool:
         """Return whether a worker may be in the inventory; if not, warn."""
         name, odd = str(worker["name"]), names.odd(worker)
         reason = "it is not a valid name of a worker; correct it in vCenter"
@@ -219,7 +218,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
         self.display.warning(f"The worker {names.printable(name)} is left out of the inventory: {reason}")
         return False
 
-    def _refuse_namesake(self, worker: Mapping[str, Any]) -> None:
+    def _refuse_namesake(self, worker: Mapping[str, object]) -> None:
         """End the run if another worker has the name: Ansible has one host of a name, and would lose one of the two."""
         known = self.inventory.hosts.get(worker["name"])
         before = known.vars if known else {}
@@ -237,7 +236,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
         """Return a safe group name, which cannot be a template, whatever the configuration of Ansible."""
         return str(to_safe_group_name(name, force=True, silent=True))
 
-    def _add(self, worker: Mapping[str, Any]) -> None:
+    def _add(self, worker: Mapping[str, object]) -> None:
         name, strict = worker["name"], self.get_option("strict")
         self._refuse_namesake(worker)
         self.inventory.add_host(name)

@@ -35,7 +35,6 @@ _raw:
 """
 
 import os
-from typing import Any
 
 from ansible.plugins.lookup import LookupBase
 from ansible_collections.dml.vsphere.plugins.module_utils.core import child_environment
@@ -44,5 +43,5 @@ from ansible_collections.dml.vsphere.plugins.module_utils.core import child_envi
 class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by mypy
     """The user or the password."""
 
-    def run(self, terms: list[str], *_variables: Any, **_options: Any) -> list[str]:
+    def run(self, terms: list[str], *_variables: object, **_options: object) -> list[str]:
         return [child_environment.login(term, os.environ) for term in terms]

@@ -114,7 +114,7 @@ def load_filters() -> None:
 class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by mypy
     """The hosts of a play, or the sentences about the variables of a host."""
 
-    def run(self, terms: list[str], variables: dict[str, Any] | None = None, **options: Any) -> list[Any]:
+    def run(self, terms: list[str], variables: dict[str, object] | None = None, **options: object) -> list[Any]:
         extra = extra_variables(self._loader)
         self.set_options(var_options=variables, direct=options)
         given, (playbook,) = variables or {}, terms
@@ -159,7 +159,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
             needs_workers=self._needs_workers(given, playbook, named),
         )
 
-    def _needs_workers(self, given: dict[str, Any], playbook: str, named: tuple[str, ...]) -> bool:
+    def _needs_workers(self, given: dict[str, object], playbook: str, named: tuple[str, ...]) -> bool:
         """Return whether the user asked for this playbook: within site, guests=true asks for guests."""
         requested = self._asks(given.get("guests"))
         ours = [name for name in named if name in known().playbooks]
@@ -251,7 +251,7 @@ def _name(argument: str) -> str:
     return path.stem if path.suffix in {".yml", ".yaml"} else argument.rpartition(".")[2]
 
 
-def _protect_login(loader: Any) -> None:
+def _protect_login(loader: object) -> None:
     """Refuse a run that shows the password, and keep the login from child processes of this collection's playbooks."""
     if constants.DEFAULT_DEBUG:
         raise AnsibleError(DEBUG)

@@ -96,7 +96,9 @@ STACKS = Path(__file__).resolve().parents[2] / "stacks"
 class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by mypy
     """Stacks by name or path."""
 
-    def run(self, terms: list[str], variables: dict[str, Any] | None = None, **options: Any) -> list[dict[str, Any]]:
+    def run(
+        self, terms: list[str], variables: dict[str, object] | None = None, **options: object
+    ) -> list[dict[str, Any]]:
         self.set_options(var_options=variables, direct=options)
         return [self._stack(term, self._path(term)) for term in terms]
 
@@ -144,12 +146,12 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         }
 
     @staticmethod
-    def _sides(stack: dict[str, Any]) -> list[dict[str, Any]]:
+    def _sides(stack: dict[str, object]) -> list[dict[str, Any]]:
         """Return the image, without a driver, and the guest, which takes precedence if both have the same system."""
         content = image_parts.image_content(stack)
         return [content, stack] if content else [stack]
 
-    def _faults_of_inputs(self, stack: dict[str, Any]) -> list[str]:
+    def _faults_of_inputs(self, stack: dict[str, object]) -> list[str]:
         faults: list[str] = stacks.faults(stacks.without_urls(stack), self._read(STACKS / "schema.json"))
         return faults
 

@@ -205,7 +205,7 @@ def of_test(params: runner.Params) -> runner.Result:
     return {**params, **case, **own, **more}
 
 
-def judge(params: runner.Params, records: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], Sequence[Track]]:
+def judge(params: runner.Params, records: Iterable[dict[str, object]]) -> tuple[dict[str, Any], Sequence[Track]]:
     """Return the verdict on the records, and the records by rank, compressed."""
     given = {key: params[key] for key in GIVEN}
     require = given.pop("require")

@@ -65,7 +65,7 @@ class OnController:
         return called
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Return data, or the options of a call as a dataclass, without the types of Ansible."""
     if is_dataclass(value) and not isinstance(value, type):
         return type(value)(**plain(asdict(value)))

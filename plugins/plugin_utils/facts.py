@@ -48,7 +48,7 @@ def keep_out_of_variables() -> None:
             setattr(module, name, False)
 
 
-def require_no_variables(node: str, facts: Mapping[str, Any] | None) -> None:
+def require_no_variables(node: str, facts: Mapping[str, object] | None) -> None:
     """Refuse a node with a fact that is named like a variable of the collection, or of a connection."""
     planted = sorted(_planted(facts or {}))
     if planted:

@@ -28,7 +28,7 @@ OPTION = "progress_file"
 class Follower:
     """Reads complete lines as they are appended to a file, until the end of the ``with`` block."""
 
-    def __init__(self, path: str, show: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, path: str, show: Callable[[dict[str, object]], None]) -> None:
         self._path, self._show = path, show
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="progress", daemon=True)
@@ -62,7 +62,7 @@ class Follower:
         self._show(shown)
 
 
-def line_of(event: dict[str, Any]) -> str:
+def line_of(event: dict[str, object]) -> str:
     """Return an event as one line; names come from others and must not control the terminal."""
     return "  " + printable(f"{event['about']}: {event['what']} [{event['seconds']:.1f} s]")
 

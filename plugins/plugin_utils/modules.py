@@ -147,7 +147,7 @@ class Modules:
         given = self._action._task.args
         return {**{key: given[key] for key in CONNECTION if key in given}, **options}
 
-    def _local(self, name: str, options: dict[str, Any]) -> ActionBase:
+    def _local(self, name: str, options: dict[str, object]) -> ActionBase:
         """Return an action as Ansible creates it from a task, with a connection to this machine."""
         outer = self._action
         task, context = outer._task.copy(), outer._play_context.copy()

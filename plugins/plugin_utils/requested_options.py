@@ -52,7 +52,7 @@ class RequestedOptions:
         """Return whether the command line names a program: one of the inventory is for new runs."""
         return any(self.extra.get(f"{ROLE}_{key}") for key in run_source.GIVEN)
 
-    def options(self, known: Mapping[str, Any]) -> Options:
+    def options(self, known: Mapping[str, object]) -> Options:
         """Return all options; ``known`` are the settings that follow from the nodes, without them their defaults."""
         options = self._read({"__training_known": known})
         file = self._file.options
@@ -98,7 +98,7 @@ class RequestedOptions:
         names = [name for name in self._file.options if name != ENVIRONMENT and self._is_of_file(name)]
         return {f"{ROLE}_{name}": self._file.options[name] for name in names}
 
-    def _read(self, more: Mapping[str, Any]) -> dict[str, Any]:
+    def _read(self, more: Mapping[str, object]) -> dict[str, Any]:
         chosen = {f"{ROLE}_{name}": value for name, value in self._nodes_and_size.items()}
         return role_options(self._action, self._vars, ROLE, {**self._from_file(), **chosen, **more})
 

@@ -20,9 +20,9 @@ TYPED = ("type", "elements", "choices", "options")
 
 def role_options(
     action: ActionBase,
-    task_vars: Mapping[str, Any],
+    task_vars: Mapping[str, object],
     role: str,
-    more: Mapping[str, Any] | None = None,
+    more: Mapping[str, object] | None = None,
     only: Collection[str] = (),
 ) -> dict[str, Any]:
     """Return the options of a role by their names without the role's prefix, with the types that the role declares.

@@ -108,7 +108,7 @@ class TrialSite(ActionWorld):
         """Return whether the user interrupted the playbook once."""
         return (self._folder / PAUSE).exists()
 
-    def jobs_on_workers(self, settings: Mapping[str, Any]) -> Result:
+    def jobs_on_workers(self, settings: Mapping[str, object]) -> Result:
         """Return the other training jobs on the workers of the cluster, or why they are not known."""
         self.must_be_attended()
         return running_jobs.beside(self._modules, self._subject, settings)
@@ -117,7 +117,7 @@ class TrialSite(ActionWorld):
         """Return the host changes of earlier windows of the cluster."""
         return trial_folder.earlier_changes(self._folder.parent, self._subject, self._folder)
 
-    def restartable(self, known: Mapping[str, Any]) -> Restartable:
+    def restartable(self, known: Mapping[str, object]) -> Restartable:
         """Return an attempt of a job, which a window by restart stops and starts again."""
         if not known:
             return NotRestartable(

@@ -16,7 +16,7 @@ UNKNOWN = (
 )
 
 
-def sentences(cost: Mapping[str, Any]) -> list[str]:
+def sentences(cost: Mapping[str, object]) -> list[str]:
     """Return the goodput, the wasted time, and the cost of a restart."""
     slow = f"{cost['slow_s']:.0f} s below {SLOW:.0%} of it"
     counted = f"silences of more than {cost['stall_from_s']:.1f} s count"
@@ -67,7 +67,7 @@ def _goodput(cost: Mapping[str, Any]) -> str:
     return f"{share:.1%} of the {rate} before (the job was slower before, so measure longer: vmotion_test_steps)"
 
 
-def _ranks(cost: Mapping[str, Any]) -> str:
+def _ranks(cost: Mapping[str, object]) -> str:
     return f"{cost['ranks']} rank{'' if cost['ranks'] == 1 else 's'}"
 
 

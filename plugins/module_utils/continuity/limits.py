@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 TRAIN = "train"
 # The mark of a record with the loss that a framework logged after the step.
@@ -48,7 +48,7 @@ class Limits:
         return self.phases.get(phase, self.max_gap_s)
 
 
-def read_limits(limits: Mapping[str, Any]) -> Limits:
+def read_limits(limits: Mapping[str, object]) -> Limits:
     """Return the limits; an absent or null limit has its default."""
     phases = {**_by_phase(limits.get("max_gap_s")), **_by_phase(limits.get("phases"))}
     general = limits.get("max_gap_s")

@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from operator import sub
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .limits import HIGHEST, LOSS, MOST_RANKS, TRAIN, number
 
@@ -42,7 +42,7 @@ class RankSteps:
         self.repeated: list[int] = []
         self._began: float | None = None
 
-    def add(self, step: int, t: float, seen: float, record: Mapping[str, Any]) -> None:
+    def add(self, step: int, t: float, seen: float, record: Mapping[str, object]) -> None:
         mark, phase = record.get("mark"), record.get("phase")
         loss, stride = number(record.get("loss")), number(record.get("stride"))
         # Sums of larger numbers are inexact, or not even finite.
@@ -139,7 +139,7 @@ class RankSteps:
         return median((self.t[at] - self.t[at - 1]) / max(1, self.step[at] - self.step[at - 1]) for at in made)
 
 
-def read_steps(records: Iterable[Mapping[str, Any]]) -> dict[int, RankSteps]:
+def read_steps(records: Iterable[Mapping[str, object]]) -> dict[int, RankSteps]:
     """Return the steps of each rank; records without a rank, a step or a time are left out."""
     ranks: dict[int, RankSteps] = {}
     for record in records:

@@ -32,7 +32,7 @@ class StepReading(NamedTuple):
     beyond: int = 0
 
 
-def read_lines(records: Iterable[Mapping[str, Any]]) -> StepReading:
+def read_lines(records: Iterable[Mapping[str, object]]) -> StepReading:
     """Sort the records by rank, step and clock; records with the same content from the rank count once."""
     readers: dict[int, _Reader] = {}
     shared = _Shared()
@@ -103,7 +103,7 @@ class _Reader:
         self._known: dict[Any, tuple[int, str]] = {}
         self.is_stamped = True
 
-    def add(self, record: Mapping[str, Any], step: int, t: float | None, seen: float | None, at: float) -> bool:
+    def add(self, record: Mapping[str, object], step: int, t: float | None, seen: float | None, at: float) -> bool:
         """Append a record with these numbers, and return whether it is within the bounds."""
         known = self._kind_of(tuple(map(record.get, KIND)), loss_of(record.get("loss")))
         if known is None:
@@ -115,7 +115,7 @@ class _Reader:
         self.is_stamped = self.is_stamped and seen is not None
         return True
 
-    def _kind_of(self, values: tuple[Any, ...], loss: str) -> tuple[int, str] | None:
+    def _kind_of(self, values: tuple[object, ...], loss: str) -> tuple[int, str] | None:
         """Return the index of the shared part of a record, and its text; None beyond the bounds."""
         # 1, 1.0 and true are equal, and lists have no hash: in these cases, only the text distinguishes them.
         types = tuple(map(type, values))
@@ -158,7 +158,7 @@ def loss_of(value: object) -> str:
     return "" if loss is None else FINITE if math.isfinite(loss) else str(value)
 
 
-def _print(record: Mapping[str, Any], kind: str) -> int:
+def _print(record: Mapping[str, object], kind: str) -> int:
     """Return a number that distinguishes records by everything except the time at which they were received.
 
     It is compared only with the numbers of records of the same step at the same time.

@@ -44,9 +44,9 @@ ENDINGS = ("running", "finished", "died")
 
 
 def verdict(
-    records: Iterable[dict[str, Any]],
+    records: Iterable[dict[str, object]],
     moves: Sequence[Move],
-    limits: dict[str, Any],
+    limits: dict[str, object],
     *,
     ended: str,
     facts: JobFacts | None = None,
@@ -57,9 +57,9 @@ def verdict(
 
 
 def read_case(
-    records: Iterable[dict[str, Any]],
+    records: Iterable[dict[str, object]],
     moves: Sequence[Move],
-    limits: dict[str, Any],
+    limits: dict[str, object],
     *,
     ended: str,
     facts: JobFacts | None = None,
@@ -88,7 +88,12 @@ class Case:
     """The data of one verdict; ``tracks`` are the records of its ranks."""
 
     def __init__(
-        self, records: Iterable[Mapping[str, Any]], moves: Sequence[Move], limits: Limits, ended: str, facts: JobFacts
+        self,
+        records: Iterable[Mapping[str, object]],
+        moves: Sequence[Move],
+        limits: Limits,
+        ended: str,
+        facts: JobFacts,
     ) -> None:
         self.moves, self.limits, self.ended, self.facts = moves, limits, ended, facts
         self.timeline = Timeline(moves, limits.resume_deadline_s)
@@ -266,7 +271,7 @@ def _moved(each: Sequence[bool]) -> str:
     return "all" if all(each) else "some"
 
 
-def _times(given: Any) -> list[float]:
+def _times(given: object) -> list[float]:
     times = (moment(one) for one in given) if isinstance(given, list) else ()
     return sorted(time for time in times if time is not None)
 

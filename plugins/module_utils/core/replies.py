@@ -73,12 +73,12 @@ def read(value: Any, form: Any, where: str = "the reply") -> Any:
     return _scalar(value, form, where)
 
 
-def _names(value: Mapping[Any, Any], form: Any, where: str) -> dict[str, Any]:
+def _names(value: Mapping[object, object], form: object, where: str) -> dict[str, Any]:
     _require(len(value) <= MOST_ITEMS, where, f"an object of up to {MOST_ITEMS} names")
     return {line(str(name)): read(each, form, f"{where}.{line(str(name))[:80]}") for name, each in value.items()}
 
 
-def _fields(value: Mapping[Any, Any], form: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _fields(value: Mapping[object, object], form: Mapping[str, object], where: str) -> dict[str, Any]:
     """Return the declared fields; others are left out."""
     found = {}
     for name, each in form.items():
@@ -222,7 +222,7 @@ REPLIES: dict[str, Reply] = {
 OF_EACH = {"changed?": bool, "failed?": bool, "unreachable?": bool, "skipped?": bool, "rc?": int}
 
 
-def admitted(node: str, module: str, options: Mapping[str, Any], answer: Callable[[], Any]) -> dict[str, Any]:
+def admitted(node: str, module: str, options: Mapping[str, object], answer: Callable[[], object]) -> dict[str, Any]:
     """Return the reply of a module in its form; a node whose reply cannot be read has not answered."""
     form = {**OF_EACH, "msg?": Text(MOST_OF_A_MESSAGE), **REPLIES[module].form}
     try:
@@ -248,7 +248,7 @@ def _requested(module: str, options: Mapping[str, Any]) -> list[str]:
     return ["job"] if module == JOB_MODULE else []
 
 
-def printed(answer: Mapping[str, Any], form: Mapping[str, Any]) -> dict[str, Any]:
+def printed(answer: Mapping[str, object], form: Mapping[str, object]) -> dict[str, Any]:
     """Return what a program printed on a node in its form, or the ``error``."""
     if "error" in answer:
         return {"error": lines(str(answer["error"])[:MOST_OF_A_MESSAGE])}
@@ -265,7 +265,7 @@ def unread(node: str, module: str, cause: str) -> dict[str, Any]:
     return {"failed": True, "msg": f"{node}: could not read the reply of {module}: {cause}; {remedy}."}
 
 
-def _failure(node: str, reply: Mapping[Any, Any]) -> dict[str, Any]:
+def _failure(node: str, reply: Mapping[object, object]) -> dict[str, Any]:
     """Return a failed reply with its message only."""
     message = reply.get("msg")
     text = message if isinstance(message, str) and message else f"{node}: the module failed without a message"

@@ -21,7 +21,9 @@ _WHOLE = re.compile(r"\s*[+-]?\d+\s*")
 LONGEST = 40
 
 
-def wrong_types(specs: Mapping[str, Spec], values: Mapping[str, Any], texts: frozenset[str] = frozenset()) -> list[str]:
+def wrong_types(
+    specs: Mapping[str, Spec], values: Mapping[str, object], texts: frozenset[str] = frozenset()
+) -> list[str]:
     """Return a sentence for each variable with a value of a wrong type.
 
     ``texts`` are variables that the command line gives as text, in which a comma separates the entries of a list.
@@ -58,7 +60,7 @@ def _problems(name: str, spec: Spec, value: Any) -> Iterator[str]:
         yield f"{name} must be {_type_name(spec)}, not {_shown(value)}"
 
 
-def _of_list(name: str, spec: Spec, value: list[Any]) -> Iterator[str]:
+def _of_list(name: str, spec: Spec, value: list[object]) -> Iterator[str]:
     """Yield the sentences about the entries of a list."""
     below = {key: spec[key] for key in ("options", "choices") if key in spec}
     entry = {**below, "type": spec.get("elements", "raw"), "required": True}
@@ -66,7 +68,7 @@ def _of_list(name: str, spec: Spec, value: list[Any]) -> Iterator[str]:
         yield from _problems(f"entry {place} of {name}", entry, each)
 
 
-def _of_mapping(name: str, options: Mapping[str, Spec], value: Mapping[str, Any]) -> Iterator[str]:
+def _of_mapping(name: str, options: Mapping[str, Spec], value: Mapping[str, object]) -> Iterator[str]:
     """Yield the sentences about the keys of a mapping whose keys are known."""
     if not options:
         return

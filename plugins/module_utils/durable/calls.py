@@ -37,10 +37,10 @@ class Calls(World, Modules, Protocol):
 class NodeCalls(Calls, Protocol):
     """A world that also runs modules on hosts of the inventory, and watches jobs in the background."""
 
-    def on(self, host: str, module: str, options: Mapping[str, Any]) -> Result:
+    def on(self, host: str, module: str, options: Mapping[str, object]) -> Result:
         """Run a module on a host, and return its result; that of an unreachable host has ``unreachable``."""
 
-    def on_each(self, module: str, options: Mapping[str, Mapping[str, Any]]) -> dict[str, Result]:
+    def on_each(self, module: str, options: Mapping[str, Mapping[str, object]]) -> dict[str, Result]:
         """Run a module on several hosts at once, with separate options, and return the results by host."""
 
     def as_user(self, user: str) -> NodeCalls:
@@ -49,14 +49,14 @@ class NodeCalls(Calls, Protocol):
     def controller(self) -> int:
         """Return the process of the playbook; a watch ends with it."""
 
-    def watch(self, options: Mapping[str, Any]) -> Result:
+    def watch(self, options: Mapping[str, object]) -> Result:
         """Start the watch of the records of a job, a process of the controller, without waiting for its end."""
 
 
 class ModuleFailed(WholeError):
     """A module failed; its message is a sentence already, and its result may have more."""
 
-    def __init__(self, result: Mapping[str, Any]) -> None:
+    def __init__(self, result: Mapping[str, object]) -> None:
         self.result = dict(result)
         super().__init__(str(result.get("msg") or "the module failed without a message"))
 

@@ -132,7 +132,7 @@ class Program:
     def _is_over(self) -> bool:
         return self._end != NOT_OVER
 
-    def once(self, key: Key, effect: Callable[[], Any]) -> Any:
+    def once(self, key: Key, effect: Callable[[], object]) -> Any:
         """Return the written value, or do the effect and write its value; an effect that fails writes nothing."""
         name = self._name(key)
         self._pass(name)
@@ -161,7 +161,7 @@ class Program:
         return self._again(effect)
 
     @contextmanager
-    def held(self, name: str, take: Callable[[], Any], release: Callable[[], Any]) -> Iterator[None]:
+    def held(self, name: str, take: Callable[[], object], release: Callable[[], object]) -> Iterator[None]:
         """Take now, and release after the block in all cases; after the release, a later controller skips the block."""
         released = self._name(("released", name))
         if released in self._journal.values:
@@ -262,7 +262,7 @@ class Program:
             self._journal.write(self._attempt, failure)
             self.say(failure)
 
-    def _let_go(self, name: str, release: Callable[[], Any], is_over: bool = True) -> None:
+    def _let_go(self, name: str, release: Callable[[], object], is_over: bool = True) -> None:
         """Release, and record the end of the block; a failure must not hide the error that ended the block."""
         try:
             release()

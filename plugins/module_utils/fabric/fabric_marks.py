@@ -26,12 +26,12 @@ def is_ours(description: str | None) -> bool:
     return (description or "").startswith(NOTE)
 
 
-def built_on(host: Host | Mapping[str, Any], switch: str) -> dict[str, Any] | None:
+def built_on(host: Host | Mapping[str, object], switch: str) -> dict[str, Any] | None:
     """Return the note on a host about a switch: ``joined`` and the port groups of ``adapters``; None without a note."""
     return _all(host).get(switch)
 
 
-def write(host: Host, switch: str, built: Mapping[str, Any] | None) -> None:
+def write(host: Host, switch: str, built: Mapping[str, object] | None) -> None:
     """Write the note of a host about a switch, or remove the note if nothing is left."""
     notes = {name: mark for name, mark in {**_all(host), switch: built}.items() if mark is not None}
     text = json.dumps(notes, sort_keys=True) if notes else ""
@@ -43,7 +43,7 @@ def other_author(host: Host) -> str:
     return custom_fields.other_author(host.session, host.ref, host.name, ATTRIBUTE)
 
 
-def _all(host: Host | Mapping[str, Any]) -> dict[str, Any]:
+def _all(host: Host | Mapping[str, object]) -> dict[str, Any]:
     fields, values = ((host.get(path) if isinstance(host, Mapping) else host[path]) for path in PATHS)
     try:
         notes = json.loads(custom_fields.value_of(ATTRIBUTE, fields, values) or "{}")

@@ -92,7 +92,7 @@ def _counted(answer: object) -> dict[str, Any]:
     return {"sent": sent, "received": received, "reached": 0 < sent <= received, "said": cause}
 
 
-def _text(ping: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
+def _text(ping: Mapping[str, object], answer: Mapping[str, object]) -> str:
     way = f"{ping['device']} of {ping['host']} -> {ping['peer']} ({ping['address']}), {ping['size']} bytes"
     counts = f"{answer['received']} of {answer['sent']} answered"
     return f"{way}: {counts}" if answer["reached"] else f"{way}: {counts} ({answer['said'] or 'some were lost'})"

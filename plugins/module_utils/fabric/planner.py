@@ -88,7 +88,7 @@ def host_clear(net: State, spec: FabricSpec) -> bool:
     return not left and not (built["joined"] and spec.switch in net["switches"])
 
 
-def result_of(state: Mapping[str, Any]) -> dict[str, Any]:
+def result_of(state: Mapping[str, object]) -> dict[str, Any]:
     """Return a state of a plan, sorted for the result."""
     return {
         "switch": state.get(SWITCH),
@@ -180,7 +180,7 @@ def _built(net: State, spec: FabricSpec, groups: Sequence[str]) -> dict[str, Any
     }
 
 
-def _plan(pairs: Mapping[str, tuple[Any, Any]]) -> Plan:
+def _plan(pairs: Mapping[str, tuple[object, object]]) -> Plan:
     return Plan(
         before={key: before for key, (before, _after) in pairs.items()},
         after={key: after for key, (_before, after) in pairs.items()},

@@ -124,7 +124,7 @@ def _member(operation: str, host: Host, uplink: str) -> ApiObject:
     return vim.dvs.HostMember.ConfigSpec(operation=operation, host=host.ref, backing=backing)
 
 
-def _reconfigure(session: Session, switch: Switch, tried: str, **settings: Any) -> None:
+def _reconfigure(session: Session, switch: Switch, tried: str, **settings: object) -> None:
     spec = vim.dvs.VmwareDistributedVirtualSwitch.ConfigSpec(configVersion=switch.config.configVersion, **settings)
     with translating_faults(switch.name, tried):
         task = switch.ref.ReconfigureDvs_Task(spec)

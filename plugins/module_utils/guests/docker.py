@@ -44,7 +44,7 @@ def settings(text: object, desired: JsonObject) -> dict[str, Any]:
     return _merged(there, desired)
 
 
-def _merged(there: Mapping[str, Any], desired: JsonObject) -> dict[str, Any]:
+def _merged(there: Mapping[str, object], desired: JsonObject) -> dict[str, Any]:
     return {**there, **{key: _both(there.get(key), value) for key, value in desired.items()}}
 
 

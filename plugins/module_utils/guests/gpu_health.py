@@ -110,7 +110,7 @@ def findings(node: str, found: JsonObject, since: float = 0.0, *, idle: bool = T
 
 
 def all_findings(
-    nodes: Mapping[str, Mapping[str, Any]], since: float = 0.0, *, idle: bool = True, gdr: str = ""
+    nodes: Mapping[str, Mapping[str, object]], since: float = 0.0, *, idle: bool = True, gdr: str = ""
 ) -> list[Finding]:
     """Return the findings on all nodes, and on the differences between them."""
     each = [findings(node, found, since, idle=idle, gdr=gdr) for node, found in sorted(nodes.items())]
@@ -123,7 +123,7 @@ def versions(found: JsonObject) -> dict[str, Any]:
     return {"driver": report.driver if report else None, **memory_pools.facts(found), **gpudirect.facts(found)}
 
 
-def driver_differences(nodes: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
+def driver_differences(nodes: Mapping[str, Mapping[str, object]]) -> list[Finding]:
     """Return a finding if the drivers of nodes differ: NCCL between them may fail or use another protocol."""
     drivers: dict[str, list[str]] = {}
     for node, found in nodes.items():
@@ -283,7 +283,7 @@ def failed_tests(text: str) -> list[FailedTest] | None:
     return list(_failed_in(root))
 
 
-def _failed_in(root: Mapping[str, Any]) -> Iterator[FailedTest]:
+def _failed_in(root: Mapping[str, object]) -> Iterator[FailedTest]:
     for category in objects(root.get("test_categories")):
         for test in objects(category.get("tests")):
             for result in objects(test.get("results")):

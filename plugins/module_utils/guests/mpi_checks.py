@@ -71,7 +71,7 @@ def horovod_misfits(found: JsonObject, desired: JsonObject) -> list[str]:
     return sentences + _allreduce(found, desired, {"horovod": desired["version"], "mpi": True})
 
 
-def pytorch_facts(found: JsonObject, _desired: Mapping[str, Any]) -> dict[str, Any]:
+def pytorch_facts(found: JsonObject, _desired: Mapping[str, object]) -> dict[str, Any]:
     """Return the sum over all nodes, the versions of the ranks, PyTorch's NCCL, and the network that it used."""
     first = next(iter(sums(found["run"])), {})
     return {

@@ -294,7 +294,7 @@ HEADING = re.compile(r"BW average\[Gb/sec\]")
 UNMEASURED = re.compile(r"^[ \t]*\d+[ \t]+\d+(?:[ \t]+0\.0+){3}\s*$", re.MULTILINE)
 
 
-def usable_gids(rows: Sequence[Mapping[str, Any]], kind: str, addresses: Sequence[str] = ()) -> list[dict[str, Any]]:
+def usable_gids(rows: Sequence[Mapping[str, object]], kind: str, addresses: Sequence[str] = ()) -> list[dict[str, Any]]:
     """Return the GIDs of one type in active ports: those of the IPv4 addresses in their order, or without any, all."""
     gids = []
     for row in rows:
@@ -305,7 +305,7 @@ def usable_gids(rows: Sequence[Mapping[str, Any]], kind: str, addresses: Sequenc
     return [gid for address in addresses for gid in gids if gid["address"] == address] if addresses else gids
 
 
-def gid_misfits(rows: Sequence[Mapping[str, Any]], desired: JsonObject) -> list[str]:
+def gid_misfits(rows: Sequence[Mapping[str, object]], desired: JsonObject) -> list[str]:
     """Return sentences if there is no device, not exactly one GID per address, or a card whose MTU is too small.
 
     The keys of ``desired`` are ``type``, ``addresses``, ``mtu`` and ``driver``.
@@ -326,14 +326,14 @@ def gid_misfits(rows: Sequence[Mapping[str, Any]], desired: JsonObject) -> list[
     return sentences
 
 
-def mtu_misfits(address: str, lost: Sequence[Mapping[str, Any]]) -> list[str]:
+def mtu_misfits(address: str, lost: Sequence[Mapping[str, object]]) -> list[str]:
     """Return a sentence if nodes did not answer unsplit packets of the MTU."""
     words = [f"{each['peer']} ({each['address']}, {each['bytes']} bytes{_reason(each)})" for each in lost]
     remedy = "check the MTU of the virtual and the physical switch, and that no firewall drops ICMP echo"
     return [f"Unsplit packets from {address} are not answered by {', '.join(words)}: {remedy}."] if lost else []
 
 
-def _reason(lost: Mapping[str, Any]) -> str:
+def _reason(lost: Mapping[str, object]) -> str:
     return f": {lost['why']}" if lost["why"] else ""
 
 

@@ -102,7 +102,7 @@ def cuda_misfits(found: JsonObject, desired: Mapping[str, str]) -> list[str]:
     return sentences
 
 
-def device_misfits(devices: Sequence[Mapping[str, Any]], why: str, count: int) -> list[str]:
+def device_misfits(devices: Sequence[Mapping[str, object]], why: str, count: int) -> list[str]:
     """Return a sentence if CUDA sees another number of devices."""
     if len(devices) == count:
         return []

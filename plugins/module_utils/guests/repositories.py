@@ -49,7 +49,7 @@ def apt_misfits(found: JsonObject, repositories: Sequence[Mapping[str, Any]], on
     return _others(found["targets"], urls, only)
 
 
-def dnf_misfits(found: JsonObject, repositories: Sequence[Mapping[str, Any]], only: bool) -> list[str]:
+def dnf_misfits(found: JsonObject, repositories: Sequence[Mapping[str, object]], only: bool) -> list[str]:
     """Return the errors of ``dnf makecache``, or a sentence if dnf does not read the desired repositories."""
     update = found["update"]
     if update["rc"] != 0:

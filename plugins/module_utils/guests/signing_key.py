@@ -27,7 +27,7 @@ class SigningKey:
 
     name = "signing key"
 
-    def __init__(self, params: Mapping[str, Any]) -> None:
+    def __init__(self, params: Mapping[str, object]) -> None:
         self._source, self._path = str(params["source"]), str(params["path"])
         self._fingerprint = re.sub(r"\s", "", str(params["fingerprint"])).upper()
         self._key = b""
@@ -43,7 +43,7 @@ class SigningKey:
             mode = stat.S_IMODE(os.fstat(handle).st_mode)
             return {"sha256": hashlib.sha256(file.read()).hexdigest(), "mode": f"{mode:04o}"}
 
-    def plan(self, state: Mapping[str, Any]) -> Plan:
+    def plan(self, state: Mapping[str, object]) -> Plan:
         """Plan to install only the key with the fingerprint."""
         self._key = self._only_key()
         desired = {"sha256": hashlib.sha256(self._key).hexdigest(), "mode": f"{MODE:04o}"}

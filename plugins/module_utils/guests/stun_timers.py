@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from ..core.json_values import JsonObject, mapping
 
@@ -30,7 +29,7 @@ def retransmission_patience(retries: int) -> float:
     return float((2 << DOUBLINGS) - 1) * FIRST_RETRY + (retries - DOUBLINGS) * LONGEST_RETRY
 
 
-def keepalive_patience(sysctls: Mapping[str, Any]) -> float | None:
+def keepalive_patience(sysctls: Mapping[str, object]) -> float | None:
     """Return the seconds until Linux gives up on a silent idle peer of a program with keepalive; None if unknown."""
     return _until_given_up(sysctls, "net.ipv4.tcp_keepalive_")
 
@@ -86,7 +85,7 @@ def _keepalive_seconds(options: Mapping[str, str], alive: str) -> float | None:
     return float(interval * most) if interval and most else NEVER
 
 
-def _until_given_up(options: Mapping[str, Any], prefix: str) -> float | None:
+def _until_given_up(options: Mapping[str, object], prefix: str) -> float | None:
     """Return the idle time plus the time of all probes; None if one of the three values is unknown."""
     idle, pause, probes = (_whole(options.get(f"{prefix}{name}")) for name in ("time", "intvl", "probes"))
     return None if idle is None or pause is None or probes is None else float(idle + pause * probes)

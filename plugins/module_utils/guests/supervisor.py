@@ -66,7 +66,7 @@ def read(folder: str, name: str) -> dict[str, Any] | None:
         return None
 
 
-def write(folder: str, name: str, content: dict[str, Any]) -> None:
+def write(folder: str, name: str, content: dict[str, object]) -> None:
     """Write one file of a run directory atomically."""
     path = os.path.join(folder, name)
     with open(path + ".new", "w", encoding="utf-8") as file:
@@ -76,7 +76,7 @@ def write(folder: str, name: str, content: dict[str, Any]) -> None:
     os.replace(path + ".new", path)
 
 
-def write_end(folder: str, end: dict[str, Any]) -> None:
+def write_end(folder: str, end: dict[str, object]) -> None:
     """Write the end of the job into the allocated space."""
     with open(os.path.join(folder, END), "r+b") as file:
         file.write(json.dumps(end).encode().ljust(END_BYTES))
@@ -267,7 +267,7 @@ def is_full(folder: str) -> bool:
     return space.f_bavail * space.f_frsize < FULL_BYTES
 
 
-def _finish(folder: str, desired: dict[str, Any], run: dict[str, Any], stopped: bool, code: int | None) -> None:
+def _finish(folder: str, desired: dict[str, object], run: dict[str, object], stopped: bool, code: int | None) -> None:
     ended: dict[str, Any] = {"ended": time.time(), "stopped": stopped, "exit_code": code, "left": {}}
     ended["full"] = is_full(folder)  # space may be free again when a command reads the end
     write_end(folder, {**ended, "swept": False})
@@ -281,7 +281,7 @@ def _raise_stop(_signal: int, _frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def _answer(answer: dict[str, Any]) -> None:
+def _answer(answer: dict[str, object]) -> None:
     """Write one line to the waiting task that started the supervisor; then close the output."""
     os.write(1, json.dumps(answer).encode() + b"\n")
     nothing = os.open(os.devnull, os.O_RDWR)

@@ -177,7 +177,7 @@ def _read_rules(calls: Calls, leaving: Sequence[str], how: HostChangeOptions) ->
     return read, [f"{str(stop['text']).rstrip('.')}{_affected(stop, how)}" for stop in found]
 
 
-def _affected(stop: Mapping[str, Any], how: HostChangeOptions) -> str:
+def _affected(stop: Mapping[str, object], how: HostChangeOptions) -> str:
     """Return which workers of the training job are on the host of a stop rule, in words that follow its text."""
     workers = [worker for worker, host in sorted(how.workers.items()) if host == stop["object"]]
     runs = "runs" if len(workers) == 1 else "run"
@@ -261,7 +261,7 @@ class HostChange:
     def _profile(self, hosts: Sequence[str]) -> dict[str, Any]:
         return {"hosts": list(hosts), "profile": self.how.profile, "host_profiles": self.how.host_profiles}
 
-    def _power(self, hosts: Sequence[str], state: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _power(self, hosts: Sequence[str], state: str, options: Mapping[str, object]) -> dict[str, Any]:
         """Bring hosts into a state of esxi_power, and return their states."""
         done = required(
             self.calls.here("esxi_power", {"hosts": list(hosts), "state": state, "rollout": True, **options})

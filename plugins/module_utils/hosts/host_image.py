@@ -100,7 +100,7 @@ class HostImage:
         )
         self._must_have_worked(done or {}, tried)
 
-    def _check(self, hosts: Mapping[str, Any]) -> None:
+    def _check(self, hosts: Mapping[str, object]) -> None:
         tried = f"check whether the image of cluster {self.images.cluster} can be applied to {self.target}"
         seconds = self.images.options.task_timeout
         rest, path = self.images.rest, self.images.path

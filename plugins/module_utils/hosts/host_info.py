@@ -37,7 +37,7 @@ def gather(hosts: HostSet, names: Sequence[str], requested: Profiles | None = No
     return [{**entry, **managed.get(entry["host"], {})} for entry in entries]
 
 
-def paths(names: Sequence[str], profiles: Sequence[Mapping[str, Any]] = ()) -> tuple[str, ...]:
+def paths(names: Sequence[str], profiles: Sequence[Mapping[str, object]] = ()) -> tuple[str, ...]:
     """Return, each once, the properties that the groups and these profiles read."""
     chosen = [path for group in _chosen(names) for path in group.paths]
     chosen += [path for group in _chosen(names) for profile in profiles for path in group.paths_of(profile)]
@@ -116,7 +116,7 @@ def _reboot_reasons(host: Host, entry: Entry, names: Sequence[str]) -> Iterator[
         yield from (f"{setting} waits for it" for setting in group.waiting(entry))
 
 
-def _listed(key: str, by_name: Mapping[str, Mapping[str, Any]]) -> list[Entry]:
+def _listed(key: str, by_name: Mapping[str, Mapping[str, object]]) -> list[Entry]:
     return [{key: name, **facts} for name, facts in by_name.items()]
 
 

@@ -71,7 +71,7 @@ class ImageWork:
         images = ImageOfHosts(self.rest, moid, params["cluster"], options)
         subjects = [HostImage(host, images) for host in hosts.hosts]
 
-        def refresh(chosen: Sequence[Any]) -> None:
+        def refresh(chosen: Sequence[object]) -> None:
             # A comparison by vLCM is a task, so check mode takes the last one.
             (images.look if runner.only_plans(self.gate) else images.scan)()
             hosts.refresh_for(chosen)
@@ -94,7 +94,7 @@ class ImageWork:
         for subject in subjects:
             subject.extras = remediation.extras_of(policy)
 
-    def _keep(self, done: Mapping[str, Any]) -> None:
+    def _keep(self, done: Mapping[str, object]) -> None:
         self.result["changed"] = self.result["changed"] or done["changed"]
         self.result["diff"] += done.get("diff") or []
         self.result["warnings"] += done.get("warnings") or []
@@ -102,11 +102,11 @@ class ImageWork:
             self.result.update(failed=True, msg=done["msg"])
 
 
-def _once_more(refresh: Callable[[Sequence[Any]], None]) -> Callable[[Sequence[Any]], None]:
+def _once_more(refresh: Callable[[Sequence[object]], None]) -> Callable[[Sequence[Any]], None]:
     """Return a function that reads from its second call on, because the first reading was made."""
     calls: list[int] = []
 
-    def read(chosen: Sequence[Any]) -> None:
+    def read(chosen: Sequence[object]) -> None:
         if calls:
             refresh(chosen)
         calls.append(1)

@@ -19,7 +19,7 @@ ARGUMENTS: dict[str, Any] = {
 }
 
 
-def paths(profiles: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+def paths(profiles: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
     """Return the properties that these profiles read from every host, each once."""
     fixed = [path for part in PARTS for path in part.paths]
     values = [(part, profile[part.key]) for profile in profiles for part in PARTS if profile.get(part.key)]
@@ -93,7 +93,7 @@ def combine(parts: Sequence[tuple[PlannedSubject, Plan]]) -> ProfilePlan:
     )
 
 
-def _prefixed(states: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
+def _prefixed(states: Iterable[tuple[str, Mapping[str, object]]]) -> dict[str, Any]:
     return {f"{part}: {key}": value for part, state in states for key, value in state.items()}
 
 

@@ -34,7 +34,7 @@ def read_policy(rest: Rest, moid: str, cluster: str) -> dict[str, Any]:
     return policy
 
 
-def require_policy(cluster: str, policy: Mapping[str, Any]) -> None:
+def require_policy(cluster: str, policy: Mapping[str, object]) -> None:
     """Refuse a policy that contradicts a change of hosts one after another whose workers were moved away."""
     found = list(_contradictions(policy))
     if found:

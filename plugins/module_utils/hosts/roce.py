@@ -69,7 +69,7 @@ def further_priorities(flow_control_by_card: Mapping[str, Mapping[str, Any]], pr
     )
 
 
-def unknown_cards(flow_control_by_card: Mapping[str, Mapping[str, Any]]) -> str:
+def unknown_cards(flow_control_by_card: Mapping[str, Mapping[str, object]]) -> str:
     """Return the cards that do not report their flow control; empty if none."""
     unknown = {card: flow["pfc_unknown"] for card, flow in flow_control_by_card.items() if flow["pfc"] is None}
     return "; ".join(f"whether {card} does flow control is unknown: {reason}" for card, reason in unknown.items())

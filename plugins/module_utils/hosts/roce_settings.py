@@ -101,7 +101,7 @@ def priorities_of(mask: str) -> list[int]:
     return [priority for priority in range(8) if bits >> priority & 1]
 
 
-def pfc_of(status: Mapping[str, Any]) -> list[int]:
+def pfc_of(status: Mapping[str, object]) -> list[int]:
     """Return the priorities with flow control from the answer of ``esxcli network nic dcb status get``."""
     answer = {re.sub(r"[^a-z]", "", key.lower()): value for key, value in status.items()}
     if str(answer.get("pfcenabled", "")).lower() not in ("true", "1"):
@@ -111,7 +111,7 @@ def pfc_of(status: Mapping[str, Any]) -> list[int]:
     return [priority for priority, flag in enumerate(flags) if flag == "1"]
 
 
-def dcbx_of(status: Mapping[str, Any]) -> dict[str, Any]:
+def dcbx_of(status: Mapping[str, object]) -> dict[str, Any]:
     """Return the DCBX from the same answer: its mode, and whether the card adopts the settings of the switch.
 
     The answer nests the exchanged settings, with names that depend on the version; None if it does not contain them.
@@ -122,7 +122,7 @@ def dcbx_of(status: Mapping[str, Any]) -> dict[str, Any]:
     return {"mode": mode, "willing": any(willing) if willing else None}
 
 
-def _flat(status: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _flat(status: Mapping[str, object]) -> Iterator[tuple[str, Any]]:
     """Yield the fields of an answer and of its nested records, by the letters of their names."""
     for key, value in status.items():
         yield re.sub(r"[^a-z]", "", key.lower()), value

@@ -141,7 +141,7 @@ class Vib:
         verb = "remove" if plan.after["next_boot"] is None else "install"
         self._esxcli(verb, f"{verb} its {self.name}")
 
-    def _esxcli(self, verb: str, tried: str, **options: Any) -> list[Row]:
+    def _esxcli(self, verb: str, tried: str, **options: object) -> list[Row]:
         vib = option_of(self.desired.source) if verb == "install" else {"vibname": self.desired.name}
         command, patience = f"software vib {verb}", self.desired.install_timeout
         return self.host.esxcli.rows(command, tried=tried, patience=patience, **vib, **options)
@@ -308,7 +308,9 @@ def _listed(answer: Row, key: str) -> list[str]:
     return [value] if isinstance(value, str) else list(value)
 
 
-def _members(host: Host, requested: Sequence[Mapping[str, Any]], context: ProfileContext) -> Iterator[PlannedSubject]:
+def _members(
+    host: Host, requested: Sequence[Mapping[str, object]], context: ProfileContext
+) -> Iterator[PlannedSubject]:
     installed, cluster_images = InstalledVibs(host), context.images()
     for options in requested:
         desired = VibSpec.from_options(options)
@@ -316,7 +318,7 @@ def _members(host: Host, requested: Sequence[Mapping[str, Any]], context: Profil
         yield PlannedSubject(f"VIB {desired.name}", Vib(host, desired, cluster_images, installed), plan)
 
 
-def _check(requested: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+def _check(requested: Sequence[Mapping[str, object]]) -> Mapping[str, Any]:
     """Refuse a source that esxcli does not accept, before the hosts are read."""
     for options in requested:
         VibSpec.from_options(options)

@@ -133,7 +133,7 @@ _SWITCHES = tuple(option.name for option in fields(JobSpec) if option.type == "b
 _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 
 
-def job_of(options: Mapping[str, Any]) -> JobSpec:
+def job_of(options: Mapping[str, object]) -> JobSpec:
     """Return the job for the options; the error lists all options that are invalid."""
     unknown = sorted(set(options) - set(_KEYS))
     if unknown:

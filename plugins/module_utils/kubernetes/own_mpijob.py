@@ -178,7 +178,7 @@ class OwnMpiJob(MpiJob):
             )
         return dict(job)
 
-    def _started(self, before: Mapping[str, Any]) -> dict[str, Any]:
+    def _started(self, before: Mapping[str, object]) -> dict[str, Any]:
         """Return the job once it has started; one whose pods cannot start is an error.
 
         A report from before the start may be about a folder that exists by now.

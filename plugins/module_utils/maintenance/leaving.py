@@ -135,7 +135,7 @@ def _targets(host: Host) -> dict[str, Any]:
     return {named[ref._moId]["name"]: ref for ref in cluster["host"]}
 
 
-def _raise_first(outcomes: Sequence[Any]) -> None:
+def _raise_first(outcomes: Sequence[object]) -> None:
     for outcome in outcomes:
         if isinstance(outcome, Exception):
             raise outcome

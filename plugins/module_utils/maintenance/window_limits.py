@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class WindowLimits:
 LIMITS = tuple(asdict(WindowLimits()))
 
 
-def limits_of(window: Mapping[str, Any]) -> WindowLimits:
+def limits_of(window: Mapping[str, object]) -> WindowLimits:
     """Return the limits among the settings of a window; values of the command line may be text."""
     none = asdict(WindowLimits())
     return WindowLimits(**{name: type(value)(window.get(name) or value) for name, value in none.items()})

@@ -82,7 +82,7 @@ def _lines(group: Sequence[Run], key: str) -> Iterator[PlotLine]:
             yield PlotLine(str(run["name"]), points, number)
 
 
-def _words(facts: Mapping[str, Any]) -> str:
+def _words(facts: Mapping[str, object]) -> str:
     """Return facts as text, such as ``version 4.1.4, nodes 4``; lists are written out."""
     words = [
         f"{key.replace('_', ' ')} {_value(value)}"

@@ -163,7 +163,7 @@ def _kind(column: str) -> str:
     return f' class="{kind}"' if kind else ""
 
 
-def plot(gpus: Sequence[Mapping[str, Any]]) -> str:
+def plot(gpus: Sequence[Mapping[str, object]]) -> str:
     height = TOP + ROW * len(gpus) + BOTTOM
     parts = [
         f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="Utilisation and assigned share of each GPU">',

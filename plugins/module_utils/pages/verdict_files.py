@@ -17,7 +17,7 @@ CONTINUOUS = "continuous"
 VERDICT, TIMELINE = ("verdict.json", "junit.xml"), ("timeline.json", "timeline.html")
 
 
-def verdict_texts(name: str, moves: Sequence[Mapping[str, Any]], judged: JsonObject) -> dict[str, str]:
+def verdict_texts(name: str, moves: Sequence[Mapping[str, object]], judged: JsonObject) -> dict[str, str]:
     """Return the verdict as JSON and as JUnit XML."""
     return dict(zip(VERDICT, (json.dumps(judged, indent=2) + "\n", junit_report(name, judged, moves))))
 
@@ -25,10 +25,10 @@ def verdict_texts(name: str, moves: Sequence[Mapping[str, Any]], judged: JsonObj
 def timeline_texts(
     about: Mapping[str, str],
     tracks: Sequence[Track],
-    moves: Sequence[Mapping[str, Any]],
+    moves: Sequence[Mapping[str, object]],
     judged: JsonObject,
     at: Mapping[str, str],
-    changes: Iterable[Mapping[str, Any]] = (),
+    changes: Iterable[Mapping[str, object]] = (),
 ) -> dict[str, str]:
     """Return the timeline as JSON and as a page.
 

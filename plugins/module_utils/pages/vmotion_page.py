@@ -104,7 +104,7 @@ def _verdict(timeline: JsonObject) -> str:
     return f'<p class="verdict {escape(str(timeline["verdict"]))}"><b>{escape(_sentence(timeline))}</b></p>'
 
 
-def _table(moves: Sequence[Mapping[str, Any]]) -> str:
+def _table(moves: Sequence[Mapping[str, object]]) -> str:
     top = "".join(f"<th{_kind(head)}>{escape(head)}</th>" for head in HEADS)
     body = "".join(_row(index, move) for index, move in enumerate(moves, 1))
     note = f"<p>{escape(NOTE)}</p>"
@@ -147,7 +147,7 @@ def _gpus(move: JsonObject) -> str:
     return f"{_names(before, move['source'])} \u2192 {_names(after, move['target'])}"
 
 
-def _names(gpus: Sequence[Any], host: Any) -> str:
+def _names(gpus: Sequence[object], host: object) -> str:
     prefix = f"{host}/"
     return ", ".join(name[len(prefix) :] if name.startswith(prefix) else name for name in map(str, gpus)) or "none"
 

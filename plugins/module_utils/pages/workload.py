@@ -67,7 +67,7 @@ def _sentence(work: Mapping[str, str]) -> str:
     return f"{words}; paced: no step is shorter than {work['paced'].split()[0]} s." if "paced" in work else f"{words}."
 
 
-def _options(words: Sequence[Any]) -> Iterator[tuple[str, str]]:
+def _options(words: Sequence[object]) -> Iterator[tuple[str, str]]:
     """Yield the options, each given as one or two words, with their values; a missing value is empty."""
     texts = [str(word) for word in words]
     for index, word in enumerate(texts):

@@ -101,7 +101,7 @@ def _point(row: JsonObject) -> tuple[int, int, str]:
     return row["nodes"], row["gpus"], SAME.get(transport, transport)
 
 
-def _line(row: JsonObject, beside: Mapping[str, Any] | None) -> str:
+def _line(row: JsonObject, beside: Mapping[str, object] | None) -> str:
     rate, spread = f"{row['images_per_sec']:.1f}", "-" if row["spread"] is None else f"{row['spread']:.1f}"
     own = f"{row['nodes']:<5} {row['gpus']:<5} {row['transport']:<6} {rate:>11} {spread:>7}"
     own += f" {row['speedup']:>8.2f} {100 * row['efficiency']:>5.0f}% |"

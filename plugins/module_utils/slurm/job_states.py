@@ -123,7 +123,7 @@ def in_table(job: SlurmJob, user: str, queue: str) -> dict[str, str]:
     return {"name": job.run, "user": user, "state": str(found["state"]), "cause": str(found.get("why") or why)}
 
 
-def combined(there: Mapping[str, Any], job: SlurmJob | None, where: str, waits: str = "") -> dict[str, Any]:
+def combined(there: Mapping[str, object], job: SlurmJob | None, where: str, waits: str = "") -> dict[str, Any]:
     """Return the state of a job from its run directory and from Slurm.
 
     ``where`` is the file with the messages of Slurm; ``there`` is empty if the launcher did not report the job.
@@ -146,7 +146,7 @@ def combined(there: Mapping[str, Any], job: SlurmJob | None, where: str, waits: 
     return _died(there, before) if state == "waiting" else dict(there)
 
 
-def _died(there: Mapping[str, Any], why: str, machine: bool = False) -> dict[str, Any]:
+def _died(there: Mapping[str, object], why: str, machine: bool = False) -> dict[str, Any]:
     """Return a job that Slurm ended, with the first cause in its output after that of Slurm."""
     first = str(there.get("why") or "") if there.get("state") == "died" else ""
     return {**there, "state": "died", "why": "; ".join(filter(None, (why, first))), "machine": machine}

@@ -184,7 +184,7 @@ class JobInSlurm(JobOnNodes):
         return {**super()._place(), "slurm_job": self._number}
 
 
-def state_of(there: Mapping[str, Any], job: ReadJob | None, number: str, restarts: int) -> dict[str, Any]:
+def state_of(there: Mapping[str, object], job: ReadJob | None, number: str, restarts: int) -> dict[str, Any]:
     """Return the state of a job from its launcher, and from Slurm, whose own way of ending it counts."""
     if job is None:
         forgot = f"Slurm no longer has job {number}"
@@ -201,7 +201,7 @@ def state_of(there: Mapping[str, Any], job: ReadJob | None, number: str, restart
     return job_states.combined(there, queued, "the output of the job", f"it is {job.state} ({job.reason}) in Slurm")
 
 
-def _failed(there: Mapping[str, Any], job: ReadJob) -> str:
+def _failed(there: Mapping[str, object], job: ReadJob) -> str:
     cause = str(there.get("why") or "") if there.get("state") == "died" else ""
     return cause or f"Slurm job {job.number} failed with exit code {job.exit or 'unknown'}"
 

@@ -232,7 +232,7 @@ class OwnSlurmJob(OwnMpirun):
         there: Mapping[str, Any] = super().look().get("job") or {}
         return there, self._of(there)
 
-    def _of(self, there: Mapping[str, Any]) -> SlurmJob | None:
+    def _of(self, there: Mapping[str, object]) -> SlurmJob | None:
         """Return the job of a run directory; its name decides only if the launcher does not answer.
 
         Another user may have a run of this name on other nodes.

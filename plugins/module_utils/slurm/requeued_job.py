@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from ..durable.calls import Result
 from ..durable.program import MemoryJournal, Program
@@ -121,7 +120,7 @@ class RequeuedJob(OthersJob):
     def _request(self) -> str:
         return f"{self._job['run_dir']}/{STOP_REQUEST}"
 
-    def _ask(self, module: str, options: Mapping[str, Any]) -> Result:
+    def _ask(self, module: str, options: Mapping[str, object]) -> Result:
         return self._calls.on(self._login, module, options)
 
     def _scontrol(self, *words: str) -> Result:

@@ -121,7 +121,7 @@ def waiting(one: Mapping[str, Any]) -> str:
     return f"{plain(one['vm'])} ({whose}) on {plain(one['host'])} needs {wants}: {fits}"
 
 
-def lost(one: Mapping[str, Any]) -> str:
+def lost(one: Mapping[str, object]) -> str:
     """Return the line of a running virtual machine whose GPU is not known."""
     return f"{plain(one['vm'])} on {plain(one['host'])} runs with {plain(one['profile'])}, but its GPU is not known"
 

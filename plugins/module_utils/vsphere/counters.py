@@ -68,7 +68,7 @@ def catalogue(session: Session, group: str) -> Catalogue:
 
 
 def series(
-    session: Session, sizes: Mapping[Any, int], counters: Mapping[str, Counter], seconds: int, since: datetime
+    session: Session, sizes: Mapping[object, int], counters: Mapping[str, Counter], seconds: int, since: datetime
 ) -> list[Series]:
     """Return the samples since a time on the server's clock; ``sizes`` is the number of instances of each object."""
     names = {counter.key: name for name, counter in counters.items()}
@@ -108,7 +108,7 @@ def ago(now: datetime, hours: float) -> datetime:
     return now - timedelta(hours=hours)
 
 
-def _portions(sizes: Mapping[Any, int], counters: int) -> Iterator[Sequence[Any]]:
+def _portions(sizes: Mapping[object, int], counters: int) -> Iterator[Sequence[Any]]:
     """Yield the objects in portions that one query may contain."""
     portion, size = list[Any](), 0
     for ref, instances in sizes.items():

@@ -115,7 +115,7 @@ class Esxcli:
             return [answer]
         return answer if isinstance(answer, list) else []
 
-    def run(self, command: str, *, tried: str = "", remedy: str = "", patience: int = 0, **options: Any) -> Any:
+    def run(self, command: str, *, tried: str = "", remedy: str = "", patience: int = 0, **options: object) -> Any:
         """Return the answer to a command: rows, one row, a text, or None. ``patience`` is the time limit in seconds."""
         words = command.split()
         executer = self._session.with_timeout(self._executer, patience) if patience else self._executer
@@ -143,7 +143,7 @@ class Esxcli:
             )
         return str(answer.response or "") if answer else ""
 
-    def _arguments(self, options: dict[str, Any]) -> list[Any]:
+    def _arguments(self, options: dict[str, object]) -> list[Any]:
         # The server expects its arguments in the order it declares them, which is alphabetical.
         return [self._argument(name=name, val=_elements(name, value)) for name, value in sorted(options.items())]
 

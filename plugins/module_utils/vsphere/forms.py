@@ -27,11 +27,11 @@ def misfit(value: Any, form: Any, where: str = "it") -> str:
     return _first([(f"{where}.{name}", value.get(name), one) for name, one in needed.items()])
 
 
-def _may_lack(value: dict[str, Any], name: str) -> bool:
+def _may_lack(value: dict[str, object], name: str) -> bool:
     return name.endswith("?") and value.get(name.rstrip("?")) is None
 
 
-def _first(each: list[tuple[str, Any, Any]]) -> str:
+def _first(each: list[tuple[str, object, object]]) -> str:
     return next((found for found in (misfit(value, form, where) for where, value, form in each) if found), "")
 
 

@@ -101,7 +101,7 @@ def requirements_of(api: Rest, item: LibraryItem, pool: str) -> Requirements:
     return Requirements(answer.get("EULAs") or [], answer.get("networks") or [], properties)
 
 
-def deploy(api: Rest, item: LibraryItem, target: Mapping[str, str], spec: Mapping[str, Any]) -> str:
+def deploy(api: Rest, item: LibraryItem, target: Mapping[str, str], spec: Mapping[str, object]) -> str:
     """Deploy an OVF item, and return the object id of the virtual machine; vCenter answers when it has done so."""
     path, tried = f"{_OVF}/{_quoted(item.id)}?action=deploy", f"deploy {item.path}"
     body = {"target": dict(target), "deployment_spec": dict(spec)}
@@ -143,7 +143,7 @@ def _items_of(api: Rest, library: str) -> list[str]:
     return listed
 
 
-def _item(api: Rest, library: Mapping[str, Any], one: str) -> LibraryItem:
+def _item(api: Rest, library: Mapping[str, object], one: str) -> LibraryItem:
     found = api.get(f"{_ITEM}/{_quoted(one)}", tried=f"read its library item {one}", form=_ITEM_FORM)
     is_subscribed = library["type"] == _SUBSCRIBED
     kind, version = str(found.get("type") or ""), str(found.get("content_version") or "")

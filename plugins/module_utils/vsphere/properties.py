@@ -158,7 +158,7 @@ class _Feed:
     """The server's updates about some objects: all values, then changes; None if nothing changed for a while."""
 
     def __init__(
-        self, session: Session, refs: Sequence[ApiObject], paths: Paths, may_go: Callable[[Any], bool]
+        self, session: Session, refs: Sequence[ApiObject], paths: Paths, may_go: Callable[[object], bool]
     ) -> None:
         self._session, self._refs, self._may_go = session, list(refs), may_go
         self._filter = partial(_filter, kind=type(refs[0]), paths=paths)
@@ -216,7 +216,7 @@ class _Feed:
         return len(self._refs) < before
 
 
-def _merge(values: dict[str, Values], update: ApiObject, may_go: Callable[[Any], bool]) -> None:
+def _merge(values: dict[str, Values], update: ApiObject, may_go: Callable[[object], bool]) -> None:
     for filtered in update.filterSet:
         for changed in filtered.objectSet or []:
             if changed.kind == "leave":

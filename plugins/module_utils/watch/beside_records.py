@@ -22,7 +22,7 @@ def read(records: Path, kind: str) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def write(records: Path, kind: str, content: Mapping[str, Any]) -> None:
+def write(records: Path, kind: str, content: Mapping[str, object]) -> None:
     """Write the content atomically; only its owner can read it."""
     new = records.with_name(f"{records.name}.{kind}.new")
     with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:

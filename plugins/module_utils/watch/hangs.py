@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..core.findings import listed
 from ..core.json_values import mapping
@@ -30,7 +30,7 @@ NAMED = 8
 LONGEST = 200
 
 
-def of_nodes(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def of_nodes(found: Mapping[str, Mapping[str, object]]) -> list[str]:
     """Return who waits for whom, from the answers of nodes."""
     dumps = {
         int(rank): dump
@@ -41,7 +41,7 @@ def of_nodes(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return sentences(dumps, [str(node["ras"]) for node in found.values() if node.get("ras")])
 
 
-def sentences(dumps: Mapping[int, Mapping[str, Any]], ras: Sequence[str]) -> list[str]:
+def sentences(dumps: Mapping[int, Mapping[str, object]], ras: Sequence[str]) -> list[str]:
     """Return who waits for whom: ``dumps`` are the recorders by rank, ``ras`` the answers of NCCL on nodes."""
     found = [*recorders.sentences(dumps), *(sentence for text in ras for sentence in of_ras(text))]
     return list(dict.fromkeys(found))
@@ -105,19 +105,19 @@ class RankPlace(NamedTuple):
     is_in_collective: bool
 
 
-def stack_sentences(answers: Mapping[str, Mapping[str, Any]]) -> str:
+def stack_sentences(answers: Mapping[str, Mapping[str, object]]) -> str:
     """Return which nodes did not answer, and where the ranks of the others are; empty if no rank has a stack."""
     return " ".join(filter(None, [*_silent_nodes(answers), _where_ranks_are(answers.values())]))
 
 
-def _silent_nodes(answers: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _silent_nodes(answers: Mapping[str, Mapping[str, object]]) -> Iterator[str]:
     for node, answer in answers.items():
         if "error" in answer:
             # The answer is a text of the node or of ssh.
             yield printable(f"Node {node} did not answer: {str(answer['error'])[:LONGEST].rstrip('.')}.")
 
 
-def _where_ranks_are(answers: Iterable[Mapping[str, Any]]) -> str:
+def _where_ranks_are(answers: Iterable[Mapping[str, object]]) -> str:
     places = {place.rank: place for answer in answers for place in _places(answer)}
     ranks = [places[rank] for rank in sorted(places)]
     inside, outside = [each for each in ranks if each.is_in_collective], [e for e in ranks if not e.is_in_collective]
@@ -128,7 +128,7 @@ def _where_ranks_are(answers: Iterable[Mapping[str, Any]]) -> str:
     return f"{'In a collective' if inside else 'Outside collectives'}: {_named(ranks)}."
 
 
-def _places(answer: Mapping[str, Any]) -> list[RankPlace]:
+def _places(answer: Mapping[str, object]) -> list[RankPlace]:
     found = []
     ranks = answer.get("ranks")
     for rank, content in (ranks if isinstance(ranks, Mapping) else {}).items():

@@ -222,7 +222,7 @@ def _is_view(message: dict[str, Any]) -> bool:
     return not message or message == {"end": True}
 
 
-def _has_lines(message: dict[str, Any]) -> bool:
+def _has_lines(message: dict[str, object]) -> bool:
     name, offset, lines = (message.get(key) for key in ("file", "offset", "lines"))
     # pylint: disable-next=unidiomatic-typecheck # True is not a valid number of bytes
     is_named = isinstance(name, str) and type(offset) is int and 0 <= offset < LARGEST

@@ -75,7 +75,7 @@ class LivePace:
         self._others = 0
         self.last_seen: float | None = None
 
-    def feed(self, records: Iterable[Mapping[str, Any]]) -> int:
+    def feed(self, records: Iterable[Mapping[str, object]]) -> int:
         """Add records and return the number of valid ones; invalid records are left out."""
         count = 0
         for record in map(received_record, records):
@@ -250,7 +250,7 @@ class LivePace:
         return min(self._ranks, key=lambda rank: (self._ranks[rank].step, -self._ranks[rank].seen[-1][0]))
 
 
-def _rate(pace: Mapping[str, Any]) -> list[str]:
+def _rate(pace: Mapping[str, object]) -> list[str]:
     """Return the rate as text, in images if their number is known; an empty list if no rate is known."""
     if pace["images_per_sec"]:
         return [f"{pace['images_per_sec']:.1f} images/s"]
@@ -267,7 +267,7 @@ class StepsSince:
     step: int = 0
     hosts: dict[int, str] = field(default_factory=dict)
 
-    def feed(self, records: Iterable[Mapping[str, Any]]) -> None:
+    def feed(self, records: Iterable[Mapping[str, object]]) -> None:
         """Add records; the begin and the end of a phase do not count as steps."""
         for record in map(received_record, records):
             if record is None or record.mark is not None:

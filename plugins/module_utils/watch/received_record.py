@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..continuity.limits import MOST_RANKS
 from ..core.names import printable
@@ -40,7 +40,7 @@ class ReceivedRecord(NamedTuple):
     group: int | None = None
 
 
-def received_record(record: Mapping[str, Any]) -> ReceivedRecord | None:
+def received_record(record: Mapping[str, object]) -> ReceivedRecord | None:
     """Return the record; None if it lacks a rank, a step or the time at which the observer received it."""
     rank, step, seen = whole(record.get("rank")), whole(record.get("step")), finite(record.get("seen"))
     if rank is None or rank >= MOST_RANKS or step is None or seen is None:

@@ -290,7 +290,7 @@ def _rank(rank: int, dump: Mapping[str, Any], groups: Mapping[tuple[str, str], G
     return Rank(rank, calls, latest)
 
 
-def _groups_by_id(dump: Mapping[str, Any], groups: Mapping[tuple[str, str], Group]) -> dict[str, Group]:
+def _groups_by_id(dump: Mapping[str, object], groups: Mapping[tuple[str, str], Group]) -> dict[str, Group]:
     """Return the group of each number in the status: both are in the order in which the rank created its groups."""
     own = [names for names in groups if names[0] in mapping(dump.get("pg_config"))]
     status = list(mapping(dump.get("pg_status")))
@@ -301,7 +301,7 @@ def _groups_by_id(dump: Mapping[str, Any], groups: Mapping[tuple[str, str], Grou
     return {str(number): groups[names] for number, names in zip(sorted(status, key=int), ordered)}
 
 
-def _groups(dump: Mapping[str, Any]) -> dict[tuple[str, str], Group]:
+def _groups(dump: Mapping[str, object]) -> dict[tuple[str, str], Group]:
     found = {}
     for key, one in mapping(dump.get("pg_config")).items():
         config = mapping(one)
@@ -312,7 +312,7 @@ def _groups(dump: Mapping[str, Any]) -> dict[tuple[str, str], Group]:
     return found
 
 
-def _call(entry: Mapping[str, Any], group: Group, rank: int, status: Mapping[str, Any]) -> Call:
+def _call(entry: Mapping[str, object], group: Group, rank: int, status: Mapping[str, object]) -> Call:
     """Return one operation. Gloo leaves its state at "scheduled"; the status of its group counts it as completed."""
     created = entry.get("time_created_ns")
     since = created / 1e9 if isinstance(created, int) and 0 < created < LATEST_NS else None
@@ -330,12 +330,12 @@ def _call(entry: Mapping[str, Any], group: Group, rank: int, status: Mapping[str
     return Call(group, name, number, is_completed, since, None if peer == rank else peer, is_pair)
 
 
-def _entries(dump: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _entries(dump: Mapping[str, object]) -> list[Mapping[str, Any]]:
     entries = dump.get("entries")
     return [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, (list, tuple)) else []
 
 
-def _names(entry: Mapping[str, Any]) -> tuple[str, str]:
+def _names(entry: Mapping[str, object]) -> tuple[str, str]:
     """Return PyTorch's name of the group of an operation, and its description."""
     group = entry.get("process_group")
     name, desc = [*(group if isinstance(group, (list, tuple)) else ()), "", ""][:2]

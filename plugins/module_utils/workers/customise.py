@@ -50,7 +50,7 @@ def desired_data(desired: WorkerSpec, after: State) -> dict[str, Any] | None:
     return {**data, "metadata": {"instance-id": f"{desired.name}-{digest}", **metadata}}
 
 
-def guestinfo_options(data: Mapping[str, Any]) -> dict[str, str]:
+def guestinfo_options(data: Mapping[str, object]) -> dict[str, str]:
     """Return the advanced settings with the data as JSON, which cloud-init reads as YAML."""
     texts = {METADATA: json.dumps(data["metadata"], sort_keys=True)}
     texts[USERDATA] = HEADER + json.dumps(data["userdata"], sort_keys=True)

@@ -26,7 +26,7 @@ def facts(machine: Machine) -> dict[str, Any]:
     return {"encrypted": bool(providers_of(machine)), "vtpm": bool(machine.devices(vim.vm.device.VirtualTPM))}
 
 
-def refuse_plain_moves(desired: WorkerSpec, has: Mapping[str, Any]) -> None:
+def refuse_plain_moves(desired: WorkerSpec, has: Mapping[str, object]) -> None:
     """Refuse other moves than encrypted ones for an encrypted worker, for which vSphere allows no others."""
     requested = desired["vmotion_encryption"]
     if requested in (None, "required") or not (has["encrypted"] or has["vtpm"]):

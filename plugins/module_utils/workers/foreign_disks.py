@@ -18,7 +18,6 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from ..errors import StillDiffers
 from ..vsphere import properties
@@ -100,7 +99,7 @@ def detach(machine: Machine) -> None:
         raise StillDiffers(machine.name, tried, reason, "detach them in vCenter, keep their files, and run again")
 
 
-def _reconfigure(machine: Machine, tried: str, **changes: Any) -> None:
+def _reconfigure(machine: Machine, tried: str, **changes: object) -> None:
     machine.reconfigure(vim.vm.ConfigSpec(changeVersion=machine["config.changeVersion"], **changes), tried)
     machine.refresh()
 

@@ -93,7 +93,7 @@ def _addresses(
     return [mac or next(rest, None) for mac in own]
 
 
-def _refuse_equal_addresses(name: str, cards: Sequence[Mapping[str, Any]]) -> None:
+def _refuse_equal_addresses(name: str, cards: Sequence[Mapping[str, object]]) -> None:
     macs = [card["mac"] for card in cards if card.get("mac")]
     for mac in macs:
         if macs.count(mac) > 1:
@@ -111,7 +111,7 @@ def in_order_of(current: State, cards: Mapping[str, Any]) -> dict[str, Any]:
     return {**cards, RDMA: ordered}
 
 
-def matching(requested: Sequence[Mapping[str, Any]], there: Sequence[Mapping[str, Any]]) -> list[int | None]:
+def matching(requested: Sequence[Mapping[str, object]], there: Sequence[Mapping[str, object]]) -> list[int | None]:
     """Return for each requested RDMA card the index of the current card that becomes it; None for a new card.
 
     A card of its kind with the requested MAC address comes first, then one in its port group, of which that with the
@@ -127,7 +127,7 @@ def matching(requested: Sequence[Mapping[str, Any]], there: Sequence[Mapping[str
     return [found.get(number) for number in range(len(requested))]
 
 
-def refuse_removed(desired: WorkerSpec, after: State, host: Mapping[str, Any]) -> None:
+def refuse_removed(desired: WorkerSpec, after: State, host: Mapping[str, object]) -> None:
     """Refuse a PVRDMA card with RoCE version 1 on a host that no longer supports it."""
     version = host.get(VERSION)
     if ROCE_V1 not in protocols(desired, after) or has_roce_v1(version):
@@ -136,7 +136,7 @@ def refuse_removed(desired: WorkerSpec, after: State, host: Mapping[str, Any]) -
     raise Refused(desired.name, f"configure its PVRDMA card with {ROCE_V1}", reason, f"set protocol: {PROTOCOL}")
 
 
-def refuse_other_devices(desired: WorkerSpec, host: Mapping[str, Any]) -> None:
+def refuse_other_devices(desired: WorkerSpec, host: Mapping[str, object]) -> None:
     """Refuse RDMA cards of a class whose devices are not network cards."""
     for nic in desired[RDMA] or []:
         name = nic.get("device_class")
@@ -206,25 +206,25 @@ def _desired_rdma(
     return {**nic, "protocol": given.get("protocol") or there.get("protocol") or PROTOCOL}
 
 
-def _same_mac(requested: State, there: Mapping[str, Any], key: str = "mac") -> bool:
+def _same_mac(requested: State, there: Mapping[str, object], key: str = "mac") -> bool:
     mac = str(requested.get(key) or "").lower()
     return bool(mac and mac == there["mac"]) and _same_kind(requested, there)
 
 
-def _same_place(requested: State, there: Mapping[str, Any]) -> bool:
+def _same_place(requested: State, there: Mapping[str, object]) -> bool:
     return _same_network(requested, there) and _same_mac(requested, there, "place_mac")
 
 
-def _same_network(requested: State, there: Mapping[str, Any]) -> bool:
+def _same_network(requested: State, there: Mapping[str, object]) -> bool:
     return bool(_same_kind(requested, there) and requested["portgroup"] == there["portgroup"])
 
 
-def _same_kind(requested: State, there: Mapping[str, Any]) -> bool:
+def _same_kind(requested: State, there: Mapping[str, object]) -> bool:
     """Return whether both are PVRDMA cards, or devices of one class."""
     return bool((requested.get("device_class") or "") == there.get("device_class", ""))
 
 
-def _any(_requested: Mapping[str, Any], _there: Mapping[str, Any]) -> bool:
+def _any(_requested: Mapping[str, object], _there: Mapping[str, object]) -> bool:
     return True
 
 
@@ -264,7 +264,7 @@ def _new(key: str, desired: State, number: int) -> ApiObject:
     return kinds.VirtualSriovEthernetCard(key=number, dvxBackingInfo=backing, allowGuestOSMtuChange=True)
 
 
-def _card(card: ApiObject, desired: State, now: Mapping[str, Any], networks: Networks) -> ApiObject:
+def _card(card: ApiObject, desired: State, now: Mapping[str, object], networks: Networks) -> ApiObject:
     """Return the changed card; a MAC address is written only if it differs."""
     if desired["portgroup"] != now.get("portgroup"):
         card.backing = networks.named(desired["portgroup"]).backing()

@@ -83,7 +83,7 @@ class Unread(NamedTuple):
         return f"{self.name} with {' and '.join(loads)}" if loads else self.name
 
 
-def nodes_of(answers: Mapping[str, Mapping[str, Any]], addresses: Mapping[str, Any]) -> list[Node]:
+def nodes_of(answers: Mapping[str, Mapping[str, object]], addresses: Mapping[str, object]) -> list[Node]:
     """Return the nodes from the results of training_info and the addresses, both by name in the inventory."""
     return [
         Node(_known_as([name, addresses.get(name)]), _reason(answer), bool(answer.get("unreachable")))
@@ -146,7 +146,7 @@ def _unread(guest: Guest, nodes: Sequence[Node], names: Collection[str]) -> Unre
     return Unread(guest.name, its[0].reason if its else missing, guest.load, guest.gpu_load, boots)
 
 
-def _reason(answer: Mapping[str, Any]) -> str:
+def _reason(answer: Mapping[str, object]) -> str:
     if "jobs" in answer:
         return ""
     words = printable(" ".join(str(answer.get("msg", "")).split()))[:LONGEST_REASON]
@@ -188,7 +188,7 @@ def _gpu_loads(session: Session, hosts: Iterable[Any]) -> dict[str, float]:
     return loads
 
 
-def _known_as(words: Iterable[Any]) -> frozenset[str]:
+def _known_as(words: Iterable[object]) -> frozenset[str]:
     return frozenset(str(word).lower() for word in words if word)
 
 

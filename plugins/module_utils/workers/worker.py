@@ -187,7 +187,7 @@ class Worker:
         there = current if current["exists"] and not (macs and self._building) else {}
         return nics.desired_cards(self.desired, there, self.context.networks, macs)
 
-    def _hardware(self, current: State, base: Mapping[str, Any], host: str) -> dict[str, Any]:
+    def _hardware(self, current: State, base: Mapping[str, object], host: str) -> dict[str, Any]:
         """Return the desired size and GPUs."""
         mhz = int(self.cluster.properties_of(host)["summary.hardware.cpuMhz"])
         after = sizing.desired_size(self.desired, current if current["exists"] else base, mhz)
@@ -229,7 +229,7 @@ class Worker:
         of.update(_uuid(self.machine))
         return worker_mark.desired_mark(self.target, before or {"built": not current["exists"]}, **of)
 
-    def _plan(self, current: State, after: dict[str, Any]) -> Plan:
+    def _plan(self, current: State, after: dict[str, object]) -> Plan:
         changed = {change.key for change in Plan(current, after).changes}
         running = bool(current["power"] == "on")
         cold = [key for key in COLD if key in changed] if running else []
@@ -358,7 +358,7 @@ def _uuid(machine: Machine | None) -> dict[str, str]:
     return {"uuid": str(machine[UUID])} if machine and machine[UUID] else {}
 
 
-def _managed(after: State, now: Mapping[str, Any]) -> dict[str, Any]:
+def _managed(after: State, now: Mapping[str, object]) -> dict[str, Any]:
     """Return the values to change; an option that is None is not managed."""
     mine = {key: value for key, value in after.items() if key not in ELSEWHERE}
     return {key: value for key, value in mine.items() if value is not None and now[key] != value}

@@ -31,7 +31,7 @@ class WorkerCluster:
     ``spare`` names hosts of another cluster (all without ``hosts``), which take workers of this one for a time.
     """
 
-    def __init__(self, session: Session, cluster: str, spare: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, session: Session, cluster: str, spare: Mapping[str, object] | None = None) -> None:
         self.session, self.name = session, plain(cluster)
         self.ref, self.values = inventory.find_cluster(session, cluster, CLUSTER)
         # The names of the spare hosts by their object id, and the properties of their cluster.
@@ -80,7 +80,7 @@ class WorkerCluster:
         is_near = one.host in self.hosts and (one.host in self.spare) == (host._moId in self.spare)
         return None if is_near else self._of(host._moId)["resourcePool"]
 
-    def refresh(self, names: Iterable[str], known: Mapping[str, Any] | None = None) -> None:
+    def refresh(self, names: Iterable[str], known: Mapping[str, object] | None = None) -> None:
         """Read the hosts, the virtual machines with these names, the known ones, and others that run on the hosts."""
         desired = set(names)
         version = self.session.api_version

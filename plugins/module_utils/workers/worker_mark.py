@@ -24,7 +24,7 @@ UNCONFIRMED = (
 )
 
 
-def read(definitions: Sequence[ApiObject], values: Sequence[Any] | None) -> dict[str, Any] | None:
+def read(definitions: Sequence[ApiObject], values: Sequence[object] | None) -> dict[str, Any] | None:
     """Return the mark of a virtual machine, which may be a copy of another machine's mark; None without a mark."""
     text = custom_fields.value_of(ATTRIBUTE, definitions, values)
     try:
@@ -37,17 +37,17 @@ def read(definitions: Sequence[ApiObject], values: Sequence[Any] | None) -> dict
     return {**mark, "cluster": plain(str(mark["cluster"]))} if "cluster" in mark else mark
 
 
-def desired_mark(name: str, before: Mapping[str, Any] | None, **of: Any) -> dict[str, Any]:
+def desired_mark(name: str, before: Mapping[str, object] | None, **of: object) -> dict[str, Any]:
     """Return the desired mark of a worker; keys from other sources stay."""
     return {"built": False, **(before or {}), "name": name, **of}
 
 
-def confirmation(mark: Mapping[str, Any], machine: Machine) -> str:
+def confirmation(mark: Mapping[str, object], machine: Machine) -> str:
     """Return the setting that confirms a mark: it names the machine, because clones copy it."""
     return f"{'built' if mark.get('built') else 'adopted'} {machine['config.instanceUuid']} {mark['name']}"
 
 
-def is_confirmed(mark: Mapping[str, Any], machine: Machine) -> bool:
+def is_confirmed(mark: Mapping[str, object], machine: Machine) -> bool:
     """Return whether a machine itself confirms its mark; one that is still being built does so by the clone."""
     extra = machine.extra
     return mark["name"] == extra.get(BUILDING) or extra.get(CONFIRMATION) == confirmation(mark, machine)
@@ -61,7 +61,7 @@ def withdraw(machine: Machine) -> None:
     machine.reconfigure(spec, "remove the confirmation of its mark")
 
 
-def write(session: Session, ref: object, target: str, mark: Mapping[str, Any] | None) -> None:
+def write(session: Session, ref: object, target: str, mark: Mapping[str, object] | None) -> None:
     """Set the mark, or clear it."""
     text = json.dumps(mark, sort_keys=True) if mark else ""
     custom_fields.store(session, ref, target, ATTRIBUTE, text, kind=vim.VirtualMachine)

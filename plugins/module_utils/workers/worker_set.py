@@ -38,13 +38,13 @@ class WorkerSet:
         self.templates = LibraryTemplates(context)
         self.assignments = {desired.name: Assignment() for desired in self.worker_specs}
 
-    def read(self, subjects: Sequence[Any]) -> None:
+    def read(self, subjects: Sequence[object]) -> None:
         """Read the cluster and these workers, and refuse new ones for which a datastore has no room."""
         self.refresh(subjects)
         if subjects:
             refuse_shortage(self.context)
 
-    def refresh(self, subjects: Sequence[Any]) -> None:
+    def refresh(self, subjects: Sequence[object]) -> None:
         """Read the cluster and these workers; without workers nothing is read."""
         if not subjects:
             return

@@ -216,7 +216,7 @@ def worker_specs_of(params: Mapping[str, Any]) -> list[WorkerSpec]:
     return worker_specs
 
 
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+def _given(options: Mapping[str, object]) -> dict[str, Any]:
     return {key: value for key, value in options.items() if value is not None}
 
 

@@ -11,7 +11,7 @@ _OF_IMAGE = ("from", "digest", "archive", "inputs", "packages", "python_tools")
 TRAINING = ("python", "openmpi", "framework")
 
 
-def guest_program(stack: Mapping[str, Any]) -> dict[str, Any]:
+def guest_program(stack: Mapping[str, object]) -> dict[str, Any]:
     return {key: value for key, value in stack.items() if key != "image"}
 
 
@@ -24,13 +24,13 @@ def image_side(stack: Mapping[str, Any]) -> dict[str, Any] | None:
     return {**{key: value for key, value in stack.items() if key not in _OF_GUEST}, **own}
 
 
-def image_content(stack: Mapping[str, Any]) -> dict[str, Any] | None:
+def image_content(stack: Mapping[str, object]) -> dict[str, Any] | None:
     """Return the parts of the image, without a driver; None if the stack has no image."""
     side = image_side(stack)
     return {**side, "gpu_driver": None} if side else None
 
 
-def training_side(stack: Mapping[str, Any]) -> dict[str, Any]:
+def training_side(stack: Mapping[str, object]) -> dict[str, Any]:
     """Return the side of a stack that trains: the image, else the guest."""
     return image_side(stack) or dict(stack)
 

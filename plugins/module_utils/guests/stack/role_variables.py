@@ -13,7 +13,7 @@ CUDA = ("cuda", "cudnn", "nccl")
 GPUS = {DOCKER: "runtime", "podman": "cdi"}
 
 
-def variables(stack: Mapping[str, Any], platform: str, parts: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
+def variables(stack: Mapping[str, object], platform: str, parts: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
     """Return the variables of each role on a platform; a role without a part in the stack is left out."""
     made = {role: make(stack, platform, parts) for role, make in ROLES.items()}
     return {

@@ -21,7 +21,7 @@ class StackError(ValueError):
     """The stack does not have an input or a base."""
 
 
-def faults(document: object, schema: Mapping[str, Any]) -> list[str]:
+def faults(document: object, schema: Mapping[str, object]) -> list[str]:
     """Return a sentence for each fault of a stack: schema faults, else mismatched names, inputs and origins."""
     schema_faults = schemas.faults(document, schema)
     if schema_faults or not isinstance(document, Mapping):
@@ -126,12 +126,12 @@ def _walk(value: object, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield from _walk(child, f"{where}.{name}")
 
 
-def _side_faults(side: Mapping[str, Any]) -> list[str]:
+def _side_faults(side: Mapping[str, object]) -> list[str]:
     """Return the faults of names and origins in the guest, or in the image."""
     return [*_unknown_names(side), *_absent_origins(side)]
 
 
-def _image_faults(own: JsonObject, inside: Mapping[str, Any]) -> list[str]:
+def _image_faults(own: JsonObject, inside: Mapping[str, object]) -> list[str]:
     """Return the faults of an image, which starts from an image of a registry or from an archive of files."""
     bases = bool(own.get("archive")) + ("from" in own and "digest" in own)
     lacking = [] if bases == 1 else ["give its base: either from and digest, or archive."]

@@ -18,7 +18,7 @@ _ACCOUNT_IN_URL = re.compile(r"(?<!\w)(\w+://)[^/@\s]+@")
 _SECRET_KEY = re.compile(r"pass(word|wd|phrase)|secret|token|community|private_?key", re.IGNORECASE)
 
 
-def document(hosts: Mapping[str, Any], cluster: Mapping[str, Any], desired: State, when: str) -> dict[str, Any]:
+def document(hosts: Mapping[str, object], cluster: Mapping[str, object], desired: State, when: str) -> dict[str, Any]:
     """Return the evidence as plain data: results of esxi_info and cluster_info, and the profiles of the change.
 
     ``desired`` contains ``profile``, for all hosts, and ``host_profiles``, for hosts with a separate profile; if the
@@ -36,13 +36,13 @@ def document(hosts: Mapping[str, Any], cluster: Mapping[str, Any], desired: Stat
     return {**kept, DIGEST: digest(kept)}
 
 
-def digest(kept: Mapping[str, Any]) -> str:
+def digest(kept: Mapping[str, object]) -> str:
     """Return the SHA-256 of the evidence without its digest; it does not depend on indentation or order of the file."""
     plain = {key: value for key, value in kept.items() if key != DIGEST}
     return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def faults(read: Mapping[str, Any]) -> list[str]:
+def faults(read: Mapping[str, object]) -> list[str]:
     """Return the faults of a file of evidence of this format, each as a part of a sentence."""
     errors = [fault.rstrip(".") for fault in schema.faults(read, _SCHEMA)]
     if not errors and read[DIGEST] != digest(read):
@@ -53,7 +53,7 @@ def faults(read: Mapping[str, Any]) -> list[str]:
 _TEXT, _MAPPING = {"type": "string", "pattern": ".", "title": "a text"}, {"type": "object"}
 
 
-def _object(**properties: Any) -> dict[str, Any]:
+def _object(**properties: object) -> dict[str, Any]:
     """Return the schema of a mapping with these keys; it may have others."""
     return {"type": "object", "required": list(properties), "properties": properties}
 

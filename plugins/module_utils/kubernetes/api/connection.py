@@ -64,7 +64,7 @@ class Api:
         self.server = str(settings.host)
         self._watch = _Watch(self._client.rest_client.pool_manager)
 
-    def get(self, path: str, **query: Any) -> dict[str, Any] | None:
+    def get(self, path: str, **query: object) -> dict[str, Any] | None:
         """Return an object or a list of objects, or None."""
         text = self.text(path, **query)
         if text is None:
@@ -77,14 +77,14 @@ class Api:
             raise Failed(self.server, f"read {path}", "the answer is not a Kubernetes object", _NO_API)
         return answer
 
-    def items(self, path: str, **query: Any) -> list[dict[str, Any]]:
+    def items(self, path: str, **query: object) -> list[dict[str, Any]]:
         """Return the objects of a list; empty if Kubernetes does not support their kind."""
         items = (self.get(path, **query) or {}).get("items") or []
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
             raise Failed(self.server, f"read {path}", "the answer is not a list of objects", _NO_API)
         return items
 
-    def text(self, path: str, **query: Any) -> str | None:
+    def text(self, path: str, **query: object) -> str | None:
         """Return the text of the server's answer; None if the path is not found."""
         try:
             with self._watch.over(WHOLE_SECONDS):
@@ -100,7 +100,7 @@ class Api:
         remedy = "check the permissions of this account"
         raise Failed(self.server, f"read {path}", _message(text, response.reason), remedy)
 
-    def _response(self, path: str, query: Mapping[str, Any]) -> Any:
+    def _response(self, path: str, query: Mapping[str, object]) -> Any:
         """Return the answer, read with the client's connections: its request functions differ between its versions."""
         settings = self._client.configuration
         token = settings.auth_settings().get("BearerToken") or {}

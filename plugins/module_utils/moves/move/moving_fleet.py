@@ -155,7 +155,7 @@ def _worker(machine: Machine, workers: ClusterWorkers, targets: Collection[str])
 
 
 def _with_stuns(
-    worker: MovingWorker, machine: Machine, targets: Mapping[str, _Target], stuns: dict[Any, dict[str, float | None]]
+    worker: MovingWorker, machine: Machine, targets: Mapping[str, _Target], stuns: dict[object, dict[str, float | None]]
 ) -> MovingWorker:
     """Return a worker with its expected stuns; ``stuns`` has those of workers of each kind so far."""
     profiles, memory_mb = machines.vgpus(machine.values), int(machine["config.hardware.memoryMB"] or 0)

@@ -182,7 +182,7 @@ def judged_assumptions(recording: Recording) -> list[dict[str, Any]]:
     ]
 
 
-def assumption_lines(checked: Sequence[Mapping[str, Any]]) -> list[str]:
+def assumption_lines(checked: Sequence[Mapping[str, object]]) -> list[str]:
     """Return the assumptions as lines of text, refuted ones first."""
     order = (REFUTED, PROVEN, OPEN)
     listed = sorted(checked, key=lambda assumption: order.index(assumption["status"]))

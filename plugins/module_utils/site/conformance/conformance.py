@@ -24,7 +24,7 @@ LEFT_OUT, NOT_TRIED = "left out", "not tried"
 EQUAL = {True: "equal", False: "DIFFERENT", None: NOT_TRIED}
 
 
-def planned(options: Mapping[str, Any]) -> Result:
+def planned(options: Mapping[str, object]) -> Result:
     """Return the cases that a run would try, for check mode, which calls no module."""
     tried = [case for case in CASES if options.get(case.needs, True)]
     return {
@@ -181,7 +181,7 @@ def _line(row: Result) -> str:
     return f"{EQUAL[row['equal']]:<9} {row['case']}, {row['step']}: {answers}"
 
 
-def _words(answers: Mapping[str, Any]) -> str:
+def _words(answers: Mapping[str, object]) -> str:
     return ", ".join(f"{path}={value}" for path, value in answers.items())
 
 

@@ -37,7 +37,7 @@ def _option(value: int, name: str = OPTION) -> dict[str, Any]:
     return {"hosts": ["{host}"], "options": {name: value}}
 
 
-def _kernel(options: Mapping[str, Any], name: str = MODULE) -> dict[str, Any]:
+def _kernel(options: Mapping[str, object], name: str = MODULE) -> dict[str, Any]:
     return {"hosts": ["{host}"], "name": name, "options": options, "exact": True}
 
 

@@ -69,7 +69,7 @@ def manifest_of(recording: Recording, files: Mapping[str, str], replaced: Mappin
     }
 
 
-def archive_bytes(files: Mapping[str, str], manifest: Mapping[str, Any]) -> bytes:
+def archive_bytes(files: Mapping[str, str], manifest: Mapping[str, object]) -> bytes:
     """Return the archive; its bytes depend only on its content."""
     everything = {MANIFEST: json.dumps(manifest, indent=1, sort_keys=True), **files}
     packed_files = io.BytesIO()

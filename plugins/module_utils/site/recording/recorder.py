@@ -75,7 +75,7 @@ class Recorder:
                 self.recording.requests.append(RestRequest(verb, path, body, status, text))
         return status, text
 
-    def _properties(self, call: ApiCall, carry: Callable[[], Any]) -> Any:
+    def _properties(self, call: ApiCall, carry: Callable[[], object]) -> Any:
         (requested,) = call.arguments[0]
         for spec in requested.propSet:
             spec.pathSet = [path for path in spec.pathSet if path not in self._scope.never_read]
@@ -129,7 +129,7 @@ class Recorder:
                 self.recording.commands.append(EsxcliCommand(host, command, arguments, *texts))
         return answer
 
-    def _call(self, call: ApiCall, carry: Callable[[], Any]) -> Any:
+    def _call(self, call: ApiCall, carry: Callable[[], object]) -> Any:
         key = key_of_call(call.kind, call.id, call.method, call.arguments)
         try:
             answer = carry()

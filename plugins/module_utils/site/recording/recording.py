@@ -80,7 +80,7 @@ class Recording:
         self.requests += [request for request in other.requests if request not in self.requests]
 
 
-def key_of_call(kind: str, key: str, method: str, arguments: Iterable[Any]) -> str:
+def key_of_call(kind: str, key: str, method: str, arguments: Iterable[object]) -> str:
     """Return the key of a call in a recording: the same call always has the same key."""
     return f"{kind} {key} {method} {json.dumps(plain(tuple(arguments)), sort_keys=True)}"
 

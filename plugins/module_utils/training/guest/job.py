@@ -93,7 +93,7 @@ def _request(run_dir: str, end: Mapping[str, Any] | None) -> dict[str, Any] | No
     return None
 
 
-def _why_stopped(request: Mapping[str, Any], code: int | None) -> str:
+def _why_stopped(request: Mapping[str, object], code: int | None) -> str:
     """Return who asked for the end of the job; torchrun may end with 1 although all ranks have saved and ended."""
     sentence = f"stopped by {request.get('by') or 'a command'}"
     return f"{sentence}; it ended with exit code {code}" if code else sentence

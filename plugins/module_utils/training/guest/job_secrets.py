@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 HIDDEN = "HIDDEN"
 # Shorter values, such as 1 or lo, also occur in unrelated text.
 SHORTEST = 8
 
 
-def values(environment: Mapping[str, Any]) -> list[str]:
+def values(environment: Mapping[str, object]) -> list[str]:
     """Return the values to hide and the lines in them, the longest first: a value may be part of another.
 
     mpirun puts a tag before each line that a rank prints.

@@ -43,7 +43,7 @@ def _running_ranks(records: str) -> Iterator[tuple[int, int, str]]:
             yield int(name[4:-6]), int(last["pid"]), str(last.get("job") or "")
 
 
-def _runs_here(record: dict[str, Any]) -> bool:
+def _runs_here(record: dict[str, object]) -> bool:
     pid, start = record.get("pid"), record.get("start")
     # A container has the boot id of its node, but not always its host name.
     is_here = record.get("boot_id") in (None, supervisor.boot_id())

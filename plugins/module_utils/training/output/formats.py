@@ -108,7 +108,7 @@ def recognise(text: str, rank: int | None, ended: bool = True) -> LineContent:
     return content
 
 
-def step_fault(record: dict[str, Any]) -> str | None:
+def step_fault(record: dict[str, object]) -> str | None:
     """Add the keys and number types that readers require to a step record; return its fault, or None."""
     # pylint: disable=unidiomatic-typecheck # True and False are not whole numbers here
     for key in ("rank", "step"):

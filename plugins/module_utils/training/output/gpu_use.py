@@ -38,7 +38,7 @@ class NodeGpus(NamedTuple):
     why: str
 
 
-def gpus_of(views: Mapping[str, Any], now: float) -> list[NodeGpus]:
+def gpus_of(views: Mapping[str, object], now: float) -> list[NodeGpus]:
     """Return the GPUs of the nodes that have nvidia-smi, from the view that a watch keeps of each node."""
     read = (
         (node, view["gpus"]) for node, view in sorted(views.items()) if isinstance(view, Mapping) and "gpus" in view

@@ -64,7 +64,7 @@ def _name(value: Any) -> str:
     return str(value)
 
 
-def _device(about: Mapping[str, Any]) -> dict[str, Any]:
+def _device(about: Mapping[str, object]) -> dict[str, Any]:
     identifier = _name(about["id"]) if about["id"] else ""
     return {
         "id": identifier,
@@ -352,7 +352,7 @@ class Expected:
     source: str
 
 
-def name(device: Mapping[str, Any]) -> str:
+def name(device: Mapping[str, object]) -> str:
     """Return the name of a card, or its identifier."""
     card = CARDS.get(str(device.get("id") or ""))
     return card.name if card else str(device.get("id") or "unknown card")

@@ -36,7 +36,7 @@ def text(every: list[Round]) -> str:
     return "/".join(",".join(f"{first}-{second}" for first, second in pairs) for pairs in every)
 
 
-def plan(nodes: Sequence[Mapping[str, Any]], transport: str, network: str = "") -> PairPlan:
+def plan(nodes: Sequence[Mapping[str, object]], transport: str, network: str = "") -> PairPlan:
     """Return the plan for nodes with ``interface`` and ``hcas``; a network does not determine a device."""
     every = rounds(len(nodes))
     return {

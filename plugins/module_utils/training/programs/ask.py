@@ -98,7 +98,7 @@ def execute(site: TrainingSite, run: TrainingRun, command: Sequence[str], *, is_
     return {"lines": lines, "changed": True, **failure}
 
 
-def _printed(answer: Mapping[str, Any]) -> tuple[str, str]:
+def _printed(answer: Mapping[str, object]) -> tuple[str, str]:
     """Return the output of a command, and its exit code, or the reason if it was not run."""
     if answer.get("failed"):
         return "", str(answer.get("msg"))

@@ -141,7 +141,7 @@ def _wait_for_end(p: Program, site: TrainingSite, run: TrainingRun, pairs: pair_
 
 
 def _written(
-    site: TrainingSite, run: TrainingRun, pairs: pair_rounds.PairPlan, records: str, job: Mapping[str, Any]
+    site: TrainingSite, run: TrainingRun, pairs: pair_rounds.PairPlan, records: str, job: Mapping[str, object]
 ) -> Result:
     """Write the result, show it, and return it."""
     o = run.o

@@ -99,7 +99,7 @@ def await_start(p: Program, site: TrainingSite, run: TrainingRun) -> None:
         p.wait(lambda: False, QUEUE_SECONDS)
 
 
-def _has_later_records(job: Mapping[str, Any], followed: Mapping[str, Any]) -> bool:
+def _has_later_records(job: Mapping[str, object], followed: Mapping[str, object]) -> bool:
     """Return whether a job that has ended may have made steps whose records were not read yet.
 
     The launcher may answer before slow nodes have sent their last records, and the number of steps may be an estimate.
@@ -108,7 +108,7 @@ def _has_later_records(job: Mapping[str, Any], followed: Mapping[str, Any]) -> b
     return job["state"] not in ALIVE and is_awaited and followed["ended"] != "ended"
 
 
-def _look(p: Program, site: TrainingSite, run: TrainingRun, followed: Mapping[str, Any]) -> Result:
+def _look(p: Program, site: TrainingSite, run: TrainingRun, followed: Mapping[str, object]) -> Result:
     """Return the state of the job; one that has made all its steps is about to end."""
     answers: list[Result] = []
 

@@ -70,7 +70,7 @@ class RestartableRun:
             cause = f"its outputs have {size / MEGABYTE:.0f} MB, more than {limit} MB, so they would stay on the node"
             raise self._refused(cause, "set training_outputs_limit")
 
-    def _require_optimizer(self, read: Mapping[str, Any]) -> None:
+    def _require_optimizer(self, read: Mapping[str, object]) -> None:
         """Refuse a program whose checkpoints lack the optimizer: its run would resume as another training."""
         newest = checkpoints_of(read, "", 0.0)["newest"]
         if newest and newest["optimizer"] is False:
@@ -119,7 +119,7 @@ class RestartableRun:
             signal, self._size, partial(self._write_request, SIGNAL_REQUEST, seconds=seconds)
         )
 
-    def _write_request(self, name: str, **more: Any) -> None:
+    def _write_request(self, name: str, **more: object) -> None:
         """Write to the folder of the run who asks for its end, which is then not one of the program.
 
         Its time counts, so that a stop does not overwrite a signal: the ranks may end between them.

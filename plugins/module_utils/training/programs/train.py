@@ -185,7 +185,7 @@ def _another_try(run: TrainingRun, ended: Ended) -> str:
 
 
 def judge(
-    p: Program, site: TrainingSite, run: TrainingRun, started: StartedJob, seen: Mapping[str, Any], records: str
+    p: Program, site: TrainingSite, run: TrainingRun, started: StartedJob, seen: Mapping[str, object], records: str
 ) -> dict[str, Any]:
     """Write the result of the run; fail if ranks have different parameters or another transport than requested."""
     before = {"prepared": started.prepared, "esxi_before": started.esxi_before}

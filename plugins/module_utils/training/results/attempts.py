@@ -137,7 +137,7 @@ def _list(value: object) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else []
 
 
-def _step(given: Mapping[str, Any], saved: Sequence[Saved]) -> int | None:
+def _step(given: Mapping[str, object], saved: Sequence[Saved]) -> int | None:
     """Return the step of a checkpoint: from its files, or that of the only mark in whose time it was written."""
     step, at = number(given.get("step")), number(given.get("modified"))
     if step is not None:
@@ -148,7 +148,7 @@ def _step(given: Mapping[str, Any], saved: Sequence[Saved]) -> int | None:
     return marked.pop() if len(marked) == 1 else None
 
 
-def changed(given: Mapping[str, Any], before: Manifest) -> str:
+def changed(given: Mapping[str, object], before: Manifest) -> str:
     """Return why the files of a checkpoint are not those of the end of the earlier attempt; empty if they are."""
     path, kept = str(given.get("path") or ""), _kept(before)
     files = {str(each.get("path")): each.get("sha256") for each in objects(given.get("files"))}

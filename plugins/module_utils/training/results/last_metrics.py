@@ -9,7 +9,6 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from ..output import event_file
 
@@ -80,7 +79,7 @@ def _of_json(line: str) -> dict[str, float]:
     return _numbers(record.items()) if isinstance(record, dict) else {}
 
 
-def _numbers(pairs: Iterable[tuple[Any, Any]]) -> dict[str, float]:
+def _numbers(pairs: Iterable[tuple[object, object]]) -> dict[str, float]:
     found = {}
     for name, value in pairs:
         try:

@@ -211,7 +211,7 @@ def compared(
     one: Manifest,
     other: Manifest,
     code: Sequence[tuple[str, str, str]] = (),
-    metrics: Sequence[tuple[str, Any, Any]] = (),
+    metrics: Sequence[tuple[str, object, object]] = (),
 ) -> list[str]:
     """Return a table of the values in which two runs differ, then of their ends and metrics."""
     left, right = dict(_flat(_without(one))), dict(_flat(_without(other)))
@@ -248,7 +248,7 @@ def _without(manifest: Manifest) -> dict[str, object]:
     return {**kept, **({"built": _of_all_nodes(built)} if isinstance(built, Mapping) else {})}
 
 
-def _of_all_nodes(built: Mapping[str, Any]) -> dict[str, str]:
+def _of_all_nodes(built: Mapping[str, object]) -> dict[str, str]:
     """Return each version that the roles recorded once: most are the same on all nodes. A time is not a version."""
     found: dict[str, set[str]] = {}
     for facts in built.values():

@@ -32,7 +32,7 @@ def read_runs(nodes: node_programs.Nodes, folder: str, since: float, timeout: fl
     return {"sentences": sentences(found), "saved": saved(found)}
 
 
-def sentences(nodes: Mapping[str, Any]) -> list[str]:
+def sentences(nodes: Mapping[str, object]) -> list[str]:
     """Return each other run: its name, its user, its nodes, from when until when."""
     runs: dict[str, dict[str, _Stay]] = {}
     for node, answer in nodes.items():
@@ -43,7 +43,7 @@ def sentences(nodes: Mapping[str, Any]) -> list[str]:
     return [*texts[:MOST_RUNS], *more]
 
 
-def saved(nodes: Mapping[str, Any]) -> list[float]:
+def saved(nodes: Mapping[str, object]) -> list[float]:
     """Return the times of the checkpoints that a resumed run would choose from, in order and each once."""
     files = [file for answer in nodes.values() for file in _files(answer)]
     return sorted({round(file.modified, 3) for file in candidates(files, ())})
@@ -57,7 +57,7 @@ def _sentence(stays: Mapping[str, _Stay]) -> str:
     return f"{busy.name_of(first.run_dir)}{of} on {', '.join(sorted(stays))}: from {busy.second(first.since)}, {end}"
 
 
-def _stays(answer: Any) -> Iterator[_Stay]:
+def _stays(answer: object) -> Iterator[_Stay]:
     for run in _list(answer, "runs"):
         try:
             until = math.inf if run["until"] is None else float(run["until"])
@@ -69,7 +69,7 @@ def _stays(answer: Any) -> Iterator[_Stay]:
             yield stay
 
 
-def _files(answer: Any) -> Iterator[OutputFile]:
+def _files(answer: object) -> Iterator[OutputFile]:
     for file in _list(answer, "files"):
         try:
             path, modified = str(file[0]), float(file[1])
@@ -79,6 +79,6 @@ def _files(answer: Any) -> Iterator[OutputFile]:
             yield OutputFile(path, modified)
 
 
-def _list(answer: Any, key: str) -> list[Any]:
+def _list(answer: object, key: str) -> list[Any]:
     found = answer.get(key) if isinstance(answer, Mapping) else None
     return found if isinstance(found, list) else []

@@ -62,7 +62,7 @@ class Outputs:
         self._there = self._listed()
         return {path: _stamp(self._dest / path) for path in self._there}
 
-    def plan(self, state: Mapping[str, Any]) -> Plan:
+    def plan(self, state: Mapping[str, object]) -> Plan:
         """Plan to copy new and changed files; refuse more than the limit."""
         size = self._size(self._there)
         if size > self._limit * MEGABYTE:
@@ -182,7 +182,7 @@ class Outputs:
         return Failed(self.target, tried, printable(cause), BY_HAND)
 
 
-def copy_outputs(**options: Any) -> dict[str, Any]:
+def copy_outputs(**options: object) -> dict[str, Any]:
     """Copy the files of a folder of a node to the controller; none of the new files remains after an error.
 
     ``node`` is the name of the node, ``reach`` the command that runs a shell command there, ``folder`` its folder,
@@ -199,7 +199,7 @@ class GrowingOutputs(Outputs):
     _send = SEND_GROWING
 
 
-def copy_growing_outputs(**options: Any) -> dict[str, Any]:
+def copy_growing_outputs(**options: object) -> dict[str, Any]:
     """Copy the outputs of a job that runs, with the options of ``copy_outputs``."""
     return _copied(GrowingOutputs(options))
 
@@ -216,7 +216,7 @@ class GrowingPath(GrowingOutputs):
 
     name = "files"
 
-    def __init__(self, params: Mapping[str, Any]) -> None:
+    def __init__(self, params: Mapping[str, object]) -> None:
         super().__init__(params)
         self._path = str(params["path"])
         self.target = f"{self.target}/{self._path}"
@@ -229,7 +229,7 @@ class GrowingPath(GrowingOutputs):
         return super()._entry(f"{size} {time} {name[2:] if name.startswith('./') else name}")
 
 
-def copy_growing_path(**options: Any) -> dict[str, Any]:
+def copy_growing_path(**options: object) -> dict[str, Any]:
     """Copy one file or folder of a job that runs, with the options of ``copy_outputs`` and its ``path``."""
     return _copied(GrowingPath(options))
 

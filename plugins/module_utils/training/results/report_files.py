@@ -114,7 +114,7 @@ class ReportFiles:
             raise Failed(self.target, "read the existing report", str(error), REMEDY) from error
         return state
 
-    def plan(self, state: Mapping[str, Any]) -> Plan:
+    def plan(self, state: Mapping[str, object]) -> Plan:
         """Return the plan for the files; a path that is another kind of file is refused."""
         taken = [path for path in (self._folder, *map(Path, self.paths)) if _is_another_kind(path, self._folder)]
         if taken:

@@ -15,7 +15,7 @@ COLUMNS = ("RUN", "BY", "STARTED", "SECONDS", "STATE", "STEP", "LOSS", "NODES", 
 
 
 def listed(
-    running: Iterable[Mapping[str, Any]],
+    running: Iterable[Mapping[str, object]],
     manifests: Iterable[Manifest],
     unreachable: Iterable[str],
     queued: Iterable[Mapping[str, str]] = (),
@@ -35,7 +35,7 @@ def listed(
     return sorted(entries.values(), key=lambda entry: (entry["started"] or 0, entry["name"]))
 
 
-def _queue(job: Mapping[str, str], entries: dict[tuple[str, str], dict[str, Any]]) -> None:
+def _queue(job: Mapping[str, str], entries: dict[tuple[str, str], dict[str, object]]) -> None:
     """Take the state of a job for the run that has no end on this controller; others are listed if they wait."""
     own = [entry for (name, _by), entry in entries.items() if name == job["name"] and entry["state"] == UNKNOWN]
     for entry in own:
@@ -50,7 +50,7 @@ def _queue(job: Mapping[str, str], entries: dict[tuple[str, str], dict[str, Any]
         )
 
 
-def _running(run: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+def _running(run: Mapping[str, object], known: Mapping[str, object]) -> dict[str, Any]:
     return {
         "name": run["name"],
         "by": run["asked_by"] or run["user"],
@@ -85,7 +85,7 @@ def _ended(each: Manifest, unreachable: set[str]) -> dict[str, Any]:
     }
 
 
-def lines(entries: Iterable[Mapping[str, Any]]) -> list[str]:
+def lines(entries: Iterable[Mapping[str, object]]) -> list[str]:
     rows = [_row(entry) for entry in entries]
     return manifest.table([COLUMNS, *rows]) if rows else [NOTHING]
 
@@ -106,7 +106,7 @@ def _row(entry: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _rate(entry: Mapping[str, Any]) -> str:
+def _rate(entry: Mapping[str, object]) -> str:
     """Return the rate in images, or in steps if the script reports no images."""
     if entry["rate"] is not None:
         return f"{entry['rate']:.1f} images/s"

@@ -22,7 +22,7 @@ class _Point:
     transport: str
 
 
-def table(runs: Iterable[dict[str, Any]], images_per_epoch: int | None = None) -> list[dict[str, Any]]:
+def table(runs: Iterable[dict[str, object]], images_per_epoch: int | None = None) -> list[dict[str, Any]]:
     """Return one unrounded row per nodes, GPUs and transport: the median rate, its spread (range) and the gains.
 
     A rate that was measured once has no spread. The seconds of an epoch are the median of the measured ones; if no run
@@ -85,14 +85,14 @@ def _single_gpu_rate(transport: str, medians: Mapping[_Point, float]) -> float:
     return rate
 
 
-def _rates_by_point(runs: Iterable[dict[str, Any]]) -> dict[_Point, list[float]]:
+def _rates_by_point(runs: Iterable[dict[str, object]]) -> dict[_Point, list[float]]:
     rates: dict[_Point, list[float]] = {}
     for run in runs:
         rates.setdefault(_point(run), []).append(_rate(run))
     return rates
 
 
-def _point(run: Mapping[str, Any]) -> _Point:
+def _point(run: Mapping[str, object]) -> _Point:
     nodes, gpus, transport = (_given(run, key) for key in ("nodes", "gpus", "transport"))
     for key, value in (("nodes", nodes), ("gpus", gpus)):
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= HIGHEST:
@@ -106,14 +106,14 @@ def _point(run: Mapping[str, Any]) -> _Point:
     return _Point(nodes, gpus, transport)
 
 
-def _rate(run: Mapping[str, Any]) -> float:
+def _rate(run: Mapping[str, object]) -> float:
     rate = _given(run, "images_per_sec")
     if not _is_positive(rate):
         raise ScalingError(f"The run {_shown(run)} has images_per_sec={_short(rate)}: expected a number above zero.")
     return float(rate)
 
 
-def _given(run: Mapping[str, Any], key: str) -> Any:
+def _given(run: Mapping[str, object], key: str) -> Any:
     if key not in run:
         raise ScalingError(f"The run {_shown(run)} lacks {key!r}.")
     return run[key]
@@ -124,7 +124,7 @@ def _is_positive(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= HIGHEST
 
 
-def _shown(run: Mapping[str, Any]) -> str:
+def _shown(run: Mapping[str, object]) -> str:
     return f"{{{', '.join(f'{key!r}: {_short(value)}' for key, value in run.items())}}}"
 
 

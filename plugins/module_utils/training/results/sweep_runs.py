@@ -38,16 +38,16 @@ def with_nodes(planned: Sequence[Mapping[str, Any]], nodes: Sequence[str]) -> li
     return [{**run, "on": list(nodes[: int(run["nodes"])])} for run in planned]
 
 
-def summary(planned: Sequence[Mapping[str, Any]], rest: Sequence[Mapping[str, Any]]) -> str:
+def summary(planned: Sequence[Mapping[str, object]], rest: Sequence[Mapping[str, object]]) -> str:
     """Return a sentence with the number and the names of the remaining runs."""
     names = ", ".join(str(run["name"]) for run in rest) or "none"
     return f"{len(rest)} of {len(planned)} runs remain:  {names}"
 
 
 def remaining(
-    planned: Sequence[Mapping[str, Any]],
-    results: Sequence[Mapping[str, Any]],
-    requested: Mapping[str, Any],
+    planned: Sequence[Mapping[str, object]],
+    results: Sequence[Mapping[str, object]],
+    requested: Mapping[str, object],
     *,
     prove: bool = True,
 ) -> list[dict[str, Any]]:

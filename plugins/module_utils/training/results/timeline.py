@@ -22,7 +22,7 @@ VSPHERE = ("hot_migration", "encrypted", "gpus", "stun_expected_s")
 
 
 def timeline(
-    tracks: Sequence[Track], moves: Sequence[Mapping[str, Any]], judged: Mapping[str, Any], at: Mapping[str, str]
+    tracks: Sequence[Track], moves: Sequence[Mapping[str, object]], judged: Mapping[str, object], at: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the data of a plot, with times in seconds since the first record.
 
@@ -139,7 +139,7 @@ def _phases(tracks: Sequence[Track], began: float) -> Iterator[dict[str, Any]]:
             opened = None
 
 
-def _hosts(at: Mapping[str, str], bands: Sequence[Mapping[str, Any]], seconds: float) -> list[dict[str, Any]]:
+def _hosts(at: Mapping[str, str], bands: Sequence[Mapping[str, object]], seconds: float) -> list[dict[str, Any]]:
     """Return the stays of each worker; a worker changes its host when a move ends."""
     workers = sorted({*at, *(str(band["worker"]) for band in bands)})
     return [{"worker": worker, "stays": list(_stays(worker, at, bands, seconds))} for worker in workers]

@@ -71,13 +71,13 @@ def only_job(
 def listed(
     calls: TrainingCalls,
     o: Options,
-    found: Mapping[str, Any],
+    found: Mapping[str, Result],
     nodes: Mapping[str, Node],
     queued: Sequence[Mapping[str, str]] = (),
 ) -> dict[str, Any]:
     """Return the runs on nodes, in a queue and on the controller, and show them; or the differences of two of them."""
     launchers = [name for name, each in found.items() if any(job.get("launched_here") for job in each.get("jobs", []))]
-    places = {name: {"reach": list(nodes[name]["reach"])} for name in launchers}
+    places: busy.Nodes = {name: {"reach": list(nodes[name]["reach"])} for name in launchers}
     results, compare = o["results"], o["compare"]
     runs = calls.runs.listed(nodes=found, results=results, compare=compare, places=places, queued=list(queued))
     for line in runs["lines"]:

@@ -114,14 +114,14 @@ def _requirements(run: TrainingRun) -> dict[str, Any]:
     return {"environment": {"python": o["python"], **named, "store": store}}
 
 
-def _of_pods(calls: TrainingCalls, run: TrainingRun, code: Mapping[str, Any]) -> dict[str, Any]:
+def _of_pods(calls: TrainingCalls, run: TrainingRun, code: Mapping[str, object]) -> dict[str, Any]:
     """Return the environment that each pod creates, and make the folder on its node that keeps these environments."""
     store = {"path": pod_environments(run, code), "state": "directory", "mode": "0755"}
     on_all(calls, run.nodes, FILE, store)
     return {"python": f"{run.dir}/environment/bin/python"}
 
 
-def pod_environments(run: TrainingRun, code: Mapping[str, Any]) -> str:
+def pod_environments(run: TrainingRun, code: Mapping[str, object]) -> str:
     """Return the folder of the environments for pods that install the same packages in the same way.
 
     A job writes only there, and only before its ranks start: the ranks of no job can change the packages of another.

@@ -49,6 +49,6 @@ def send(calls: TrainingCalls, run: TrainingRun, known_data: Data) -> dict[str, 
     return {"source": given, "sha256": known_data.sha256, "path": str(path or "")}
 
 
-def of_manifest(sent: Mapping[str, Any]) -> dict[str, str]:
+def of_manifest(sent: Mapping[str, object]) -> dict[str, str]:
     """Return what the manifest of a run keeps about its data, in the names of the options."""
     return {"data": str(sent.get("source") or ""), "data_sha256": str(sent.get("sha256") or "")}

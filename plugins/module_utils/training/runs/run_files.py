@@ -154,7 +154,7 @@ def _require_archive(calls: TrainingCalls, run: TrainingRun, path: str, sha256: 
         raise Refused(run.launcher, "keep the program of the run", cause, "remove that file, and set training_folder")
 
 
-def write_end(calls: TrainingCalls, run: TrainingRun, job: Mapping[str, Any], pace: Mapping[str, Any]) -> None:
+def write_end(calls: TrainingCalls, run: TrainingRun, job: Mapping[str, object], pace: Mapping[str, object]) -> None:
     """Add the end of the job to the manifest."""
     end = {
         "state": job["state"],

@@ -69,7 +69,7 @@ def _filled(command: Sequence[str], values: Mapping[str, str]) -> list[str]:
     return words
 
 
-def row(variation: Variation, known: Manifest, metrics: Mapping[str, Any]) -> dict[str, Any]:
+def row(variation: Variation, known: Manifest, metrics: Mapping[str, object]) -> dict[str, Any]:
     """Return a line of the table, from the manifest of a run and the last metrics in its outputs."""
     end = known.get("end") or {}
     seconds = manifest.seconds(known)
@@ -87,7 +87,7 @@ def row(variation: Variation, known: Manifest, metrics: Mapping[str, Any]) -> di
     }
 
 
-def table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def table(rows: Sequence[Mapping[str, object]]) -> list[str]:
     """Return rows as lines of a table; columns without any value are left out."""
     keys = list(dict.fromkeys(key for each in rows for key in each))
     keys = [key for key in keys if any(each.get(key) not in (None, "") for each in rows)]

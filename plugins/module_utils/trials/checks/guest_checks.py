@@ -35,7 +35,7 @@ PASSED_THROUGH = "Pass-Through"
 
 
 def findings(
-    nodes: Mapping[str, Mapping[str, Any]],
+    nodes: Mapping[str, Mapping[str, object]],
     budget: float,
     now: float,
     *,
@@ -64,7 +64,7 @@ def findings(
     return result
 
 
-def _timers(facts: Mapping[str, Any], budget: float) -> Rows:
+def _timers(facts: Mapping[str, object], budget: float) -> Rows:
     """Check the timers of ssh, sshd, TCP and Open MPI."""
     known = {key: value for key, value in facts.items() if value}
     for name, seconds in stun_timers.patience(known).items():
@@ -74,7 +74,7 @@ def _timers(facts: Mapping[str, Any], budget: float) -> Rows:
         yield NOTE, "guest", f"{name} is only partly known, and so is how long it waits for a silent peer"
 
 
-def _environment(facts: Mapping[str, Any], budget: float) -> Rows:
+def _environment(facts: Mapping[str, object], budget: float) -> Rows:
     """Check the variables of the ranks for NCCL, UCX, Gloo, Horovod and torch."""
     variables = mapping(facts.get("environment"))
     command = facts.get("mpirun")
@@ -96,7 +96,7 @@ def _environment(facts: Mapping[str, Any], budget: float) -> Rows:
     yield from _torch(facts, variables, budget)
 
 
-def _torch(facts: Mapping[str, Any], variables: Mapping[str, Any], budget: float) -> Rows:
+def _torch(facts: Mapping[str, object], variables: Mapping[str, object], budget: float) -> Rows:
     """Check the timers of torch.distributed: with a GPU on the node, NCCL connects the ranks, otherwise Gloo."""
     heartbeat = "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC"
     is_torch = any(name.startswith(("TORCH", "MASTER_ADDR")) for name in variables)
@@ -110,7 +110,7 @@ def _torch(facts: Mapping[str, Any], variables: Mapping[str, Any], budget: float
         yield from _waits(f"torch's process group over {name}, with its default timeout,", seconds, budget)
 
 
-def _uses_nccl_over_rdma(facts: Mapping[str, Any], variables: Mapping[str, Any]) -> bool:
+def _uses_nccl_over_rdma(facts: Mapping[str, object], variables: Mapping[str, object]) -> bool:
     """Return whether NCCL uses RDMA: without any variable it does if the node has a GPU and an RDMA device."""
     if _number(variables.get("NCCL_IB_DISABLE", "0")) or str(variables.get("NCCL_NET")).lower() == "socket":
         return False
@@ -122,7 +122,7 @@ def _uses_nccl_over_rdma(facts: Mapping[str, Any], variables: Mapping[str, Any])
     )
 
 
-def _ucx(variables: Mapping[str, Any], budget: float) -> Rows:
+def _ucx(variables: Mapping[str, object], budget: float) -> Rows:
     """Check the timers of UCX: a setting for one kind of connection takes precedence over that for all kinds."""
     kind = "RC_VERBS" if any(name.startswith("UCX_RC_VERBS_") for name in variables) else "RC"
     retries, timeout = (
@@ -135,7 +135,7 @@ def _ucx(variables: Mapping[str, Any], budget: float) -> Rows:
     yield from _waits(f"UCX_{kind}_TIMEOUT with UCX_{kind}_RETRY_COUNT", seconds, budget)
 
 
-def _nccl(variables: Mapping[str, Any], budget: float) -> Rows:
+def _nccl(variables: Mapping[str, object], budget: float) -> Rows:
     retries = _number(variables.get("NCCL_IB_RETRY_CNT", RETRIES))
     if "NCCL_IB_TIMEOUT" not in variables:
         if TICK_SECONDS * 2**NCCL_SHORTEST * ((retries or 0) + 1) < budget:
@@ -158,7 +158,7 @@ def _waits(name: str, seconds: float | None, budget: float) -> Rows:
         yield STOP, "timers", _short(name, seconds, budget)
 
 
-def _licence(facts: Mapping[str, Any], now: float, lasts: float) -> Rows:
+def _licence(facts: Mapping[str, object], now: float, lasts: float) -> Rows:
     output = facts.get("nvidia")
     if not isinstance(output, str) or not output:
         return
@@ -202,7 +202,7 @@ def _seconds_left(text: str, now: float) -> float | None:
     return moment.timestamp() - ahead - now
 
 
-def _checkpoint(facts: Mapping[str, Any], minutes: float) -> Rows:
+def _checkpoint(facts: Mapping[str, object], minutes: float) -> Rows:
     newest = mapping(facts.get("checkpoint"))
     if not newest:
         yield STOP, "checkpoint", "there is no checkpoint on it: let the job make one first"
@@ -218,7 +218,7 @@ def _checkpoint(facts: Mapping[str, Any], minutes: float) -> Rows:
         yield WARN, "checkpoint", f"its newest checkpoint {path} has no checksum file {path}.sha256: it is not verified"
 
 
-def _unread(facts: Mapping[str, Any]) -> Rows:
+def _unread(facts: Mapping[str, object]) -> Rows:
     """Report the settings that this user may not read."""
     if facts.get("sshd") is None:
         yield NOTE, "guest", "this user may not run sshd -T: the ClientAliveInterval is unknown"
@@ -268,7 +268,7 @@ def node_findings(
 
 
 def driver_findings(
-    nodes: Mapping[str, Mapping[str, Any]], hosts: Iterable[Mapping[str, Any]], table: Mapping[str, Any]
+    nodes: Mapping[str, Mapping[str, object]], hosts: Iterable[Mapping[str, object]], table: Mapping[str, object]
 ) -> list[Finding]:
     """Return the drivers of nodes that do not fit the vGPU managers of the hosts, and the unknown pairs.
 

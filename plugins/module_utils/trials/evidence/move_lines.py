@@ -62,7 +62,7 @@ def _earlier(judged: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"  {cost_lines.clock(window['until'])}: {window['verdict']}, {page}" for page in pages)
 
 
-def _row(move: Move, judged: Mapping[str, Any]) -> str:
+def _row(move: Move, judged: Mapping[str, object]) -> str:
     if not judged["moved"]:
         return f"{line(move)}: NOT MOVED: {move.get('said') or 'it is still on its host'}"
     seconds, gap = (move["completed"] or 0.0) - (move["started"] or 0.0), judged.get("gap_s")

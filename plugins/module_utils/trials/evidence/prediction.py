@@ -38,7 +38,7 @@ def predicted(window: Value, plan: Value, earlier: Sequence[Value]) -> dict[str,
     }
 
 
-def attended(changes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def attended(changes: Sequence[dict[str, object]]) -> list[dict[str, Any]]:
     """Return the changes that one controller made without a pause, whose times are those of the hosts."""
     return [change for change in changes if change.get("attended", True)]
 

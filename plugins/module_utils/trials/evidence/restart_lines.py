@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from ...core.findings import listed
 from .facts import Facts
@@ -27,7 +26,7 @@ def taken(facts: Facts) -> str:
     return f"Cluster {facts.cluster}: {', '.join(found)}: {ways}." if found else ""
 
 
-def checkpoint_in_words(checkpoint: Mapping[str, Any] | None, whose: str = "the") -> str:
+def checkpoint_in_words(checkpoint: Mapping[str, object] | None, whose: str = "the") -> str:
     if not checkpoint:
         return "no checkpoint"
     step = "" if checkpoint.get("step") is None else f" (step {checkpoint['step']})"

@@ -17,7 +17,7 @@ WORST_FIRST = ("broken", "inconclusive")
 ENDINGS = {"running": "running", "finished": "finished"}
 
 
-def verdict_input(facts: Facts, limits: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def verdict_input(facts: Facts, limits: Mapping[str, object] | None = None) -> dict[str, Any]:
     """Return the arguments of the verdict. The given limits take precedence over the limits of the test."""
     return {
         "moves": [*facts.judged_moves, *facts.others],
@@ -28,7 +28,7 @@ def verdict_input(facts: Facts, limits: Mapping[str, Any] | None = None) -> dict
     }
 
 
-def check_limits(limits: dict[str, Any]) -> None:
+def check_limits(limits: dict[str, object]) -> None:
     """Raise Refused for limits that the verdict would refuse after the moves."""
     try:
         read_limits(limits)
@@ -36,7 +36,7 @@ def check_limits(limits: dict[str, Any]) -> None:
         raise Refused("limits", "judge a test with them", str(error), "correct the named value") from error
 
 
-def with_earlier(judged: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
+def with_earlier(judged: Mapping[str, object], facts: Facts) -> dict[str, Any]:
     """Return the verdict of an observation: the worst of its windows, with the events of the earlier ones."""
     if not facts.windows:
         return dict(judged)

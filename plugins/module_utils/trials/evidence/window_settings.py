@@ -42,7 +42,7 @@ class WindowSettings(TypedDict, total=False):
 KNOWN = {*WindowSettings.__annotations__, *LIMITS, *(field.name for field in fields(HostChangeOptions))}
 
 
-def require_known(window: Mapping[str, Any]) -> None:
+def require_known(window: Mapping[str, object]) -> None:
     """Refuse settings that nothing reads."""
     unknown = sorted({*window} - KNOWN)
     if unknown:

@@ -61,7 +61,7 @@ def identity_of(cluster: object) -> Identity:
     return (str(uuid), str(moid)) if uuid and moid else UNKNOWN
 
 
-def named(name: str, here: Callable[[str, dict[str, Any]], Mapping[str, Any]]) -> Cluster:
+def named(name: str, here: Callable[[str, dict[str, object]], Mapping[str, object]]) -> Cluster:
     """Return a cluster whose identity the module cluster_info reads, if a journal has one to compare."""
     return Cluster(name, lambda: identity_of(here("cluster_info", {"cluster": name}).get("cluster")))
 

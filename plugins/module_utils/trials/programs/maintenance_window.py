@@ -143,7 +143,7 @@ def requests(p: Program, trial: Trial) -> str:
     return attend(p, trial)
 
 
-def reason_not_to_start(p: Program, trial: Trial, stage: Mapping[str, Any]) -> str:
+def reason_not_to_start(p: Program, trial: Trial, stage: Mapping[str, object]) -> str:
     """Return why the next host is not started; a controller that did not read the requests itself reads them first."""
     is_attended = trial.attended_round == trial.facts.round + 1
     return ("" if is_attended else requests(p, trial)) or reason_to_end(p, trial, stage)
@@ -184,7 +184,7 @@ def why_not(p: Program, trial: Trial, stage: Mapping[str, Any]) -> str:
     return too_late(p, trial, stage)
 
 
-def too_late(p: Program, trial: Trial, stage: Mapping[str, Any]) -> str:
+def too_late(p: Program, trial: Trial, stage: Mapping[str, object]) -> str:
     """Return why a controller does not continue a host that another one started; empty for its own."""
     if trial.host_in_time == stage["host"]:
         return ""

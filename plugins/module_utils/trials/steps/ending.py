@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from ...durable.program import Attempt, Program
 from ...training.transport.connections import checksums
@@ -108,7 +107,7 @@ def leave(p: Program, trial: Trial) -> None:
     tried(p, trial, "evidence", lambda: _write_evidence(trial, hosts))
 
 
-def _write_evidence(trial: Trial, hosts: list[dict[str, Any]]) -> None:
+def _write_evidence(trial: Trial, hosts: list[dict[str, object]]) -> None:
     facts = trial.facts
     vcenter = (facts.cluster_after or {}).get("vcenter")
     files = {

@@ -60,7 +60,7 @@ def changed_job(p: Program, trial: Trial) -> dict[str, Any]:
     return {key: job.get(key) for key in CHANGING}
 
 
-def keep_job(p: Program, trial: Trial, job: dict[str, Any]) -> None:
+def keep_job(p: Program, trial: Trial, job: dict[str, object]) -> None:
     """Keep the job, and show if it has just finished although hosts of its maintenance window remain."""
     waiting = trial.facts.waiting_hosts
     if trial.facts.is_running and job["state"] == "finished" and waiting:

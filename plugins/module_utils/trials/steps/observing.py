@@ -94,7 +94,7 @@ def events(facts: Facts) -> Iterator[dict[str, Any]]:
         yield {"kind": BROKEN, "key": f"{BROKEN} {breach.get('kind')} {detail}", "detail": detail}
 
 
-def _stall(move: Move, row: Mapping[str, Any]) -> dict[str, Any]:
+def _stall(move: Move, row: Mapping[str, object]) -> dict[str, Any]:
     where = {key: move.get(key) for key in OF_MOVE}
     detail = f"{move['worker']} moved from {move.get('source')} to {move.get('target')}"
     sentence = f"{detail}, and the job stood still for {row['gap_s']:.1f} s"

@@ -46,7 +46,7 @@ def prepare(p: Program, trial: Trial) -> None:
     trial.facts.keep_places(plan)
 
 
-def require_same_vcenter(trial: Trial, known: Mapping[str, Any] | None) -> None:
+def require_same_vcenter(trial: Trial, known: Mapping[str, object] | None) -> None:
     """Refuse to continue a test in another vCenter: its cluster may have the same name, as may workers and hosts."""
     started_in = _vcenter_of(known or {})
     if not started_in:
@@ -63,7 +63,7 @@ def _vcenter_of(cluster: Mapping[str, Any]) -> str:
     return str((cluster.get("vcenter") or {}).get("instance_uuid") or "")
 
 
-def planned(p: Program, trial: Trial, key: str | tuple[Any, ...], hosts: Sequence[str] | None = None) -> MovePlan:
+def planned(p: Program, trial: Trial, key: str | tuple[object, ...], hosts: Sequence[str] | None = None) -> MovePlan:
     """Plan moves, show them, and return the plan with the place of each worker and the time."""
 
     def plan() -> MovePlan:

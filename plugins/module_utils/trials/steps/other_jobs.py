@@ -30,7 +30,7 @@ def _movers(planned: Mapping[str, Any]) -> set[str]:
     return {str(move["worker"]) for stage in planned.get("stages", ()) for move in stage["moves"]}
 
 
-def refusal(cluster: str, window: Mapping[str, Any], found: Sequence[Job]) -> str:
+def refusal(cluster: str, window: Mapping[str, object], found: Sequence[Job]) -> str:
     """Return why a window with these other jobs is refused; empty if the user accepts them."""
     if not found or window.get("accept_other_jobs"):
         return ""
@@ -40,7 +40,7 @@ def refusal(cluster: str, window: Mapping[str, Any], found: Sequence[Job]) -> st
     )
 
 
-def refusal_of_present(window: Mapping[str, Any], found: Sequence[Job]) -> str:
+def refusal_of_present(window: Mapping[str, object], found: Sequence[Job]) -> str:
     """Return why the jobs that run now end a window before its next host; empty if the user accepts them."""
     if not found or window.get("accept_other_jobs"):
         return ""

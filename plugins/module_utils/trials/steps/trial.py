@@ -52,16 +52,16 @@ class Site(Calls, Protocol):
     def must_pause(self) -> bool:
         """Return whether the user interrupted the playbook once: the window stops before the next host."""
 
-    def jobs_on_workers(self, settings: Mapping[str, Any]) -> Result:
+    def jobs_on_workers(self, settings: Mapping[str, object]) -> Result:
         """Return the other training jobs on the workers of the cluster, or why they are not known (``unread``)."""
 
     def earlier_changes(self) -> list[dict[str, Any]]:
         """Return the host changes of earlier windows of the cluster, the newest last."""
 
-    def restartable(self, known: Mapping[str, Any]) -> Restartable:
+    def restartable(self, known: Mapping[str, object]) -> Restartable:
         """Return an attempt of a job, which a window by restart stops and starts again; ``run`` names a later one."""
 
-    def notify(self, hook: Mapping[str, Any], text: str) -> Result:
+    def notify(self, hook: Mapping[str, object], text: str) -> Result:
         """Pass a text to a command or a URL of the user, within a limited time."""
 
     def write(self, name: str, content: object) -> None:
@@ -71,7 +71,7 @@ class Site(Calls, Protocol):
         """Write the facts so far, from which verdicts and pages are made."""
 
 
-def _watch_none(_jobs: Sequence[Mapping[str, Any]]) -> None:
+def _watch_none(_jobs: Sequence[Mapping[str, object]]) -> None:
     """Watch no other job: only a maintenance window does."""
 
 
@@ -121,16 +121,16 @@ class Trial:
         """Return the options with which reads reach the nodes and find the records there."""
         return {"nodes": self.settings["nodes"], "folder": self.settings["records"]}
 
-    def restartable(self, started: Mapping[str, Any] | None = None) -> Restartable:
+    def restartable(self, started: Mapping[str, object] | None = None) -> Restartable:
         """Return the attempt of the job that runs at the start of a window by restart, or one that it has started."""
         run = {"run": started["run"]} if started else {}
         return self.site.restartable({**(self.settings.get("restart") or {}), **run})
 
-    def here(self, module: str, **options: Any) -> Result:
+    def here(self, module: str, **options: object) -> Result:
         """Return the result of a module on the controller; raise if it failed."""
         return required(self.site.here(module, options))
 
-    def of_cluster(self, module: str, **options: Any) -> Result:
+    def of_cluster(self, module: str, **options: object) -> Result:
         """Return the result of a module that works on the cluster; raise if it failed."""
         return self.here(module, cluster=self.facts.cluster, **options)
 

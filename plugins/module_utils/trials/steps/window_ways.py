@@ -44,7 +44,7 @@ class Way:
         return f"by {self.by}: {'unknown' if self.lost_s is None else f'about {self.lost_s / 60:.1f} min'} lost"
 
 
-def by_moves(trial: Trial, earlier: Sequence[Mapping[str, Any]]) -> Way:
+def by_moves(trial: Trial, earlier: Sequence[Mapping[str, object]]) -> Way:
     """Return the window in which workers move."""
     settings, window = trial.settings, trial.settings["window"]
     try:
@@ -58,7 +58,7 @@ def by_moves(trial: Trial, earlier: Sequence[Mapping[str, Any]]) -> Way:
     return Way(MOVE, refusal, expected.get("stall_s"), lines, {**planned, "prediction": expected})
 
 
-def by_restart(trial: Trial, earlier: Sequence[Mapping[str, Any]], now: float) -> Way:
+def by_restart(trial: Trial, earlier: Sequence[Mapping[str, object]], now: float) -> Way:
     """Return the window in which the job restarts."""
     window = trial.settings["window"]
     try:

@@ -62,7 +62,7 @@ def concerned(trial: Trial, hosts: Sequence[str]) -> list[dict[str, Any]]:
     return found
 
 
-def require_emptiable(trial: Trial, workers: Sequence[Mapping[str, Any]], hosts: Sequence[str]) -> None:
+def require_emptiable(trial: Trial, workers: Sequence[Mapping[str, object]], hosts: Sequence[str]) -> None:
     """Refuse hosts with other machines that block them, and workers that this account cannot shut down."""
     window = trial.settings["window"]
     own = {worker["vm_name"] for worker in workers}
@@ -82,7 +82,7 @@ def require_emptiable(trial: Trial, workers: Sequence[Mapping[str, Any]], hosts:
         required(trial.site.planned("worker_vm", _powered(trial, workers, "off")))
 
 
-def why_not_shut_down(trial: Trial, workers: Sequence[Mapping[str, Any]]) -> str:
+def why_not_shut_down(trial: Trial, workers: Sequence[Mapping[str, object]]) -> str:
     """Return which other jobs would stop if these workers shut down; empty if none would."""
     read = required(trial.site.jobs_on_workers(trial.settings))
     stage = {"moves": [{"worker": worker["name"]} for worker in workers]}
@@ -97,7 +97,7 @@ def why_not_shut_down(trial: Trial, workers: Sequence[Mapping[str, Any]]) -> str
     )
 
 
-def _without_control_plane(trial: Trial, workers: Sequence[Mapping[str, Any]]) -> str:
+def _without_control_plane(trial: Trial, workers: Sequence[Mapping[str, object]]) -> str:
     """Return why the Kubernetes of the job would not answer while these workers are off; empty if it would."""
     if not workers:
         return ""
@@ -106,7 +106,7 @@ def _without_control_plane(trial: Trial, workers: Sequence[Mapping[str, Any]]) -
     return " ".join(f"{finding['text'].rstrip('.')}." for finding in needed)
 
 
-def power(trial: Trial, workers: Sequence[Mapping[str, Any]], state: str) -> bool:
+def power(trial: Trial, workers: Sequence[Mapping[str, object]], state: str) -> bool:
     """Shut workers down through their guests, or power them on and wait for their addresses; return True."""
     if workers:
         trial.here("worker_vm", **_powered(trial, workers, state))
@@ -118,7 +118,7 @@ def _may_force(trial: Trial) -> bool:
     return bool(trial.settings["window"].get("power_off"))
 
 
-def _powered(trial: Trial, workers: Sequence[Mapping[str, Any]], state: str) -> Result:
+def _powered(trial: Trial, workers: Sequence[Mapping[str, object]], state: str) -> Result:
     """Return the options of worker_vm that change nothing but the power."""
     kept = {"role": "vm_role", "tenant": "vm_tenant"}
     given = [

@@ -25,7 +25,7 @@ DESCRIBED = "described profiles"
 CONNECTED, MAINTENANCE, QUARANTINE = "connected", "maintenance", "quarantine"
 
 
-def out_of_service(host: Mapping[str, Any]) -> str:
+def out_of_service(host: Mapping[str, object]) -> str:
     """Return why a host cannot run virtual machines: connection state, maintenance or quarantine; empty if it can."""
     state = str(host.get("runtime.connectionState"))
     if state != CONNECTED:
@@ -35,7 +35,7 @@ def out_of_service(host: Mapping[str, Any]) -> str:
     return QUARANTINE if host.get("runtime.inQuarantineMode") else ""
 
 
-def in_service(host: Mapping[str, Any]) -> bool:
+def in_service(host: Mapping[str, object]) -> bool:
     """Return whether a host can run virtual machines."""
     return not out_of_service(host)
 
@@ -54,7 +54,7 @@ def graphics(host: Mapping[str, Any]) -> dict[str, Any]:
     return {info.pciId: info for info in host.get("config.graphicsInfo") or []}
 
 
-def shared(host: Mapping[str, Any], coming: Sequence[str] = ()) -> list[Any]:
+def shared(host: Mapping[str, object], coming: Sequence[str] = ()) -> list[Any]:
     """Return the GPUs in shared direct mode or, with ``coming`` profiles, all that the driver reports."""
     return [info for info in graphics(host).values() if info.graphicsType == SHARED_DIRECT or coming]
 

@@ -182,7 +182,7 @@ def class_cards(values: Properties) -> list[ApiObject]:
     return [card for card in cards if getattr(card, "dvxBackingInfo", None) is not None]
 
 
-def _classes_of_hosts(session: Session, running: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, bool]]:
+def _classes_of_hosts(session: Session, running: Iterable[Mapping[str, object]]) -> dict[str, dict[str, bool]]:
     """Return the device classes of the hosts with a virtual machine that has such a device, by object ID."""
     hosts = {id_of(values["runtime.host"]): values["runtime.host"] for values in running if device_classes(values)}
     read_hosts = read_many(session, list(hosts.values()), (host_capacity.CLASSES,)) if hosts else {}

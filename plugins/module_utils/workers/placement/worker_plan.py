@@ -8,7 +8,7 @@ from typing import Any
 from ...plan import State
 
 
-def as_lines(workers: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+def as_lines(workers: Sequence[Mapping[str, object]]) -> dict[str, list[str]]:
     """Return the lines of text in the result of a call: those of the plan, and those of the workers' state."""
     return {"plan_lines": plan_lines(workers), "state_lines": state_lines(workers)}
 
@@ -21,7 +21,7 @@ def plan_lines(workers: Iterable[Mapping[str, Any]]) -> list[str]:
     return [*lines, *changes([worker for worker in listed if worker["name"] not in idle])]
 
 
-def changes(entries: Iterable[Mapping[str, Any]]) -> list[str]:
+def changes(entries: Iterable[Mapping[str, object]]) -> list[str]:
     """Return the changes of each entry with their reasons."""
     return [line for entry in entries for line in _lines(entry)]
 

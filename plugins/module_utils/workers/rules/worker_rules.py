@@ -103,7 +103,7 @@ class WorkerRules:
         current = self.read()
         return all(current[aspect] == plan.after[aspect] for aspect in placement_rules.ASPECTS)
 
-    def _note(self, notes: Mapping[str, Mapping[str, Any]]) -> None:
+    def _note(self, notes: Mapping[str, Mapping[str, object]]) -> None:
         """Record replaced overrides in the marks of the workers whose record differs."""
         for name, note in sorted(notes.items()):
             if note == self._notes(name):
