@@ -163,6 +163,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.continuity import verdict
+from ..module_utils.continuity.judged_facts import Verdict
 from ..module_utils.continuity.step_records import Track
 from ..module_utils.errors import Refused
 from ..module_utils.pages import verdict_files
@@ -205,7 +206,7 @@ def of_test(params: runner.Params) -> runner.Result:
     return {**params, **case, **own, **more}
 
 
-def judge(params: runner.Params, records: Iterable[dict[str, object]]) -> tuple[dict[str, Any], Sequence[Track]]:
+def judge(params: runner.Params, records: Iterable[dict[str, object]]) -> tuple[Verdict, Sequence[Track]]:
     """Return the verdict on the records, and the records by rank, compressed."""
     given = {key: params[key] for key in GIVEN}
     require = given.pop("require")
@@ -251,9 +252,7 @@ class _Records:
         return chain.from_iterable(file.new_records() for file in self._files)
 
 
-def parts_of(
-    params: runner.Params, tracks: Sequence[Track], result: runner.Result
-) -> list[Callable[[], dict[str, str]]]:
+def parts_of(params: runner.Params, tracks: Sequence[Track], result: Verdict) -> list[Callable[[], dict[str, str]]]:
     """Return the verdict, then its timeline: an error in the page must not prevent the verdict."""
     name, moves, at = params["name"], params["moves"], params["at"]
     about = {"name": name, "site": params.get("site", "")}

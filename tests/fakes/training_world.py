@@ -301,7 +301,8 @@ class TrainingWorld(MortalWorld):
         step = 0 if self.is_late and options.get("quiet", 0.0) < LATE_SECONDS else 40
         pace = {"step": step, "slowest": 1, "host": "w2", "loss": 0.5, "first_silent": "", "phase": self.phase}
         pace["apart"] = self.apart
-        return {"ended": ended, "last_seen": self.last_seen, "has_file": self.has_records, "pace": pace, "curve": {}}
+        has_records = self.last_seen is not None or self.has_records
+        return {"ended": ended, "last_seen": self.last_seen, "has_records": has_records, "pace": pace, "curve": {}}
 
     def _files_write_manifest(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         path = f"{options['folder']}/{manifest.FILE}"

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
-from .judged_facts import JobFacts, Move
+from .judged_facts import Cost, HostCost, JobFacts, Lost, Move, RestartCost
 from .limits import number
 from .marked_phases import MarkedPhases, Stretch
 from .move_windows import Timeline, before_and_after, moment
@@ -115,7 +115,7 @@ def _stalled_s(stalls: Sequence[Silence], usual_s: float, span: tuple[float, flo
     return sum(one.seconds - max(usual_s, one.usual_s) for one in stalls if one.begin < span[1] and one.end > span[0])
 
 
-def cost_of(seen: Observed) -> dict[str, Any] | None:
+def cost_of(seen: Observed) -> Cost | None:
     """Return the cost; None if nothing happened, or if no rank has a rate before it."""
     ranks = [rank for rank in seen.ranks if rank is not None]
     if seen.period is None or not ranks:
@@ -159,8 +159,8 @@ def _unit(seen: Observed) -> str:
     return "GPU-seconds" if known and all(known) and not seen.has_caution else "rank-seconds"
 
 
-def _restart(seen: Observed) -> dict[str, Any] | None:
-    """Return the work that a job would repeat if it restarted from its last checkpoint each time; None if unknown."""
+def _restart(seen: Observed) -> RestartCost | None:
+    """Return the work that would be repeated; None if unknown."""
     source, begins, ends = _checkpoints(seen)
     times = list(_interruptions(seen))
     interval = median(after - before for before, after in zip(begins, begins[1:])) if len(begins) > 1 else None
@@ -172,8 +172,13 @@ def _restart(seen: Observed) -> dict[str, Any] | None:
         repeated = len(times) * interval / 2
     else:
         return None
-    shown = {"source": source, "interval_s": interval, "restarts": len(times)}
-    return {**shown, "repeated_s": repeated, "wasted_s": repeated * len(seen.ranks)}
+    return {
+        "source": source,
+        "interval_s": interval,
+        "restarts": len(times),
+        "repeated_s": repeated,
+        "wasted_s": repeated * len(seen.ranks),
+    }
 
 
 def _checkpoints(seen: Observed) -> tuple[str, Sequence[float], Sequence[float]]:
@@ -212,7 +217,7 @@ def _ended(host: Host, until: float) -> float:
     return until if back is None else min(until, back)
 
 
-def _host_cost(seen: Observed, ranks: Sequence[RankCost], index: int) -> dict[str, Any]:
+def _host_cost(seen: Observed, ranks: Sequence[RankCost], index: int) -> HostCost:
     host = seen.hosts[index]
     moves = list(_left(seen.moves, host))
     gaps = [gap for number_ in moves if (gap := seen.gaps[number_ - 1]) is not None]
@@ -227,8 +232,7 @@ def _host_cost(seen: Observed, ranks: Sequence[RankCost], index: int) -> dict[st
     }
 
 
-def _lost(ranks: Sequence[RankCost], index: int) -> dict[str, Any]:
-    """Return the images that the silences cost, and those that a slower pace cost; steps if the images are unknown."""
+def _lost(ranks: Sequence[RankCost], index: int) -> Lost:
     unit = "images" if all(rank.images for rank in ranks) else "steps"
     lost = slower = 0.0
     for rank in ranks:

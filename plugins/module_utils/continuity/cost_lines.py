@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime, timezone
-from typing import Any
 
 from .cost import SLOW
+from .judged_facts import Cost, HostCost, Lost, RestartCost
 
 # A goodput above this value shows that the time before the first disturbance was itself disturbed, or too short.
 FASTER = 1.1
@@ -16,7 +15,7 @@ UNKNOWN = (
 )
 
 
-def sentences(cost: Mapping[str, object]) -> list[str]:
+def sentences(cost: Cost) -> list[str]:
     """Return the goodput, the wasted time, and the cost of a restart."""
     slow = f"{cost['slow_s']:.0f} s below {SLOW:.0%} of it"
     counted = f"silences of more than {cost['stall_from_s']:.1f} s count"
@@ -28,7 +27,7 @@ def sentences(cost: Mapping[str, object]) -> list[str]:
     ]
 
 
-def host_sentence(host: Mapping[str, Any]) -> str:
+def host_sentence(host: HostCost) -> str:
     moves = host["moves"]
     numbers = f"move{'' if len(moves) == 1 else 's'} {', '.join(map(str, moves))}" if moves else "no move"
     stall = host["longest_stall_s"]
@@ -36,7 +35,7 @@ def host_sentence(host: Mapping[str, Any]) -> str:
     return f"{host['host']}: out of service {service(host)}, {numbers}{stood}, {lost(host)}"
 
 
-def service(host: Mapping[str, Any]) -> str:
+def service(host: HostCost) -> str:
     """Return since when and until when a host was out of service."""
     if host["back_at"] is None:
         return f"since {clock(host['out_at'])}"
@@ -44,7 +43,7 @@ def service(host: Mapping[str, Any]) -> str:
     return f"{clock(host['out_at'])} to {clock(host['back_at'])} ({seconds:.0f} s)"
 
 
-def lost(host: Mapping[str, Any]) -> str:
+def lost(host: Lost) -> str:
     """Return the images or steps that the job lost in its silences, and those that it made less for other reasons."""
     slower = f"; {host['slower']:.0f} fewer because it was slower, cause unknown" if round(host["slower"]) else ""
     return f"{host['lost']:.0f} {host['lost_unit']} lost in silences{slower}"
@@ -58,7 +57,7 @@ def clock(at: float) -> str:
         return f"{at:.0f} s"
 
 
-def _goodput(cost: Mapping[str, Any]) -> str:
+def _goodput(cost: Cost) -> str:
     share, rate = cost["goodput"], f"{cost['steps_per_s']:.3g} steps/s"
     if share is None:
         return "not known"
@@ -67,11 +66,11 @@ def _goodput(cost: Mapping[str, Any]) -> str:
     return f"{share:.1%} of the {rate} before (the job was slower before, so measure longer: vmotion_test_steps)"
 
 
-def _ranks(cost: Mapping[str, object]) -> str:
+def _ranks(cost: Cost) -> str:
     return f"{cost['ranks']} rank{'' if cost['ranks'] == 1 else 's'}"
 
 
-def _restart(cost: Mapping[str, Any]) -> str:
+def _restart(cost: Cost) -> str:
     restart = cost["restart"]
     if restart is None:
         return UNKNOWN
@@ -84,7 +83,7 @@ def _restart(cost: Mapping[str, Any]) -> str:
     )
 
 
-def _interval(restart: Mapping[str, Any]) -> str:
+def _interval(restart: RestartCost) -> str:
     if restart["interval_s"] is None:
         return "one is in the outputs of the run"
     source = {"given": ", as given", "outputs": ", by the outputs of the run"}.get(restart["source"], "")

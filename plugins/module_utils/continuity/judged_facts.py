@@ -1,4 +1,4 @@
-"""The types of the moves and facts that a verdict judges. Users may give other values, so readers check them."""
+"""The types of the moves and facts that a verdict judges, and of the verdict. Readers check the values of users."""
 
 from __future__ import annotations
 
@@ -133,3 +133,99 @@ class JobFacts(TypedDict, total=False):
     server_clock_set_s: float | None
     # The time until which the observer listened, with which a currently silent job is judged.
     observed_until: float | None
+
+
+class RestartCost(TypedDict):
+    """The work that a job would repeat if it restarted from its last checkpoint each time."""
+
+    source: str
+    interval_s: float | None
+    restarts: int
+    repeated_s: float
+    wasted_s: float
+
+
+class Lost(TypedDict):
+    """The images that the silences cost, and those that a slower pace cost; steps if the images are unknown."""
+
+    lost: float
+    slower: float
+    lost_unit: str
+
+
+class HostCost(Lost):
+    """The cost of a host that was out of service, and the numbers of the moves that emptied it."""
+
+    host: str
+    out_at: float
+    back_at: float | None
+    reboots: int
+    moves: list[int]
+    longest_stall_s: float | None
+
+
+class Cost(TypedDict):
+    """The cost in the seconds since the first disturbance; the rate is that of the undisturbed job."""
+
+    since: float
+    seconds: float
+    ranks: int
+    steps_per_s: float
+    goodput: float | None
+    stalled_s: float
+    stall_from_s: float
+    wasted_s: float
+    wasted_unit: str
+    slow_s: float
+    restart: RestartCost | None
+    hosts: list[HostCost]
+
+
+class ShownGap(TypedDict):
+    """A time without a step of a rank."""
+
+    rank: int
+    step: int
+    at: float
+    seconds: float
+    phase: str
+
+
+class MoveVerdict(TypedDict, total=False):
+    """A move, and what the job did around it, together with the moves that overlap it."""
+
+    worker: str | None
+    ranks: Sequence[int] | None
+    ok: bool | None
+    started: float | None
+    completed: float | None
+    moved: bool
+    judged_with: list[int]
+    gap_s: float | None
+    gap: ShownGap | None
+    source: str
+    throughput: Mapping[str, object]
+    steps: Mapping[str, int]
+    resumed_s: float | None
+
+
+class Verdict(TypedDict, total=False):
+    """A verdict with its reasons. That of a trial also has the moves that it did not make, and its earlier windows."""
+
+    verdict: str
+    moved: str
+    breaches: list[dict[str, Any]]
+    unproven: list[str]
+    notes: list[str]
+    longest_gap_s: float | None
+    longest_gap: ShownGap | None
+    longest_gap_by_phase_s: Mapping[str, float]
+    source: str
+    moves: list[MoveVerdict]
+    unattributed: Sequence[ShownGap | None]
+    clock_steps: Sequence[Mapping[str, object]]
+    cost: Cost | None
+    not_made: list[str]
+    other_runs: list[str]
+    windows: int
+    earlier: list[dict[str, Any]]

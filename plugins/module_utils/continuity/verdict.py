@@ -15,13 +15,13 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import inf, sqrt
 from statistics import median
-from typing import Any, Callable, List, NamedTuple
+from typing import Callable, List, NamedTuple
 
 from .clock import tracks_of
 from .cost import Observed, Period, RankCost, cost_of, period_of, rank_cost, read_hosts
 from .gaps import MOVED_ONLY, OTHERS, Gap, Judge, find_gaps, gap_breaches
 from .job_identity import absent_ranks, identity_breaches, one_sided, unseen_identity
-from .judged_facts import JobFacts, Move
+from .judged_facts import Cost, JobFacts, Move, MoveVerdict, ShownGap, Verdict
 from .limits import LISTED, TRAIN, Breach, Limits, bounded, in_order, left_out, listed, number, read_limits
 from .marked_phases import MarkedPhases
 from .move_windows import MoveGroup, Timeline, external_text, faults, is_external, moment, move_name, moved, ranks_of
@@ -51,7 +51,7 @@ def verdict(
     ended: str,
     facts: JobFacts | None = None,
     require: Collection[str] = ("launcher", "transport", "vsphere"),
-) -> dict[str, Any]:
+) -> Verdict:
     """Return ``continuous``, ``broken`` or ``inconclusive`` with all reasons; raise ValueError for invalid limits."""
     return judged(read_case(records, moves, limits, ended=ended, facts=facts), require)
 
@@ -70,7 +70,7 @@ def read_case(
     return Case(records, moves, read_limits(limits), ended, facts or {})
 
 
-def judged(case: Case, require: Collection[str]) -> dict[str, Any]:
+def judged(case: Case, require: Collection[str]) -> Verdict:
     breaches = in_order(case.breaches())
     missing = [*case.missing(), *missing_facts(case.facts, case.moves, require)]
     return {
@@ -180,7 +180,7 @@ class Case:
         for step in self.clock_steps:
             yield f"the clock of rank {step.rank} was set by {step.seconds:.1f} s before step {step.step}"
 
-    def details(self) -> dict[str, Any]:
+    def details(self) -> Verdict:
         sources = [self.judge.source(group) for group in self.timeline.groups if self.tracks]
         return {
             "longest_gap": _shown(self.longest),
@@ -192,7 +192,7 @@ class Case:
             "cost": self._cost(),
         }
 
-    def _cost(self) -> dict[str, Any] | None:
+    def _cost(self) -> Cost | None:
         measured = {index: gap.seconds for group, gap in self.gaps.by_group.items() for index in group.moves}
         seen = Observed(
             period=self.period,
@@ -210,18 +210,14 @@ class Case:
         )
         return cost_of(seen)
 
-    def _by_move(self) -> list[dict[str, Any]]:
+    def _by_move(self) -> list[MoveVerdict]:
         measured = {index: self._by_group(around) for around in self.timeline.around() for index in around[1].moves}
         return [
-            {
-                **{key: move.get(key) for key in ("worker", "ranks", "ok", "started", "completed")},
-                "moved": done,
-                **measured.get(index, {}),
-            }
+            {**_of_move(move), "moved": done, **measured.get(index, {})}
             for index, (move, done) in enumerate(zip(self.moves, self.moved))
         ]
 
-    def _by_group(self, around: tuple[float, MoveGroup, float]) -> dict[str, Any]:
+    def _by_group(self, around: tuple[float, MoveGroup, float]) -> MoveVerdict:
         group = around[1]
         gap = self.gaps.by_group.get(group)
         return {
@@ -271,12 +267,22 @@ def _moved(each: Sequence[bool]) -> str:
     return "all" if all(each) else "some"
 
 
+def _of_move(move: Move) -> MoveVerdict:
+    return {
+        "worker": move.get("worker"),
+        "ranks": move.get("ranks"),
+        "ok": move.get("ok"),
+        "started": move.get("started"),
+        "completed": move.get("completed"),
+    }
+
+
 def _times(given: object) -> list[float]:
     times = (moment(one) for one in given) if isinstance(given, list) else ()
     return sorted(time for time in times if time is not None)
 
 
-def _shown(gap: Gap | None) -> dict[str, Any] | None:
+def _shown(gap: Gap | None) -> ShownGap | None:
     if gap is None:
         return None
     return {"rank": gap.rank, "step": gap.step, "at": gap.begin, "seconds": gap.seconds, "phase": gap.phase}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..continuity.cost_lines import lost, sentences, service
+from ..continuity.judged_facts import HostCost
 from ..core.json_values import JsonObject
 from . import escaping
 from .escaping import html as escape
@@ -66,7 +67,7 @@ def markdown(timeline: JsonObject) -> list[str]:
     return [*lines, "", f"### {FIGURES_TITLE}", "", *_rows(FIGURE_HEADS, FIGURES)]
 
 
-def _cells(host: JsonObject) -> tuple[str, ...]:
+def _cells(host: HostCost) -> tuple[str, ...]:
     stall = host["longest_stall_s"]
     moves = ", ".join(map(str, host["moves"])) or "none"
     return (

@@ -12,12 +12,12 @@ from .. import runner
 from ..training.output.gpu_use import gpus_of
 from ..training.output.live_state import JobMove, LiveState, metrics, silence_text
 from ..training.results.report_files import PRIVATE, ReportFiles, for_collector
-from ..training.runs.controller_site import PROGRESS, Followed, FollowOptions
+from ..training.runs.controller_site import PROGRESS, Followed, FollowOptions, JobCurve
 from ..trials.folder.job_moves import JobMoves
 from ..watch import beside_records, watcher
 from ..watch.curve import Curve
 from ..watch.growing_file import GrowingFile
-from ..watch.live_pace import LivePace, longest_silence
+from ..watch.live_pace import LivePace, Pace, longest_silence
 from ..watch.shown_lines import last_lines
 from ..watch.watched_output import ShownOutput
 from . import live_page
@@ -83,9 +83,10 @@ def follow(records: str, options: FollowOptions, show: Show) -> Followed:
         ended = _Following(file, growing, pace, shown, log, options).until_end(options.quiet, options.every)
     shown.write(watcher.troubles(file))
     ended = "unwatched" if ended == QUIET and watcher.is_left(file) else ended
-    drawn = {"images_per_sec": curve.rate(), "points": curve.points()}
-    summary = {**pace.summary(), "first_silent": silence_text(pace.first_silence(), shown.moves(time.time()))}
-    return {"ended": ended, "last_seen": pace.last_seen, "has_file": file.exists(), "pace": summary, "curve": drawn}
+    drawn: JobCurve = {"images_per_sec": curve.rate(), "points": curve.points()}
+    summary: Pace = {**pace.summary(), "first_silent": silence_text(pace.first_silence(), shown.moves(time.time()))}
+    has_records = pace.last_seen is not None or file.exists()
+    return {"ended": ended, "last_seen": pace.last_seen, "has_records": has_records, "pace": summary, "curve": drawn}
 
 
 def _nothing(_about: str, _what: str) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
-from typing import Any
 
-from ..core.json_values import JsonObject
 from ..training.output.gpu_use import GpuUse, NodeGpus, mean_use
 from ..training.output.live_state import JobMove, LiveState
+from ..watch.curve import Point
+from ..watch.live_pace import RankPace, Rates
 from ..watch.shown_lines import short_paths
 from .escaping import html as escape
 from .scaling_plot import FIGURE_STYLE, STEPS, Extras, PlotBand, PlotLine, plot
@@ -119,7 +119,7 @@ def _figures(state: LiveState) -> str:
     return f'<section><div class="figures uneven">{"".join(drawn)}</div></section>' if drawn else ""
 
 
-def _step_rates(points: Sequence[Mapping[str, Any]]) -> Iterator[tuple[float, float]]:
+def _step_rates(points: Sequence[Point]) -> Iterator[tuple[float, float]]:
     for before, after in zip(points, points[1:]):
         seconds = after["seconds"] - before["seconds"]
         if seconds > 0:
@@ -137,7 +137,7 @@ def _ranks(state: LiveState) -> str:
     return f"<section><h2>Ranks</h2>{table}{note}</section>" if ordered else ""
 
 
-def _row(state: LiveState, rank: Mapping[str, Any]) -> str:
+def _row(state: LiveState, rank: RankPace) -> str:
     age = f"{_seconds(state.now - rank['seen'])} ago"
     cells = (rank["rank"], rank["host"], rank["step"], _rate(rank), _number(rank["loss"]), age)
     named = zip(HEADS, (*cells, _seconds(rank["longest_s"])))
@@ -157,7 +157,7 @@ def _notes(state: LiveState) -> Iterator[str]:
         yield "No rank reports a loss."
 
 
-def _rate(pace: JsonObject) -> str:
+def _rate(pace: Rates) -> str:
     if pace["images_per_sec"]:
         return f"{pace['images_per_sec']:.1f} images/s"
     return UNKNOWN if pace["steps_per_sec"] is None else f"{pace['steps_per_sec']:.2f} steps/s"
@@ -185,7 +185,7 @@ def move_bands(state: LiveState) -> list[PlotBand]:
     ]
 
 
-def step_at(points: Sequence[Mapping[str, Any]], seconds: float) -> float:
+def step_at(points: Sequence[Point], seconds: float) -> float:
     """Return the step of the job at a time, interpolated between two points of its curve."""
     for before, after in zip(points, points[1:]):
         if before["seconds"] < seconds <= after["seconds"]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
+from ..continuity.judged_facts import Move, MoveVerdict, Verdict
 from ..continuity.step_records import Track
-from ..core.json_values import JsonObject
 from ..training.results.timeline import timeline
 from .escaping import xml
 from .vmotion_page import page
@@ -17,7 +16,7 @@ CONTINUOUS = "continuous"
 VERDICT, TIMELINE = ("verdict.json", "junit.xml"), ("timeline.json", "timeline.html")
 
 
-def verdict_texts(name: str, moves: Sequence[Mapping[str, object]], judged: JsonObject) -> dict[str, str]:
+def verdict_texts(name: str, moves: Sequence[Move], judged: Verdict) -> dict[str, str]:
     """Return the verdict as JSON and as JUnit XML."""
     return dict(zip(VERDICT, (json.dumps(judged, indent=2) + "\n", junit_report(name, judged, moves))))
 
@@ -25,8 +24,8 @@ def verdict_texts(name: str, moves: Sequence[Mapping[str, object]], judged: Json
 def timeline_texts(
     about: Mapping[str, str],
     tracks: Sequence[Track],
-    moves: Sequence[Mapping[str, object]],
-    judged: JsonObject,
+    moves: Sequence[Move],
+    judged: Verdict,
     at: Mapping[str, str],
     changes: Iterable[Mapping[str, object]] = (),
 ) -> dict[str, str]:
@@ -49,7 +48,7 @@ def timeline_texts(
     return dict(zip(TIMELINE, (json.dumps(content, indent=1) + "\n", page(content, about["name"]))))
 
 
-def junit_report(name: str, verdict: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> str:
+def junit_report(name: str, verdict: Verdict, moves: Sequence[Move]) -> str:
     """Return a test as JUnit XML for a CI server: one case for the job, and one for each move.
 
     An inconclusive test is an error, and a broken job or a failed move is a failure.
@@ -69,7 +68,7 @@ def junit_report(name: str, verdict: Mapping[str, Any], moves: Sequence[Mapping[
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(suite, encoding="unicode")}\n'
 
 
-def _job(suite: ET.Element, verdict: Mapping[str, Any]) -> None:
+def _job(suite: ET.Element, verdict: Verdict) -> None:
     case = ET.SubElement(suite, "testcase", classname="continuity", name="the job ran on")
     if verdict["verdict"] == CONTINUOUS:
         return
@@ -79,11 +78,12 @@ def _job(suite: ET.Element, verdict: Mapping[str, Any]) -> None:
     problem.text = xml("\n".join(texts))
 
 
-def _move(suite: ET.Element, move: JsonObject, judged: JsonObject) -> None:
+def _move(suite: ET.Element, move: Move, judged: MoveVerdict) -> None:
     name = f"{move['worker']} from {move.get('source')} to {move.get('target')}"
     case = ET.SubElement(suite, "testcase", classname="moves", name=xml(name))
-    if move.get("started") is not None and move.get("completed") is not None:
-        case.set("time", f"{move['completed'] - move['started']:.3f}")
+    started, completed = move.get("started"), move.get("completed")
+    if started is not None and completed is not None:
+        case.set("time", f"{completed - started:.3f}")
     if not judged.get("moved"):
         reason = str(move.get("said") or "it was not moved")
         ET.SubElement(case, "failure", message=xml(reason))

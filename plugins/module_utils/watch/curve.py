@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from ..continuity.limits import LOSS
 from .received_record import ReceivedRecord
@@ -40,6 +40,15 @@ class _Sum:
     def rate(self) -> float | None:
         """Return the images per second of one rank."""
         return self.rates / self.slowness if self.rates else None
+
+
+class Point(TypedDict):
+    """A stretch of steps: its last step, the time of that step, the rate of all ranks and the mean loss."""
+
+    step: int
+    seconds: float
+    images_per_sec: float | None
+    loss: float | None
 
 
 class Curve:
@@ -80,12 +89,13 @@ class Curve:
         known = [rate for rate in rates if rate is not None]
         return sum(known) if known else None
 
-    def points(self) -> list[dict[str, Any]]:
-        """Return the points, each with its last step, the time of that step, the rate of all ranks and the mean loss.
+    def points(self) -> list[Point]:
+        """Return the points.
 
         Warm-up steps have no rate, unless there are no others: they include the compilation.
         """
-        curve, has_warm = [], any(self._is_warm(place) for place in self._points)
+        curve: list[Point] = []
+        has_warm = any(self._is_warm(place) for place in self._points)
         for place, point in sorted(self._points.items()):
             rate = point.rate if self._is_warm(place) or not has_warm else None
             curve.append(

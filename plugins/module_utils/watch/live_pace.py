@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
+from typing import TypedDict
 
 from ..continuity.limits import LOSS
 from ..core.names import short_name
@@ -57,6 +57,43 @@ class AwaitedSteps:
 def longest_silence(seconds: float, phase: str) -> float:
     """Return the seconds without a step after which a job is silent, in its present phase."""
     return seconds if phase == "train" else seconds * IN_A_PHASE
+
+
+class Rates(TypedDict):
+    """The rate of a job or of a rank; None if it is unknown."""
+
+    images_per_sec: float | None
+    steps_per_sec: float | None
+
+
+class Pace(Rates):
+    """The step that all ranks have made, and the rank with the fewest; sentences about ranks are empty if all is well.
+
+    ``seconds_to_go`` is None if the number of steps is unknown.
+    """
+
+    step: int
+    ranks: int
+    loss: float | None
+    seconds_to_go: float | None
+    slowest: int | None
+    host: str | None
+    phase: str
+    first_silent: str
+    steps_by: str
+    not_finite: str
+    apart: str
+
+
+class RankPace(Rates):
+    """The last step of a rank, and the longest time between two of its steps."""
+
+    rank: int
+    host: str
+    step: int
+    loss: float | None
+    seen: float
+    longest_s: float | None
 
 
 class LivePace:
@@ -163,7 +200,7 @@ class LivePace:
         groups = f"only process groups of {size}" if size > 1 else "no process group"
         return f"ranks {ranks}{more} of {self._size} formed {groups}, so that each trains a separate model"
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Pace:
         """Return the pace from the records so far."""
         slowest = self._slowest()
         pace = [seconds for rank in self._ranks.values() if (seconds := rank.step_seconds())]
@@ -183,8 +220,8 @@ class LivePace:
             "apart": self.apart,
         }
 
-    def ranks(self) -> list[dict[str, Any]]:
-        """Return the last step of each rank, its rate, and the longest time between two of its steps."""
+    def ranks(self) -> list[RankPace]:
+        """Return the pace of each rank."""
         return [
             {
                 "rank": number,
@@ -250,7 +287,7 @@ class LivePace:
         return min(self._ranks, key=lambda rank: (self._ranks[rank].step, -self._ranks[rank].seen[-1][0]))
 
 
-def _rate(pace: Mapping[str, object]) -> list[str]:
+def _rate(pace: Pace) -> list[str]:
     """Return the rate as text, in images if their number is known; an empty list if no rate is known."""
     if pace["images_per_sec"]:
         return [f"{pace['images_per_sec']:.1f} images/s"]

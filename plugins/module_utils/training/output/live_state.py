@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...core import prometheus
 from ...core.names import short_name
 from ...core.prometheus import Gauge
+from ...watch.curve import Point
+from ...watch.live_pace import Pace, RankPace
 from .gpu_use import GpuUse, NodeGpus
 
 RUNNING = "running"
@@ -61,9 +63,9 @@ class LiveState(NamedTuple):
     state: str
     why: str
     total_steps: int
-    pace: Mapping[str, Any]
-    ranks: Sequence[Mapping[str, Any]]
-    points: Sequence[Mapping[str, Any]]
+    pace: Pace
+    ranks: Sequence[RankPace]
+    points: Sequence[Point]
     troubles: Mapping[str, str]
     began: float = 0.0
     gpus: Sequence[NodeGpus] = ()
@@ -81,14 +83,22 @@ class LiveState(NamedTuple):
         return max((self.now - rank["seen"] for rank in self.ranks), default=None)
 
 
-# Each metric of a rank: its name, its help and the key of the rank.
-RANK_METRICS = (
-    ("dml_training_step", "The last step of the rank.", "step"),
-    ("dml_training_steps_per_second", "The steps per second of the rank.", "steps_per_sec"),
-    ("dml_training_images_per_second", "The images per second of the rank.", "images_per_sec"),
-    ("dml_training_loss", "The loss of the last step of the rank.", "loss"),
-    ("dml_training_last_step_timestamp_seconds", "The arrival of the last step of the rank.", "seen"),
-    ("dml_training_longest_silence_seconds", "The longest time between two steps of the rank.", "longest_s"),
+# Each metric of a rank: its name, its help and its value.
+RANK_METRICS: Sequence[tuple[str, str, Callable[[RankPace], float | None]]] = (
+    ("dml_training_step", "The last step of the rank.", lambda rank: rank["step"]),
+    ("dml_training_steps_per_second", "The steps per second of the rank.", lambda rank: rank["steps_per_sec"]),
+    ("dml_training_images_per_second", "The images per second of the rank.", lambda rank: rank["images_per_sec"]),
+    ("dml_training_loss", "The loss of the last step of the rank.", lambda rank: rank["loss"]),
+    (
+        "dml_training_last_step_timestamp_seconds",
+        "The arrival of the last step of the rank.",
+        lambda rank: rank["seen"],
+    ),
+    (
+        "dml_training_longest_silence_seconds",
+        "The longest time between two steps of the rank.",
+        lambda rank: rank["longest_s"],
+    ),
 )
 # Each metric of a GPU: its name, its help, and its value.
 GPU_METRICS: Sequence[tuple[str, str, Callable[[GpuUse], float | None]]] = (
@@ -118,8 +128,8 @@ def _gauges(state: LiveState) -> Iterator[Gauge]:
     limit = state.silence_limit or None
     about = "The age of the last step from which the job is silent."
     yield Gauge("dml_training_silence_limit_seconds", about, [(run, limit)])
-    for name, text, key in RANK_METRICS:
-        ranks = [({**run, "rank": rank["rank"], "node": rank["host"]}, rank[key]) for rank in state.ranks]
+    for name, text, value_in in RANK_METRICS:
+        ranks = [({**run, "rank": rank["rank"], "node": rank["host"]}, value_in(rank)) for rank in state.ranks]
         yield Gauge(name, text, ranks)
     gpus = [({**run, "node": node.node, "gpu": gpu.number}, gpu) for node in state.gpus for gpu in node.gpus]
     for name, text, value_of in GPU_METRICS:

@@ -11,7 +11,7 @@ from ...durable.calls import Result
 from ...durable.program import Program
 from ...errors import CollectionError
 from ...watch.live_pace import longest_silence
-from ..runs.controller_site import TrainingCalls
+from ..runs.controller_site import Followed, TrainingCalls
 from ..runs.launching import OwnJob
 from ..runs.run_watch import RunWatch, where_ranks_are, who_waits
 from ..runs.training_run import GROUP, SLURM, TrainingFailed, TrainingRun
@@ -48,7 +48,7 @@ class Ended:
     """The end of a job: its last state and the last pace."""
 
     looked: Result
-    followed: Mapping[str, Any]
+    followed: Followed
 
     @property
     def job(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def await_start(p: Program, site: TrainingSite, run: TrainingRun) -> None:
         p.wait(lambda: False, QUEUE_SECONDS)
 
 
-def _has_later_records(job: Mapping[str, object], followed: Mapping[str, object]) -> bool:
+def _has_later_records(job: Mapping[str, object], followed: Followed) -> bool:
     """Return whether a job that has ended may have made steps whose records were not read yet.
 
     The launcher may answer before slow nodes have sent their last records, and the number of steps may be an estimate.
@@ -108,7 +108,7 @@ def _has_later_records(job: Mapping[str, object], followed: Mapping[str, object]
     return job["state"] not in ALIVE and is_awaited and followed["ended"] != "ended"
 
 
-def _look(p: Program, site: TrainingSite, run: TrainingRun, followed: Mapping[str, object]) -> Result:
+def _look(p: Program, site: TrainingSite, run: TrainingRun, followed: Followed) -> Result:
     """Return the state of the job; one that has made all its steps is about to end."""
     answers: list[Result] = []
 
@@ -121,9 +121,7 @@ def _look(p: Program, site: TrainingSite, run: TrainingRun, followed: Mapping[st
     return answers[-1]
 
 
-def _look_after_return(
-    p: Program, site: TrainingSite, run: TrainingRun, looked: Result, followed: Mapping[str, Any]
-) -> Result:
+def _look_after_return(p: Program, site: TrainingSite, run: TrainingRun, looked: Result, followed: Followed) -> Result:
     """Return the answer of a launcher that was rebooted; only a run with another attempt waits for it."""
     if run.has_another_attempt:
         p.say(f"waits up to {run.o['attempt_wait']} s for the launcher {run.launcher}, which does not respond")
@@ -134,7 +132,7 @@ def _look_after_return(
     reason = str(looked.get("msg") or "-").strip()
     raise TrainingFailed(
         f"The launcher {run.launcher} of the training job {run.dir} did not report the state of the job ({reason}); "
-        f"the last observed step was {followed['pace'].get('step')}: restore the launcher and run the same command "
+        f"the last observed step was {followed['pace']['step']}: restore the launcher and run the same command "
         f"again with training_name={run.name}, which continues the job if it still runs."
     )
 
@@ -144,13 +142,13 @@ def is_reachable(calls: TrainingCalls, node: str) -> bool:
 
 
 def _require_records(
-    p: Program, run: TrainingRun, watch: RunWatch, job: Mapping[str, Any], followed: Mapping[str, Any], began: float
+    p: Program, run: TrainingRun, watch: RunWatch, job: Mapping[str, Any], followed: Followed, began: float
 ) -> None:
     """Fail if the records of a job are not collected; the job itself may be healthy."""
     if job["state"] in ALIVE and followed["ended"] == "unwatched":
         raise TrainingFailed(
             f"{run.job} runs, but its step records are no longer collected; the last observed step was "
-            f"{followed['pace'].get('step')}. Run the same command again with training_name={run.name}, which "
+            f"{followed['pace']['step']}. Run the same command again with training_name={run.name}, which "
             "continues the job."
         )
     if not followed["has_records"] and (job["state"] == "finished" or p.now() - began > WATCH_SECONDS):
@@ -160,7 +158,7 @@ def _require_records(
         )
 
 
-def _is_silent(p: Program, run: TrainingRun, followed: Mapping[str, Any], began: float) -> bool:
+def _is_silent(p: Program, run: TrainingRun, followed: Followed, began: float) -> bool:
     """Return whether a job made no step for too long. A script without any reported step may never report one."""
     o, last = run.o, followed["last_seen"]
     if o["steps_by"] == "none" or (last is None and o["command"]):
@@ -169,8 +167,8 @@ def _is_silent(p: Program, run: TrainingRun, followed: Mapping[str, Any], began:
     return p.now() - since > _longest_silence(run, followed)
 
 
-def _longest_silence(run: TrainingRun, followed: Mapping[str, Any]) -> float:
-    return longest_silence(int(run.o["silence"]), str(followed["pace"].get("phase") or "train"))
+def _longest_silence(run: TrainingRun, followed: Followed) -> float:
+    return longest_silence(int(run.o["silence"]), followed["pace"]["phase"] or "train")
 
 
 def _stop(p: Program, site: TrainingSite, run: TrainingRun) -> str:
@@ -182,9 +180,7 @@ def _stop(p: Program, site: TrainingSite, run: TrainingRun) -> str:
     return ""
 
 
-def _stopped_apart(
-    p: Program, site: TrainingSite, run: TrainingRun, looked: Result, followed: Mapping[str, Any]
-) -> Ended:
+def _stopped_apart(p: Program, site: TrainingSite, run: TrainingRun, looked: Result, followed: Followed) -> Ended:
     """Stop a job whose ranks train separate models, and return its end."""
     p.ensure(lambda: site.job_of(run).stop())
     why = f"stopped: {apart_remedy(str(followed['pace']['apart']))}"
@@ -199,14 +195,14 @@ def apart_remedy(apart: str) -> str:
     )
 
 
-def _made_no_step(run: TrainingRun, followed: Mapping[str, Any], who: str, left: str) -> TrainingFailed:
+def _made_no_step(run: TrainingRun, followed: Followed, who: str, left: str) -> TrainingFailed:
     pace = followed["pace"]
     begin = f"{run.job} made no step for {_longest_silence(run, followed):.0f} s and was stopped"
     if who:
         # The step says nothing about the cause: ranks that wait for another one have made as many.
-        return TrainingFailed(f"{begin} at step {pace.get('step')}. {who}{left}")
+        return TrainingFailed(f"{begin} at step {pace['step']}. {who}{left}")
     return TrainingFailed(
-        f"{begin}; the slowest rank was {pace.get('slowest')} on {pace.get('host')}, at step {pace.get('step')}. Check "
+        f"{begin}; the slowest rank was {pace['slowest']} on {pace['host']}, at step {pace['step']}. Check "
         f"the nodes and the network, then run the job again.{left}"
     )
 

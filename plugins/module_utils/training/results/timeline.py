@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from ...continuity.judged_facts import Move, Verdict
 from ...continuity.limits import number
 from ...continuity.lines import Line, neighbours
 from ...continuity.pace import IMAGES, STEPS, images_of_step
@@ -21,9 +22,7 @@ KEPT = ("verdict", "moved", "longest_gap_s", "breaches", "unproven", "notes", "o
 VSPHERE = ("hot_migration", "encrypted", "gpus", "stun_expected_s")
 
 
-def timeline(
-    tracks: Sequence[Track], moves: Sequence[Mapping[str, object]], judged: Mapping[str, object], at: Mapping[str, str]
-) -> dict[str, Any]:
+def timeline(tracks: Sequence[Track], moves: Sequence[Move], judged: Verdict, at: Mapping[str, str]) -> dict[str, Any]:
     """Return the data of a plot, with times in seconds since the first record.
 
     ``judged`` is the verdict on these tracks and moves; ``at`` is the initial host of each worker.
@@ -94,9 +93,7 @@ def _shares(begin: float, end: float, width: float, bins: int) -> Iterator[tuple
         yield index, max(0.0, inside) / (end - begin)
 
 
-def _bands(
-    moves: Sequence[Mapping[str, Any]], judged: Mapping[str, Any], began: float, ended: float
-) -> Iterator[dict[str, Any]]:
+def _bands(moves: Sequence[Move], judged: Verdict, began: float, ended: float) -> Iterator[dict[str, Any]]:
     for move, judged_move in zip(moves, judged.get("moves") or []):
         started, completed = number(move.get("started")), number(move.get("completed"))
         yield {
@@ -111,7 +108,7 @@ def _bands(
         }
 
 
-def _gaps(judged: Mapping[str, Any], began: float, shortest: float) -> Iterator[dict[str, Any]]:
+def _gaps(judged: Verdict, began: float, shortest: float) -> Iterator[dict[str, Any]]:
     """Yield the longest silence of each group of moves, and those outside all moves."""
     broke = {(breach["rank"], breach["at"]) for breach in judged.get("breaches") or [] if breach["kind"] == "gap"}
     yielded = set()

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypedDict
+from typing import Protocol, TypedDict
 
 from ...durable.calls import NodeCalls, ReachedNode, Result
-from ...watch.live_pace import AwaitedSteps
+from ...watch.curve import Point
+from ...watch.live_pace import AwaitedSteps, Pace
 from ..results.manifest import Manifest, RunEnd
 from ..running.busy import Nodes
 
@@ -51,14 +52,21 @@ class FollowOptions:
     ends_apart: bool = False
 
 
+class JobCurve(TypedDict, total=False):
+    """The curve of a job, and its rate."""
+
+    images_per_sec: float | None
+    points: list[Point]
+
+
 class Followed(TypedDict):
-    """How following a job ended, the time of its last step, its pace and its curve."""
+    """How following a job ended, the time of its last step, whether it has records, its pace and its curve."""
 
     ended: str
     last_seen: float | None
-    has_file: bool
-    pace: dict[str, Any]
-    curve: dict[str, Any]
+    has_records: bool
+    pace: Pace
+    curve: JobCurve
 
 
 class Records(Protocol):

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...durable.calls import Result
 from ...errors import CollectionError
 from ...watch.live_pace import longest_silence
-from .controller_site import FollowOptions, TrainingCalls
+from .controller_site import Followed, FollowOptions, TrainingCalls
 from .launching import Launched, watched_nodes
 from .training_run import GROUP, KUBERNETES, TrainingFailed, TrainingRun
 
@@ -72,7 +71,7 @@ class RunWatch:
     def stop(self) -> None:
         self._calls.files.write_private(self._folder, {"stop": ""})
 
-    def show_pace(self) -> Result:
+    def show_pace(self) -> Followed:
         """Show the pace until all steps are made or no record arrives for a moment, and return it."""
         run = self._run
         every = int(run.o["outputs_every"]) if run.o["folder"] else 0
@@ -85,7 +84,7 @@ class RunWatch:
             awaits_end=self._awaits_end,
             ends_apart=GROUP not in run.o["accept"],
         )
-        return self._followed(options)
+        return self._calls.records.follow(self.records, options)
 
     def copy_outputs(self) -> None:
         """Copy the outputs so far; a failure is only shown, because the copy at the end repeats it."""
@@ -96,14 +95,11 @@ class RunWatch:
         except CollectionError as error:
             self._calls.show(str(error))
 
-    def read_again(self, state: str) -> Result:
+    def read_again(self, state: str) -> Followed:
         """Return the pace with the last steps of a job that has ended; of one that died, they may never arrive."""
         quiet = LATE_SECONDS if self._awaits_end and state == "finished" else LAST_SECONDS
-        return self._followed(replace(self._options(), quiet=quiet, shows="page"))
-
-    def _followed(self, options: FollowOptions) -> Result:
-        followed = self._calls.records.follow(self.records, options)
-        return {**followed, "has_records": followed["last_seen"] is not None or followed["has_file"]}
+        options = replace(self._options(), quiet=quiet, shows="page")
+        return self._calls.records.follow(self.records, options)
 
     def write_last_page(self, job: Mapping[str, Any]) -> None:
         """Write the live page of a job that has ended."""

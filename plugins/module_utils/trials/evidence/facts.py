@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, TypedDict, cast
 
-from ...continuity.judged_facts import Move, PowerEvent, WorkerPlace
+from ...continuity.judged_facts import Move, PowerEvent, Verdict, WorkerPlace
 from ...continuity.limits import read_limits
 from ...core.findings import FindingRecord
 from ...core.names import short_name
@@ -125,7 +125,7 @@ class Facts:
     power: list[PowerEvent] | None = None
     # The offsets of the server's clock in this window, at the plans and whenever its events were read.
     clock_offsets: list[float] = field(default_factory=list)
-    judged: dict[str, Any] | None = None
+    judged: Verdict | None = None
     # The workers that others removed or built again during the test.
     lost: list[str] = field(default_factory=list)
     # Which ranks of the silent job wait for which others.
@@ -317,9 +317,9 @@ class Facts:
         self.other_runs = list(reading["sentences"])
         self.saved = sorted({*self.saved, *reading["saved"]})
 
-    def keep_verdict(self, verdict: Value, of_wave: bool) -> None:
+    def keep_verdict(self, verdict: Verdict, of_wave: bool) -> None:
         """Keep the verdict; the first breach, or the first move of its wave that failed, stops the test."""
-        self.judged = dict(verdict)
+        self.judged = {**verdict}
         if not self.is_over:
             breach = next((str(found["detail"]) for found in self.judged["breaches"]), "")
             bad = [move for move in self.last_wave if not move["ok"]] if of_wave else []

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...continuity import cost_lines
-from ...continuity.judged_facts import Move, PlannedMove
+from ...continuity.judged_facts import Move, MoveVerdict, PlannedMove, Verdict
 
 
 def line(move: PlannedMove) -> str:
@@ -38,7 +38,7 @@ def without_events(move: Move) -> dict[str, object]:
     return {key: value for key, value in move.items() if key not in ("events", "task")}
 
 
-def verdict(judged: Mapping[str, Any], moves: Sequence[Move]) -> list[str]:
+def verdict(judged: Verdict, moves: Sequence[Move]) -> list[str]:
     """Return the verdict with its reasons, then one line for each move."""
     gap = judged.get("longest_gap_s")
     longest = "no gap was measured" if gap is None else f"longest gap {gap:.1f} s"
@@ -46,15 +46,15 @@ def verdict(judged: Mapping[str, Any], moves: Sequence[Move]) -> list[str]:
     reasons += [f"  not proven: {text}" for text in judged["unproven"]]
     reasons += [f"  another run used its nodes: {text}" for text in judged.get("other_runs") or []]
     reasons += [f"  {text}" for text in judged.get("notes") or []]
-    cost = judged.get("cost") or {}
+    cost = judged.get("cost")
     costs = [f"  {text}" for text in (cost_lines.sentences(cost) if cost else ())]
-    costs += [f"  {cost_lines.host_sentence(host)}" for host in cost.get("hosts") or []]
+    costs += [f"  {cost_lines.host_sentence(host)}" for host in (cost["hosts"] if cost else ())]
     rows = [_row(move, judged_move) for move, judged_move in zip(moves, judged["moves"])]
     rows += judged.get("not_made") or []
     return [f"{judged['verdict']}, moved: {judged['moved']}, {longest}", *reasons, *costs, *_earlier(judged), *rows]
 
 
-def _earlier(judged: Mapping[str, Any]) -> Iterator[str]:
+def _earlier(judged: Verdict) -> Iterator[str]:
     """Yield the moves of earlier windows of an observation, each with its page."""
     for window in judged.get("earlier") or []:
         yield from (_row(move, row) for move, row in zip(window["moves"], window["rows"]))
@@ -62,7 +62,7 @@ def _earlier(judged: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"  {cost_lines.clock(window['until'])}: {window['verdict']}, {page}" for page in pages)
 
 
-def _row(move: Move, judged: Mapping[str, object]) -> str:
+def _row(move: Move, judged: MoveVerdict) -> str:
     if not judged["moved"]:
         return f"{line(move)}: NOT MOVED: {move.get('said') or 'it is still on its host'}"
     seconds, gap = (move["completed"] or 0.0) - (move["started"] or 0.0), judged.get("gap_s")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from ...continuity.judged_facts import Verdict
 from ...core.findings import listed
 from . import move_lines, other_verdicts
 from .facts import Facts
@@ -25,7 +25,7 @@ def outcome(facts: Facts, folder: str, left: Mapping[str, str]) -> str:
     return " ".join(reasons)
 
 
-def last_verdict(facts: Facts) -> dict[str, Any]:
+def last_verdict(facts: Facts) -> Verdict:
     """Return the verdict on the job: that on its restart, for which it was not stopped unless it was continuous."""
     return {**(facts.judged or {}), **(facts.restart.get("verdict") or {})}
 

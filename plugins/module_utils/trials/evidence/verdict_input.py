@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...continuity.judged_facts import Verdict
 from ...continuity.limits import read_limits
 from ...errors import Refused
 from ...kubernetes.state import FINISHED, changes
@@ -36,10 +37,10 @@ def check_limits(limits: dict[str, object]) -> None:
         raise Refused("limits", "judge a test with them", str(error), "correct the named value") from error
 
 
-def with_earlier(judged: Mapping[str, object], facts: Facts) -> dict[str, Any]:
+def with_earlier(judged: Verdict, facts: Facts) -> Verdict:
     """Return the verdict of an observation: the worst of its windows, with the events of the earlier ones."""
     if not facts.windows:
-        return dict(judged)
+        return judged
     verdicts = {str(window["verdict"]) for window in facts.earlier} | {str(judged["verdict"])}
     earlier = [
         {key: window[key] for key in ("until", "verdict", "moves", "rows", "power", "files")}
@@ -55,7 +56,7 @@ def with_earlier(judged: Mapping[str, object], facts: Facts) -> dict[str, Any]:
     }
 
 
-def with_left(judged: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
+def with_left(judged: Verdict, facts: Facts) -> Verdict:
     """Return the verdict with the moves after the end of the job and, if the test is over, its unfinished steps."""
     on_time = facts.judged_moves
     late = [move for move in facts.moves if move not in on_time]
@@ -64,7 +65,7 @@ def with_left(judged: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
     notes += other_verdicts.lines(facts.other_jobs) if facts.is_over else []
     came = prediction.comparison(facts, judged.get("cost") or {}) if facts.is_over else ""
     notes += [came] if came else []
-    judged = {**judged, "notes": [*judged["notes"], *notes]} if notes else dict(judged)
+    judged = {**judged, "notes": [*judged["notes"], *notes]} if notes else judged
     left = [f"{move_lines.line(move)}: not made" for move in facts.left]
     left += [
         f"{host}: {'its change is not complete' if host == facts.at_hand else 'not changed'}"

@@ -98,7 +98,8 @@ def _no_time(trial: Trial, stage: Value, now: float) -> str:
 
 def _no_stall(trial: Trial, stage: Value) -> str:
     most = limits_of(trial.settings["window"]).max_stall_s
-    spent = float(((trial.facts.judged or {}).get("cost") or {}).get("stalled_s") or 0.0)
+    cost = (trial.facts.judged or {}).get("cost")
+    spent = cost["stalled_s"] if cost else 0.0
     stuns = sum(float(move.get("stun_s") or 0.0) for move in stage["moves"])
     if not most or spent + stuns <= most:
         return ""

@@ -201,7 +201,7 @@ def test_notices_a_reported_end_and_reads_last_records(tmp_path: Path) -> None:
 
     job = here(follow, records=str(records), options=FollowOptions(steps=3, quiet=60.0, awaits_end=True))
 
-    assert (job["ended"], job["pace"]["step"], job["has_file"]) == ("ended", 3, True)
+    assert (job["ended"], job["pace"]["step"], job["has_records"]) == ("ended", 3, True)
     assert time.monotonic() - began < 2.0
 
 
