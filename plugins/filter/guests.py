@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ansible_collections.dml.vsphere.plugins.module_utils.guests import software_packages, task_failure
 
@@ -14,7 +13,7 @@ from ansible_collections.dml.vsphere.plugins.module_utils.guests import software
 class FilterModule:
     """The filters by name."""
 
-    def filters(self) -> dict[str, Callable[..., Any]]:
+    def filters(self) -> dict[str, Callable[..., object]]:
         return {
             "kernel_packages": software_packages.packages,
             "package_specs": software_packages.specs,

@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ansible.errors import AnsibleFilterError
 from ansible_collections.dml.vsphere.plugins.module_utils.kubernetes import job_spec, manifests, preflight
 
 
-def mpijob_manifests(job: dict[str, object]) -> list[dict[str, Any]]:
+def mpijob_manifests(job: dict[str, object]) -> list[dict[str, object]]:
     """Return the objects of a job: its Secret, its ConfigMap, its MPIJob. The stun determines its toleration."""
     try:
         tolerated = {"toleration_seconds": preflight.toleration(job["stun_seconds"])} if "stun_seconds" in job else {}
@@ -27,5 +26,5 @@ def mpijob_manifests(job: dict[str, object]) -> list[dict[str, Any]]:
 class FilterModule:
     """The filters by name."""
 
-    def filters(self) -> dict[str, Callable[..., Any]]:
+    def filters(self) -> dict[str, Callable[..., object]]:
         return {"mpijob_manifests": mpijob_manifests}

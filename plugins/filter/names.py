@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ansible_collections.dml.vsphere.plugins.module_utils.vsphere import escaped_names
 
@@ -14,5 +13,5 @@ from ansible_collections.dml.vsphere.plugins.module_utils.vsphere import escaped
 class FilterModule:
     """The filters by name."""
 
-    def filters(self) -> dict[str, Callable[..., Any]]:
+    def filters(self) -> dict[str, Callable[..., object]]:
         return {"file_name": escaped_names.file_name}

@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ansible_collections.dml.vsphere.plugins.module_utils.training.transport import node_transport
 
 
-def network_card(facts: dict[str, object], interface: str = "", address: str = "") -> dict[str, Any]:
+def network_card(facts: dict[str, object], interface: str = "", address: str = "") -> dict[str, object]:
     """Return a network adapter by its name or its address, or that of the default route."""
     return dict(node_transport.network_card(facts, interface or node_transport.interface(facts, address)))
 
@@ -19,5 +18,5 @@ def network_card(facts: dict[str, object], interface: str = "", address: str = "
 class FilterModule:
     """The filters by name."""
 
-    def filters(self) -> dict[str, Callable[..., Any]]:
+    def filters(self) -> dict[str, Callable[..., object]]:
         return {"network_card": network_card}

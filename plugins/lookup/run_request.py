@@ -90,7 +90,7 @@ IMPORT = ("import_playbook", "ansible.builtin.import_playbook")
 OFTEN_USED = ("package_specs", "network_card")
 
 
-def extra_variables(loader: object) -> dict[str, Any]:
+def extra_variables(loader: object) -> dict[str, object]:
     """Return the extra variables without those that AWX passes for unanswered questions of a survey.
 
     Ansible has one dictionary of them, so that the inventory's values apply in all plays from the first one on.

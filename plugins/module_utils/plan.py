@@ -59,7 +59,7 @@ class Plan:
         return (1 if REBOOT in self.needs else 0) + (1 if self.later else 0)
 
 
-def diff(header: str, changes: Sequence[Change]) -> dict[str, Any]:
+def diff(header: str, changes: Sequence[Change]) -> dict[str, object]:
     """Return the changed keys in the form of Ansible's diff."""
     return {
         "before_header": header,

@@ -252,7 +252,7 @@ def cluster_objects(api: connection.Api, params: runner.Params) -> preflight.Clu
     )
 
 
-def gpu_policies(api: connection.Api) -> tuple[list[dict[str, Any]], list[dict[str, Any]], str]:
+def gpu_policies(api: connection.Api) -> tuple[list[dict[str, object]], list[dict[str, object]], str]:
     """Return the policies and clusters of the GPU Operator, and the cause if this account cannot read them."""
     try:
         return api.items(gpu_operator.POLICIES), api.items(gpu_operator.CLUSTERS), ""

@@ -535,7 +535,7 @@ def by_worker(result: Mapping[str, Any], of_templates: Mapping[str, Any] | None 
     return {**listed, **lines, "plan_lines": [*worker_plan.changes(templates), *lines["plan_lines"]]}
 
 
-def _entries(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _entries(result: Mapping[str, Any]) -> list[dict[str, object]]:
     return [{"name": entry["host"], **{k: v for k, v in entry.items() if k != "host"}} for entry in result["hosts"]]
 
 

@@ -19,19 +19,19 @@ ROLE_OF_TRIALS = "vmotion_test"
 DOCUMENTED = ("description", "type", "elements", "choices", "required", "default")
 
 
-def of_trial(*left_out: str) -> dict[str, Any]:
+def of_trial(*left_out: str) -> dict[str, object]:
     """Return the options of an action around a running job: the role takes the job as one mapping."""
     options = _of_role(ROLE_OF_TRIALS, {"job", *left_out}, {})
     options["dir"] = {**options["dir"], "default": None, "required": True}
     return options
 
 
-def of_esxi_rollout() -> dict[str, Any]:
+def of_esxi_rollout() -> dict[str, object]:
     """Return the options of the action esxi_rollout: the role saves the evidence."""
     return _of_role("esxi_host", {"evidence_dir"}, {"profiles": "host_profiles"})
 
 
-def specification(options: Arguments) -> dict[str, Any]:
+def specification(options: Arguments) -> dict[str, object]:
     """Return options as an argument specification; elements of lists are not taken apart."""
     spec: dict[str, Any] = {}
     for name, option in options.items():
@@ -41,7 +41,7 @@ def specification(options: Arguments) -> dict[str, Any]:
     return spec
 
 
-def documentation(options: Arguments) -> dict[str, Any]:
+def documentation(options: Arguments) -> dict[str, object]:
     """Return options as the documentation of a module has them."""
     documented: dict[str, Any] = {}
     for name, option in options.items():
@@ -62,7 +62,7 @@ def _of_role(role: str, left_out: Collection[str], renamed: Mapping[str, str]) -
     }
 
 
-def _without_template(option: Mapping[str, Any]) -> dict[str, Any]:
+def _without_template(option: Mapping[str, Any]) -> dict[str, object]:
     """Return an option for an action, which has no templates: it is required instead, or empty by default."""
     default = option.get("default", {"list": [], "dict": {}}.get(option["type"], ""))
     if default == "{{ inventory_hostname }}":

@@ -66,7 +66,7 @@ def _text(path: str) -> str:
 
 
 @cache
-def _schema() -> dict[str, Any]:
+def _schema() -> dict[str, object]:
     return dict(json.loads((ROOT / "docs" / "dml.schema.json").read_text(encoding="utf-8")))
 
 

@@ -45,7 +45,7 @@ def _variables(role: Path) -> set[str]:
     return names.union(*(_data(role / folder / "main.yml") for folder in ("defaults", "vars")))
 
 
-def _entries(role: Path) -> list[dict[str, Any]]:
+def _entries(role: Path) -> list[dict[str, object]]:
     """Return the options of each entry point of a role."""
     entries = _data(role / "meta" / "argument_specs.yml").get("argument_specs", {}).values()
     return [entry.get("options", {}) for entry in entries]

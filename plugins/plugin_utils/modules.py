@@ -59,7 +59,7 @@ def from_here(path: str) -> str:
     return os.pathsep.join(os.path.abspath(part) if part else "" for part in parts)
 
 
-def _absolute(options: dict[str, Any]) -> dict[str, Any]:
+def _absolute(options: dict[str, Any]) -> dict[str, object]:
     """Return options whose kubeconfig is absolute: a module runs in the folder of the playbook."""
     return {**options, **({KUBECONFIG: from_here(options[KUBECONFIG])} if options.get(KUBECONFIG) else {})}
 
@@ -128,7 +128,7 @@ class Modules:
         return str(self.load("galaxy.yml")["version"])
 
     @property
-    def _here(self) -> dict[str, Any]:
+    def _here(self) -> dict[str, object]:
         """Return the variables of the host, with a Python of this machine: that of a worker may not exist here."""
         known = {key: value for key, value in self._task_vars.items() if key != "ansible_delegated_vars"}
         # A task of a cluster may be delegated to a worker; the variables remain those of the cluster.
@@ -141,7 +141,7 @@ class Modules:
             return dict(action.run(task_vars=self._here))
         return dict(action._execute_module(task_vars=self._here))
 
-    def _with_connection(self, name: str, options: Arguments) -> dict[str, Any]:
+    def _with_connection(self, name: str, options: Arguments) -> dict[str, object]:
         if not _connects(name):
             return dict(options)
         given = self._action._task.args

@@ -162,7 +162,7 @@ def _loops(link: str) -> bool:
     return False
 
 
-def commit(folder: str, files: Iterable[FolderFile]) -> dict[str, Any]:
+def commit(folder: str, files: Iterable[FolderFile]) -> dict[str, object]:
     """Return the commit of the repository that contains a folder, and how its files differ; empty without one."""
     commit = git_commit.commit_of(folder)
     paths = (file.path for file in files if file.kind in (FILE, LINK))
@@ -227,7 +227,7 @@ def data_files(path: str, limit: int) -> list[FolderFile]:
     return files
 
 
-def data_checksum(path: str, limit: int, expected: str = "") -> dict[str, Any]:
+def data_checksum(path: str, limit: int, expected: str = "") -> dict[str, object]:
     """Return the checksum of the archive of data, and the name of the file if the data is one file."""
     found = digest(path, data_files(path, limit))
     if expected and found != expected:

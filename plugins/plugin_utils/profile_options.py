@@ -32,7 +32,7 @@ def profile() -> dict[str, Any]:
     }
 
 
-def gather() -> dict[str, Any]:
+def gather() -> dict[str, object]:
     """Return the documentation of the groups of esxi_info."""
     texts = ["The groups to read. V(all) reads all groups. Connection, version and boot time are always read."]
     texts += [f"V({name}) reads {group.shows}." for name, group in host_info.GROUPS.items()]
@@ -41,7 +41,7 @@ def gather() -> dict[str, Any]:
     return {"gather": {"description": texts, **{key: spec[key] for key in DOCUMENTED if key in spec}}}
 
 
-def _part(part: Part) -> dict[str, Any]:
+def _part(part: Part) -> dict[str, object]:
     document = yaml_load(importlib.import_module(f"{_MODULES}.{part.module}").DOCUMENTATION)
     place = f"profile.{part.key}" + ("[]" if part.spec["type"] == "list" else "")
     options = {name: _option(place, document["options"], name) for name in part.spec.get("options", ())}
@@ -53,7 +53,7 @@ def _part(part: Part) -> dict[str, Any]:
     return {"description": [summary, *_listed(only["description"])], **kept}
 
 
-def _option(place: str, options: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _option(place: str, options: Mapping[str, Any], name: str) -> dict[str, object]:
     """Return a module's option as an option of the profile, with references to other options adjusted."""
     names = "|".join(options)
     texts = [re.sub(rf"\bO\((?={names})", f"O({place}.", text) for text in _listed(options[name]["description"])]

@@ -94,7 +94,7 @@ class RequestedOptions:
             return {"nodes": hosts, "sweep_size": len(nodes)}
         return {"nodes": nodes, "sweep_size": o["sweep_size"]}
 
-    def _from_file(self) -> dict[str, Any]:
+    def _from_file(self) -> dict[str, object]:
         names = [name for name in self._file.options if name != ENVIRONMENT and self._is_of_file(name)]
         return {f"{ROLE}_{name}": self._file.options[name] for name in names}
 
@@ -102,7 +102,7 @@ class RequestedOptions:
         chosen = {f"{ROLE}_{name}": value for name, value in self._nodes_and_size.items()}
         return role_options(self._action, self._vars, ROLE, {**self._from_file(), **chosen, **more})
 
-    def _raw(self, name: str) -> Any:
+    def _raw(self, name: str) -> object:
         return self._action._templar.template(self._vars[name])
 
 

@@ -50,7 +50,7 @@ def _is_words(value: object) -> bool:
     return isinstance(value, str) and "{{" not in value and "{%" not in value
 
 
-def _typed(role: str, spec: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _typed(role: str, spec: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, object]:
     """Return values with the types that the role declares."""
     types = {name: {key: spec[name][key] for key in TYPED if key in spec[name]} for name in given}
     checked = ArgumentSpecValidator(types).validate(given)

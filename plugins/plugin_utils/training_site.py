@@ -223,7 +223,7 @@ class TrainingSetup:
     def _moment(self) -> str:
         return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
 
-    def _raw(self, name: str) -> Any:
+    def _raw(self, name: str) -> object:
         return self._action._templar.template(self._vars[name])
 
     def _templated(self, name: str) -> Any:

@@ -144,7 +144,7 @@ def carry_out(modules: Modules, request: Request, kind: Kind) -> Result:
         return {"failed": True, "msg": str(error), "folder": str(folder)}
 
 
-def _with_nodes(modules: Modules, settings: Mapping[str, Any]) -> dict[str, Any]:
+def _with_nodes(modules: Modules, settings: Mapping[str, Any]) -> dict[str, object]:
     """Return the settings of a new run, with the nodes of its job if it is named by its number in Slurm, or in pods."""
     there = settings["kubernetes"]
     if not there or settings["nodes"]:

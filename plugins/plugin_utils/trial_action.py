@@ -69,7 +69,7 @@ class TrialAction(ActionBase):  # type: ignore[misc]  # ansible is not read by m
             require_user(str(request.settings["user"]))
         return request
 
-    def _own(self, of_role: Mapping[str, object]) -> dict[str, Any]:
+    def _own(self, of_role: Mapping[str, object]) -> dict[str, object]:
         """Return the options of this action; refuse those of another, which would be ignored."""
         for name in ("window", "observe"):
             if of_role.get(name) and name not in self.options:

@@ -129,7 +129,7 @@ class NodeWorld(ActionWorld):
         """Run a module on a host, and return its result."""
         return self._nodes.on(host, module, options)
 
-    def on_each(self, module: str, options: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    def on_each(self, module: str, options: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, object]]:
         """Run a module on several hosts at once, and return the results by host."""
         return self._nodes.on_each(module, options)
 
@@ -140,6 +140,6 @@ class NodeWorld(ActionWorld):
     def controller(self) -> int:
         return self._parent
 
-    def watch(self, options: Arguments) -> dict[str, Any]:
+    def watch(self, options: Arguments) -> dict[str, object]:
         """Start the watch of the records of a job in the background of the controller."""
         return controller.start_watch(options)

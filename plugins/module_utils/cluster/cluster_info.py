@@ -165,7 +165,7 @@ class ClusterReader:
         return machines.read(self.session, refs, self.names)
 
 
-def _as_dict(vm: Vm) -> Mapping[str, Any]:
+def _as_dict(vm: Vm) -> Mapping[str, object]:
     owners = {"folder": vm.folder, "pool": vm.pool, "owner": vm.owner}
     return {"vm": vm.name, "host": vm.host, **owners, "vgpus": list(vm.vgpus), "fixed": list(vm.fixed)}
 
@@ -183,7 +183,7 @@ def licences(session: Session, names: Mapping[str, str], now: datetime) -> list[
     ]
 
 
-def _licence(name: str, licence: ApiObject, now: datetime) -> dict[str, Any]:
+def _licence(name: str, licence: ApiObject, now: datetime) -> dict[str, object]:
     values = {entry.key: entry.value for entry in licence.properties or [] if entry.key != "feature"}
     features = [entry.value for entry in licence.properties or [] if entry.key == "feature"]
     ends = _licence_end(values, now)

@@ -20,7 +20,7 @@ from ..workers.capacity.running_vm import HOT_MIGRATE
 RECONFIGURE_SECONDS = 300
 
 
-def vcenter_options(session: Session) -> dict[str, Any]:
+def vcenter_options(session: Session) -> dict[str, object]:
     """Return the vCenter options for moves of virtual GPUs; an option that this vCenter does not have is None."""
     value = vcenter_option(session, HOT_MIGRATE)
     return {HOT_MIGRATE: None if value is None else is_on(value)}
@@ -57,7 +57,7 @@ class _SharedSettings:
     def _read(self) -> State:
         raise NotImplementedError
 
-    def _typed(self, key: str, current: object) -> Any:
+    def _typed(self, key: str, current: object) -> object:
         raise NotImplementedError
 
 
@@ -74,7 +74,7 @@ class VcenterOptions(_SharedSettings):
     def _read(self) -> State:
         return {key: vcenter_option(self.session, key) for key in self.desired}
 
-    def _typed(self, key: str, current: object) -> Any:
+    def _typed(self, key: str, current: object) -> object:
         kind = self._kind(key, current)
         try:
             return typed(self.desired[key], kind)
@@ -112,7 +112,7 @@ class DrsOptions(_SharedSettings):
         self.all = {option.key: str(option.value) for option in config.option or [] if str(option.value) != ""}
         return {key: self.all.get(key) for key in self.desired}
 
-    def _typed(self, key: str, current: object) -> Any:  # noqa: ARG002 - DRS options are always texts
+    def _typed(self, key: str, current: object) -> object:  # noqa: ARG002 - DRS options are always texts
         desired = self.desired[key]
         return None if desired is None or desired == "" else typed(desired, TEXT)
 

@@ -6,7 +6,6 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from .judged_facts import Move
 from .limits import number
@@ -126,7 +125,7 @@ def _succeeded(move: Move) -> bool:
     return move.get("ok") is True and known
 
 
-def before_and_after(value: object) -> tuple[Any, Any]:
+def before_and_after(value: object) -> tuple[object, object]:
     """Return the observations before and after a move, None for a missing one."""
     if not isinstance(value, Mapping):
         return None, None

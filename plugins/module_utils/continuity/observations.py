@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .judged_facts import JobFacts, Move
 from .limits import Breach
@@ -139,7 +139,7 @@ def _missing_vsphere(observed: Mapping[str, object] | None, move: Move) -> Itera
         yield f"{len(gpus_before)} GPUs observed before and {len(gpus_after)} after"
 
 
-def _listed(value: object) -> list[Any] | None:
+def _listed(value: object) -> list[object] | None:
     return list(value) if isinstance(value, (list, tuple)) else None
 
 

@@ -39,7 +39,7 @@ def typed(value: object, kind: str) -> Any:
     return text.lower() if isinstance(value, bool) else str(value)
 
 
-def _number(value: object, text: str, kind: str) -> Any:
+def _number(value: object, text: str, kind: str) -> object:
     try:
         if isinstance(value, bool):
             raise ValueError(text)

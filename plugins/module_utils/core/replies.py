@@ -73,12 +73,12 @@ def read(value: Any, form: Any, where: str = "the reply") -> Any:
     return _scalar(value, form, where)
 
 
-def _names(value: Mapping[object, object], form: object, where: str) -> dict[str, Any]:
+def _names(value: Mapping[object, object], form: object, where: str) -> dict[str, object]:
     _require(len(value) <= MOST_ITEMS, where, f"an object of up to {MOST_ITEMS} names")
     return {line(str(name)): read(each, form, f"{where}.{line(str(name))[:80]}") for name, each in value.items()}
 
 
-def _fields(value: Mapping[object, object], form: Mapping[str, object], where: str) -> dict[str, Any]:
+def _fields(value: Mapping[object, object], form: Mapping[str, object], where: str) -> dict[str, object]:
     """Return the declared fields; others are left out."""
     found = {}
     for name, each in form.items():
@@ -92,7 +92,7 @@ def _fields(value: Mapping[object, object], form: Mapping[str, object], where: s
     return found
 
 
-def _scalar(value: Any, form: Any, where: str) -> Any:
+def _scalar(value: Any, form: Any, where: str) -> object:
     if isinstance(form, Text):
         _require(isinstance(value, str), where, "text")
         return lines(str(value)[: form.most])
@@ -222,7 +222,7 @@ REPLIES: dict[str, Reply] = {
 OF_EACH = {"changed?": bool, "failed?": bool, "unreachable?": bool, "skipped?": bool, "rc?": int}
 
 
-def admitted(node: str, module: str, options: Mapping[str, object], answer: Callable[[], object]) -> dict[str, Any]:
+def admitted(node: str, module: str, options: Mapping[str, object], answer: Callable[[], object]) -> dict[str, object]:
     """Return the reply of a module in its form; a node whose reply cannot be read has not answered."""
     form = {**OF_EACH, "msg?": Text(MOST_OF_A_MESSAGE), **REPLIES[module].form}
     try:
@@ -259,7 +259,7 @@ def printed(answer: Mapping[str, object], form: Mapping[str, object]) -> dict[st
     return found
 
 
-def unread(node: str, module: str, cause: str) -> dict[str, Any]:
+def unread(node: str, module: str, cause: str) -> dict[str, object]:
     """Return the failure of a node whose reply cannot be used."""
     remedy = f"check this node: something else than the module answers there, or leave it out with --limit '!{node}'"
     return {"failed": True, "msg": f"{node}: could not read the reply of {module}: {cause}; {remedy}."}

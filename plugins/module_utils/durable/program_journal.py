@@ -44,7 +44,7 @@ def ends(path: Path) -> JournalEnds:
     return JournalEnds(first["value"], last["key"] == END)
 
 
-def start_of(path: Path) -> Any:
+def start_of(path: Path) -> object:
     """Return the value of the first entry even if a later line is damaged; None if that entry is missing or damaged."""
     try:
         lines = _lines(path)

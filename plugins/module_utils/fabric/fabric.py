@@ -151,7 +151,7 @@ class Fabric:
         found = properties.read_linked(self.session, [group.ref], "vm", vim.VirtualMachine, ("runtime.host",))
         return any(properties.id_of(values.get("runtime.host")) not in known for _ref, values in found)
 
-    def _machines(self) -> list[dict[str, Any]]:
+    def _machines(self) -> list[dict[str, object]]:
         """Return the virtual machines on the port groups, if there are any."""
         if not self.groups:
             return []

@@ -42,7 +42,7 @@ def pings_of_pairs(adapters: Mapping[str, Mapping[str, Mapping[str, Any]]], port
     return pings
 
 
-def send_pings(hosts: Mapping[str, Host], pings: Sequence[Ping]) -> list[dict[str, Any]]:
+def send_pings(hosts: Mapping[str, Host], pings: Sequence[Ping]) -> list[dict[str, object]]:
     """Return the answers of all pings, which are sent at the same time."""
     if not pings:
         return []
@@ -58,7 +58,7 @@ def reach_error(cluster: str, switch: str, answers: Sequence[Mapping[str, Any]])
     return f"{what}; check VLAN and MTU of the physical switch" if lost else ""
 
 
-def _send(host: Host, ping: Ping) -> dict[str, Any]:
+def _send(host: Host, ping: Ping) -> dict[str, object]:
     addressed = {
         "port_group": ping.port_group,
         "host": ping.host,
@@ -83,7 +83,7 @@ def _send(host: Host, ping: Ping) -> dict[str, Any]:
     return {**addressed, **counted, "text": _text(addressed, counted)}
 
 
-def _counted(answer: object) -> dict[str, Any]:
+def _counted(answer: object) -> dict[str, object]:
     """Return the counts of an answer; ESXi misspells one of them, which a later version may correct."""
     summary = answer.get("Summary", {}) if isinstance(answer, dict) else {}
     sent = int(summary.get("Transmitted", 0))

@@ -51,7 +51,7 @@ def plan_absent(current: State, spec: FabricSpec) -> Plan:
     return Plan(before=plan.before, after=plan.after, warnings=tuple(refusals.left_behind(current, spec, gone)))
 
 
-def removal(current: State, spec: FabricSpec) -> dict[str, Any]:
+def removal(current: State, spec: FabricSpec) -> dict[str, object]:
     """Return what ``plan_absent`` removes, who besides virtual machines prevents it, and what stays for others."""
     gone, removed = _gone(current, spec), _removed_groups(current)
     return {
@@ -88,7 +88,7 @@ def host_clear(net: State, spec: FabricSpec) -> bool:
     return not left and not (built["joined"] and spec.switch in net["switches"])
 
 
-def result_of(state: Mapping[str, object]) -> dict[str, Any]:
+def result_of(state: Mapping[str, object]) -> dict[str, object]:
     """Return a state of a plan, sorted for the result."""
     return {
         "switch": state.get(SWITCH),
@@ -97,7 +97,7 @@ def result_of(state: Mapping[str, object]) -> dict[str, Any]:
     }
 
 
-def host_facts(net: State, switch: str) -> dict[str, Any]:
+def host_facts(net: State, switch: str) -> dict[str, object]:
     """Return the uplinks and adapters of a host on the switch, for the result."""
     there = net["switches"].get(switch, {"uplinks": []})
     shown_keys = ("port_group", "address", "netmask", "mtu", "services")
@@ -143,7 +143,7 @@ def _host(net: State, spec: FabricSpec, name: str) -> tuple[Any, Any]:
     return (before if joined or before["adapters"] else None), after
 
 
-def _adapter(net: State, device: str, desired: AdapterSpec) -> dict[str, Any]:
+def _adapter(net: State, device: str, desired: AdapterSpec) -> dict[str, object]:
     """Return the managed settings of an existing adapter."""
     there = net["vmkernel"][device]
     state = {
@@ -156,7 +156,7 @@ def _adapter(net: State, device: str, desired: AdapterSpec) -> dict[str, Any]:
     return state if desired.services is None else {**state, "services": there["services"]}
 
 
-def _desired_adapter(adapter: AdapterSpec, host: str, device: str) -> dict[str, Any]:
+def _desired_adapter(adapter: AdapterSpec, host: str, device: str) -> dict[str, object]:
     state = {
         "device": device,
         "port_group": adapter.port_group,
@@ -167,7 +167,7 @@ def _desired_adapter(adapter: AdapterSpec, host: str, device: str) -> dict[str, 
     return state if adapter.services is None else {**state, "services": list(adapter.services)}
 
 
-def _built(net: State, spec: FabricSpec, groups: Sequence[str]) -> dict[str, Any]:
+def _built(net: State, spec: FabricSpec, groups: Sequence[str]) -> dict[str, object]:
     """Return what plan_absent removes from a host: added adapters, and its membership if the collection added it."""
     uplinks = net["switches"].get(spec.switch, {"uplinks": []})["uplinks"] if net["built"]["joined"] else []
     return {

@@ -100,6 +100,6 @@ def remove(session: Session, groups: Sequence[PortGroup]) -> None:
             raise outcome
 
 
-def _setting(vlan: int) -> Any:
+def _setting(vlan: int) -> object:
     dvs = vim.dvs.VmwareDistributedVirtualSwitch
     return dvs.VmwarePortConfigPolicy(vlan=dvs.VlanIdSpec(vlanId=vlan, inherited=False))

@@ -44,11 +44,11 @@ def settings(text: object, desired: JsonObject) -> dict[str, Any]:
     return _merged(there, desired)
 
 
-def _merged(there: Mapping[str, object], desired: JsonObject) -> dict[str, Any]:
+def _merged(there: Mapping[str, object], desired: JsonObject) -> dict[str, object]:
     return {**there, **{key: _both(there.get(key), value) for key, value in desired.items()}}
 
 
-def _both(there: object, desired: object) -> Any:
+def _both(there: object, desired: object) -> object:
     """Merge mappings; in lists, desired entries come first, because Docker tries mirrors in order."""
     if isinstance(there, Mapping) and isinstance(desired, Mapping):
         return _merged(there, desired)
@@ -57,7 +57,7 @@ def _both(there: object, desired: object) -> Any:
     return desired
 
 
-def own_settings(desired: JsonObject) -> dict[str, Any]:
+def own_settings(desired: JsonObject) -> dict[str, object]:
     """Return the settings of ``daemon.json`` for NVIDIA's runtime, mirrors and further ``settings``."""
     path = desired.get("nvidia")
     nvidia = {"runtimes": {"nvidia": {"path": path, "runtimeArgs": []}}} if path else {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..core.findings import NOTE, STOP, WARN, Finding, listed
 from ..core.json_values import JsonObject, mapping, objects, parse_json
@@ -117,7 +117,7 @@ def all_findings(
     return [*(finding for own in each for finding in own), *driver_differences(nodes)]
 
 
-def versions(found: JsonObject) -> dict[str, Any]:
+def versions(found: JsonObject) -> dict[str, object]:
     """Return the versions of driver and NCCL of a node, its memory pools and its GPUDirect RDMA; None is unknown."""
     report = _report(found)
     return {"driver": report.driver if report else None, **memory_pools.facts(found), **gpudirect.facts(found)}

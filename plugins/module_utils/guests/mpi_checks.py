@@ -58,7 +58,7 @@ def _openmpi_run(found: JsonObject, desired: JsonObject) -> list[str]:
     return sentences
 
 
-def horovod_facts(found: JsonObject, desired: JsonObject) -> dict[str, Any]:
+def horovod_facts(found: JsonObject, desired: JsonObject) -> dict[str, object]:
     """Return the sum over all nodes, the versions of the ranks, and the network that NCCL used."""
     return {**_rank_facts(found), "nccl": networks(found["run"]), "versions": _versions(found, desired["framework"])}
 
@@ -71,7 +71,7 @@ def horovod_misfits(found: JsonObject, desired: JsonObject) -> list[str]:
     return sentences + _allreduce(found, desired, {"horovod": desired["version"], "mpi": True})
 
 
-def pytorch_facts(found: JsonObject, _desired: Mapping[str, object]) -> dict[str, Any]:
+def pytorch_facts(found: JsonObject, _desired: Mapping[str, object]) -> dict[str, object]:
     """Return the sum over all nodes, the versions of the ranks, PyTorch's NCCL, and the network that it used."""
     first = next(iter(sums(found["run"])), {})
     return {
@@ -104,7 +104,7 @@ def released(there: object, desired: object) -> str:
     return str(there) if "+" in str(desired) else str(there).partition("+")[0]
 
 
-def _rank_facts(found: JsonObject) -> dict[str, Any]:
+def _rank_facts(found: JsonObject) -> dict[str, object]:
     first = next(iter(sums(found["run"])), {})
     return {"framework_version": first.get("framework", ""), "python": first.get("python", ""), "sum": first.get("sum")}
 

@@ -168,14 +168,14 @@ def _lines(settings: Values) -> str:
     return "".join(f"{key}={value}\n" for key, value in settings.items())
 
 
-def _accounting(nodes: Sequence[SlurmNode], controller: SlurmNode) -> dict[str, Any]:
+def _accounting(nodes: Sequence[SlurmNode], controller: SlurmNode) -> dict[str, object]:
     """Return the settings with which slurmctld keeps jobs in slurmdbd."""
     gpus = {"AccountingStorageTRES": "gres/gpu"} if any(node.gpus for node in nodes) else {}
     where = {"AccountingStorageType": "accounting_storage/slurmdbd", "AccountingStorageHost": controller.address}
     return {**where, **gpus}
 
 
-def _slurmdbd(controller: SlurmNode) -> dict[str, Any]:
+def _slurmdbd(controller: SlurmNode) -> dict[str, object]:
     """Return the settings of slurmdbd, which reaches its database on the same node by a socket."""
     return {
         "AuthType": "auth/munge",
@@ -191,7 +191,7 @@ def _slurmdbd(controller: SlurmNode) -> dict[str, Any]:
     }
 
 
-def _timers(stun: int) -> dict[str, Any]:
+def _timers(stun: int) -> dict[str, object]:
     """Return the timers with which Slurm waits for a stunned node: its defaults, or more if the stun needs more."""
     return {
         "SlurmdTimeout": max(300, 2 * stun),

@@ -46,7 +46,7 @@ def boot_id() -> str:
         return file.read().strip()
 
 
-def identity(pid: int) -> dict[str, Any]:
+def identity(pid: int) -> dict[str, object]:
     """Return the host, PID, start and boot ID of a process, which identify it together."""
     return {"host": socket.gethostname(), "pid": pid, "start": start_ticks(pid), "boot_id": boot_id()}
 

@@ -63,7 +63,7 @@ class AdvancedOptions:
         watched = tuple(dict.fromkeys(value_path(option.key) for option in changed))
         self.host.settle(watched, lambda read: all(value_in(read, option.key) == option.value for option in changed))
 
-    def _value(self, key: str, definition: Mapping[str, Any] | None) -> Any:
+    def _value(self, key: str, definition: Mapping[str, Any] | None) -> object:
         """Return the value of an option; a host may omit an option that has its default value."""
         value = value_in(self.host.properties, key)
         return definition["default"] if value is None and definition else value
@@ -83,7 +83,7 @@ def plan_options(current: State, desired: State) -> Plan:
     return Plan(current["values"], after, frozenset({REBOOT} if waiting else ()), why)
 
 
-def _checked(key: str, value: object, current: State, reasons: list[str]) -> Any:
+def _checked(key: str, value: object, current: State, reasons: list[str]) -> object:
     definition, before = current["allowed"][key], current["values"][key]
     try:
         if definition is None:

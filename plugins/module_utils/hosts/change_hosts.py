@@ -258,7 +258,7 @@ class HostChange:
     def _planned(self) -> Result:
         return required(self.calls.planned("esxi_profile", self._profile(self.hosts)))
 
-    def _profile(self, hosts: Sequence[str]) -> dict[str, Any]:
+    def _profile(self, hosts: Sequence[str]) -> dict[str, object]:
         return {"hosts": list(hosts), "profile": self.how.profile, "host_profiles": self.how.host_profiles}
 
     def _power(self, hosts: Sequence[str], state: str, options: Mapping[str, object]) -> dict[str, Any]:

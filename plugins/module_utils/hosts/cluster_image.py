@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..errors import CollectionError, Failed, Refused
 from ..plan import Plan, State
@@ -137,7 +136,7 @@ def text_of(message: object) -> str:
     return str(message.get("localized") or message.get("default_message") or message.get("id") or "no reason")
 
 
-def _component_changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, Any]:
+def _component_changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, object]:
     return {
         "components_to_set": {name: version for name, version in after.items() if before.get(name) != version},
         "components_to_delete": [name for name in before if name not in after],

@@ -168,7 +168,7 @@ def _refuse_impossible(current: State, desired: GraphicsSpec) -> None:
         )
 
 
-def _configured(current: State, desired: GraphicsSpec, managed: Sequence[str]) -> dict[str, Any]:
+def _configured(current: State, desired: GraphicsSpec, managed: Sequence[str]) -> dict[str, object]:
     """Return the state with the desired configuration; settings that the user omitted stay."""
     after = dict(current)
     if desired.type:
@@ -240,7 +240,7 @@ def _differing(before: State, after: State) -> list[str]:
     return [gpu for gpu in after["types"] if any(before[key][gpu] != after[key][gpu] for key in ("types", "modes"))]
 
 
-def _types_in(config: ApiObject) -> tuple[Any, ...]:
+def _types_in(config: ApiObject) -> tuple[object, ...]:
     devices = {device.deviceId: device.graphicsType for device in (config.deviceType if config else None) or []}
     return (config and config.hostDefaultGraphicsType, config and config.sharedPassthruAssignmentPolicy, devices)
 

@@ -102,7 +102,7 @@ class ImageWork:
             self.result.update(failed=True, msg=done["msg"])
 
 
-def _once_more(refresh: Callable[[Sequence[object]], None]) -> Callable[[Sequence[Any]], None]:
+def _once_more(refresh: Callable[[Sequence[object]], None]) -> Callable[[Sequence[object]], None]:
     """Return a function that reads from its second call on, because the first reading was made."""
     calls: list[int] = []
 

@@ -61,7 +61,7 @@ def _values(session: Session, refs: Sequence[ApiObject], path: str) -> dict[str,
     return values
 
 
-def _values_of_type(session: Session, refs: Sequence[ApiObject], path: str) -> dict[str, Any]:
+def _values_of_type(session: Session, refs: Sequence[ApiObject], path: str) -> dict[str, object]:
     """Return one property of objects of one type; empty if this version of vCenter does not have the property."""
     try:
         values = properties.read_many(session, refs, (path,))

@@ -100,7 +100,7 @@ class Part:
 
 def one_subject(
     make: Callable[[Host, Any, ProfileContext], Any],
-) -> Callable[[Host, Any, ProfileContext], Iterable[PlannedSubject]]:
+) -> Callable[[Host, object, ProfileContext], Iterable[PlannedSubject]]:
     """Return the function for ``members`` of a part that is one subject with a method ``plan`` on each host."""
 
     def members(host: Host, requested: object, context: ProfileContext) -> Iterable[PlannedSubject]:
@@ -110,7 +110,7 @@ def one_subject(
     return members
 
 
-def list_of(options: Mapping[str, Any], **rules: Any) -> dict[str, Any]:
+def list_of(options: Mapping[str, Any], **rules: Any) -> dict[str, object]:
     """Return the argument specification of a list of dictionaries with these options."""
     return {"type": "list", "elements": "dict", "default": [], "options": options, **rules}
 

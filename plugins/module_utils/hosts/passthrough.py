@@ -121,7 +121,7 @@ def _still_used(current: State, changing: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def _described(device: PciDevice, vms: list[str]) -> dict[str, Any]:
+def _described(device: PciDevice, vms: list[str]) -> dict[str, object]:
     kept = {key: device[key] for key in ("name", "vendor", "vendor_id", "device_id", "gpu")}
     return {**kept, "capable": device["passthrough"]["capable"], "vms": vms}
 

@@ -93,7 +93,7 @@ def combine(parts: Sequence[tuple[PlannedSubject, Plan]]) -> ProfilePlan:
     )
 
 
-def _prefixed(states: Iterable[tuple[str, Mapping[str, object]]]) -> dict[str, Any]:
+def _prefixed(states: Iterable[tuple[str, Mapping[str, object]]]) -> dict[str, object]:
     return {f"{part}: {key}": value for part, state in states for key, value in state.items()}
 
 

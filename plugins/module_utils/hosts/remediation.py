@@ -28,7 +28,7 @@ _LISTED = {str: {"operation": str, "user?": str, "target?": {"id": str}}}
 _REMEDY = "change it in the cluster's Configure > Updates > Image, or globally in Lifecycle Manager > Settings"
 
 
-def read_policy(rest: Rest, moid: str, cluster: str) -> dict[str, Any]:
+def read_policy(rest: Rest, moid: str, cluster: str) -> dict[str, object]:
     path, tried = f"{CLUSTERS}/{moid}/policies/apply/effective", f"read the remediation policy of cluster {cluster}"
     policy: dict[str, Any] = rest.get(path, tried=tried, form=_POLICY)
     return policy

@@ -27,7 +27,7 @@ from .rollback import restoring
 CALL = "esxcli network nic dcb status get"
 
 
-def flow_control(host: Host, card: str) -> dict[str, Any]:
+def flow_control(host: Host, card: str) -> dict[str, object]:
     """Return a card's current priorities with flow control, and its DCBX; None if its driver does not report them.
 
     A driver without DCB answers with an error; the other cards of the host are still read.
@@ -75,7 +75,7 @@ def unknown_cards(flow_control_by_card: Mapping[str, Mapping[str, object]]) -> s
     return "; ".join(f"whether {card} does flow control is unknown: {reason}" for card, reason in unknown.items())
 
 
-def _unknown(reason: str) -> dict[str, Any]:
+def _unknown(reason: str) -> dict[str, object]:
     return {"pfc": None, "dcbx": roce_settings.dcbx_of({}), "pfc_unknown": reason}
 
 
@@ -126,7 +126,7 @@ def spec_of(params: Params) -> RoceSpec:
     return RoceSpec(lossless, params["acknowledge_shared_nic"])
 
 
-def _advice(requested: State) -> dict[str, Any]:
+def _advice(requested: State) -> dict[str, object]:
     """Return the note on the limits of the reported states, and the settings of the switch."""
     desired = spec_of(requested)
     settings = {"switch": roce_settings.switch_settings(desired.lossless)} if desired.lossless else {}
@@ -184,7 +184,7 @@ def rdma_drivers(net: HostNetwork) -> tuple[list[str], dict[str, str]]:
     return sorted(set(cards.values()) & set(roce_settings.DRIVER_OPTIONS)), cards
 
 
-def _port_groups(host: Host, net: HostNetwork) -> list[dict[str, Any]]:
+def _port_groups(host: Host, net: HostNetwork) -> list[dict[str, object]]:
     """Return the port groups of the switches of the RDMA cards."""
     _drivers, cards = rdma_drivers(net)
     switches = {network.switch_with(net, card) for card in cards}
@@ -214,7 +214,7 @@ def plan_roce(current: State, desired: RoceSpec) -> Plan:
     return plan
 
 
-def _merged(current: State, lossless: LosslessRoce | None) -> dict[str, Any]:
+def _merged(current: State, lossless: LosslessRoce | None) -> dict[str, object]:
     after: dict[str, Any] = {}
     for driver in current["drivers"]:
         after.update(roce_settings.merged(driver, current["configured"], lossless))
@@ -286,7 +286,7 @@ def _before_the_boot(current: State, lossless: LosslessRoce | None) -> Iterator[
         yield f"flow control on priority {', '.join(map(str, sorted(dropped)))} is switched off"
 
 
-def reachable_port_groups(session: Session, hosts: Iterable[Host]) -> dict[str, dict[str, Any]]:
+def reachable_port_groups(session: Session, hosts: Iterable[Host]) -> dict[str, dict[str, object]]:
     """Return the port groups of these hosts by key, without those of uplinks, and whether their traffic is tagged."""
     kind = vim.dvs.DistributedVirtualPortgroup
     refs = {ref._moId: ref for host in hosts for ref in host["network"] or [] if isinstance(ref, kind)}
@@ -301,7 +301,7 @@ def _port_group(config: ApiObject, switch: str) -> dict[str, Any]:
     return {"name": plain(config.name), "switch": switch, **_vlan(getattr(config.defaultPortConfig, "vlan", None))}
 
 
-def _vlan(vlan: object) -> dict[str, Any]:
+def _vlan(vlan: object) -> dict[str, object]:
     """Return the VLAN and whether traffic is tagged; guests tag it on a trunk, the switch on a private VLAN."""
     if isinstance(vlan, vim.dvs.VmwareDistributedVirtualSwitch.VlanIdSpec):
         return {"vlan": vlan.vlanId or None, "tagged": bool(vlan.vlanId)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from .driver_options import OptionError, merge, parse, pfc_mask, render, same_value
 
@@ -111,7 +110,7 @@ def pfc_of(status: Mapping[str, object]) -> list[int]:
     return [priority for priority, flag in enumerate(flags) if flag == "1"]
 
 
-def dcbx_of(status: Mapping[str, object]) -> dict[str, Any]:
+def dcbx_of(status: Mapping[str, object]) -> dict[str, object]:
     """Return the DCBX from the same answer: its mode, and whether the card adopts the settings of the switch.
 
     The answer nests the exchanged settings, with names that depend on the version; None if it does not contain them.
@@ -122,7 +121,7 @@ def dcbx_of(status: Mapping[str, object]) -> dict[str, Any]:
     return {"mode": mode, "willing": any(willing) if willing else None}
 
 
-def _flat(status: Mapping[str, object]) -> Iterator[tuple[str, Any]]:
+def _flat(status: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """Yield the fields of an answer and of its nested records, by the letters of their names."""
     for key, value in status.items():
         yield re.sub(r"[^a-z]", "", key.lower()), value

@@ -171,7 +171,7 @@ def after_canary(plan: RolloutPlan, how: RolloutOptions, *, is_changed: bool) ->
     return f"Cluster {cluster} waits, because the canary {name} belongs to another cluster. {again}"
 
 
-def window_of(plan: RolloutPlan, how: RolloutOptions) -> dict[str, Any]:
+def window_of(plan: RolloutPlan, how: RolloutOptions) -> dict[str, object]:
     """Return the maintenance window in which the hosts that leave service are changed around a job."""
     options = asdict(how.change)
     accepted = options.pop("accepted_stops")

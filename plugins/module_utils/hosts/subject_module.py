@@ -28,7 +28,7 @@ def run(module: runner.Module, part: Part) -> None:
     runner.run(module, lambda: _converge(module, part))
 
 
-def _converge(module: runner.Module, part: Part) -> dict[str, Any]:
+def _converge(module: runner.Module, part: Part) -> dict[str, object]:
     params, value = module.params, _value(part, module.params)
     further = part.result(value)
     with session.session(params) as opened:
@@ -38,12 +38,12 @@ def _converge(module: runner.Module, part: Part) -> dict[str, Any]:
         return {**runner.converge(module, runner.Work(subjects=subjects, refresh=hosts.refresh_for)), **further}
 
 
-def _options(part: Part) -> Mapping[str, Any]:
+def _options(part: Part) -> Mapping[str, object]:
     options: Mapping[str, Any] = part.spec.get("options") or {"options": {**part.spec, "required": True}}
     return options
 
 
-def _value(part: Part, params: Params) -> Any:
+def _value(part: Part, params: Params) -> object:
     """Return the value under the key of the part in a profile that is equivalent to the options of the module."""
     if "options" not in part.spec:
         return params["options"]

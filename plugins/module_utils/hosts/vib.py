@@ -146,7 +146,7 @@ class Vib:
         command, patience = f"software vib {verb}", self.desired.install_timeout
         return self.host.esxcli.rows(command, tried=tried, patience=patience, **vib, **options)
 
-    def _rehearse(self) -> dict[str, Any]:
+    def _rehearse(self) -> dict[str, object]:
         """Return the effect of the change from a dry run on the host, which does not need maintenance mode."""
         verb = "install" if self.desired.state == "present" else "remove"
         tried = f"rehearse to {verb} its {self.name}"

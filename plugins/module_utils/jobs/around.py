@@ -32,7 +32,7 @@ def require_complete(job: Job, *, under_training: bool) -> None:
     )
 
 
-def restart_of(job: Job, results: str) -> dict[str, Any]:
+def restart_of(job: Job, results: str) -> dict[str, object]:
     """Return how a named job is restarted, as the site of a window reads it, or ``why`` that is impossible."""
     in_pods = job.get("kubernetes") or {}
     name = str(in_pods.get("name") or posixpath.basename(str(job.get("run_dir") or "")))

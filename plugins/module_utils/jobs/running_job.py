@@ -43,7 +43,7 @@ def required_to_run(job: Job) -> JobState:
     return state
 
 
-def placed(hosts: Mapping[str, Sequence[int]], job: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+def placed(hosts: Mapping[str, Sequence[int]], job: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, object]:
     """Return the ranks by worker: a rank in a pod reports the pod, and its worker is the node of that.
 
     A node of Slurm may have another name than its worker.

@@ -16,7 +16,7 @@ _OF_KUBERNETES = "clusterrole-aggregation-controller"
 _NOT = "The MPI Operator cannot be removed:"
 
 
-def removal(jobs: Sequence[Object], found: Sequence[Object], named: Sequence[Object], beside: Any) -> dict[str, Any]:
+def removal(jobs: Sequence[Object], found: Sequence[Object], named: Sequence[Object], beside: Any) -> dict[str, object]:
     """Return the objects to remove, the last created one first, and sentences on those that stay.
 
     ``found`` are the objects in ``named``, the manifests; ``beside`` are the other objects of each namespace, as the

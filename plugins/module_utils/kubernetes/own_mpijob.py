@@ -120,7 +120,7 @@ class OwnMpiJob(MpiJob):
         secret = manifests.secret(spec)
         return [*([secret] if secret else []), *manifests.manifests(spec)]
 
-    def _job_options(self, prepared: Prepared) -> dict[str, Any]:
+    def _job_options(self, prepared: Prepared) -> dict[str, object]:
         """Return the options of the job; those of the user take precedence, and their volumes are added."""
         run, o, mine = self._run, self._run.o, dict(self._run.o["kubernetes"].get("job") or {})
         interface = str(o["kubernetes"].get("interface") or "eth0")
@@ -164,7 +164,7 @@ class OwnMpiJob(MpiJob):
                     "append to them. Set another training_name, or remove that folder on every worker."
                 )
 
-    def _require_startable(self, objects: list[manifests.Manifest]) -> Mapping[str, Any]:
+    def _require_startable(self, objects: list[manifests.Manifest]) -> Mapping[str, object]:
         """Return the existing job; refuse the name of a different job, and a namespace that does not exist."""
         run = self._run
         job = required(self._calls.here(INFO, {**_named(run), "desired": objects[-1]}))["job"]
@@ -178,7 +178,7 @@ class OwnMpiJob(MpiJob):
             )
         return dict(job)
 
-    def _started(self, before: Mapping[str, object]) -> dict[str, Any]:
+    def _started(self, before: Mapping[str, object]) -> dict[str, object]:
         """Return the job once it has started; one whose pods cannot start is an error.
 
         A report from before the start may be about a folder that exists by now.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ..vsphere.faults import translating_faults
 from ..vsphere.inventory import Host
@@ -29,7 +28,7 @@ def ha(config: ApiObject, summary: ApiObject, hosts: int) -> HaState:
     }
 
 
-def _policy(das: ApiObject) -> tuple[str, Mapping[str, Any]]:
+def _policy(das: ApiObject) -> tuple[str, Mapping[str, object]]:
     policy = das.admissionControlPolicy
     if isinstance(policy, vim.cluster.FailoverHostAdmissionControlPolicy):
         return "dedicated", {"hosts": policy.failoverHosts or []}

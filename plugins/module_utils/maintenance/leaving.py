@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from ..errors import Failed
 from ..vsphere import properties, tasks
@@ -128,7 +127,7 @@ def _under_way(host: Host, moves: Sequence[EvacuationMove]) -> dict[str, tasks.S
     }
 
 
-def _targets(host: Host) -> dict[str, Any]:
+def _targets(host: Host) -> dict[str, object]:
     """Return the hosts of the same cluster by name."""
     (cluster,) = properties.read_many(host.session, [host["parent"]], ("host",)).values()
     named = properties.read_many(host.session, cluster["host"], ("name",))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from html import escape
-from typing import Any
 
 REPLACEMENT = "\ufffd"
 # Everything that is not a Char of XML 1.0 (2.2), such as most control characters and halves of a surrogate pair.
@@ -45,7 +44,7 @@ def line(text: object) -> str:
     return _FIRST.sub(_referred, markdown(text))
 
 
-def cell(value: object) -> Any:
+def cell(value: object) -> object:
     """Return a value for a comma-separated table; text that a spreadsheet takes for a formula gets a leading quote."""
     if not isinstance(value, str):
         return value

@@ -21,7 +21,7 @@ def title(run: Judged) -> str:
     return f"Restarts of {run['attempts'][0] if run['attempts'] else run['name']}: {run['verdict']}"
 
 
-def judge_restart(results: str, name: str) -> dict[str, Any]:
+def judge_restart(results: str, name: str) -> dict[str, object]:
     """Return the verdict on a run that has resumed another one, as lines, and its breaches."""
     run = saved_attempts.run_by_name(Path(results), name).content()
     return {"verdict": run["verdict"], "lines": list(lines(run)), "breaches": run["breaches"]}

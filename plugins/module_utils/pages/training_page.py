@@ -211,7 +211,7 @@ def _heads(report_: JsonObject, heads: Sequence[str]) -> list[str]:
     return [unit[:1].upper() + unit[1:] if head == "GPUs" else head for head in heads]
 
 
-def _tests(report_: JsonObject) -> Sequence[Mapping[str, Any]]:
+def _tests(report_: JsonObject) -> Sequence[Mapping[str, object]]:
     return list(report_.get("vmotion_tests") or [])
 
 

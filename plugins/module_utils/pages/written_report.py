@@ -19,7 +19,7 @@ from ..training.results.scaling import ScalingError
 from . import pairs_section, restart_section, training_page
 
 
-def write_report(gate: runner.Gate, options: Mapping[str, Any]) -> dict[str, Any]:
+def write_report(gate: runner.Gate, options: Mapping[str, Any]) -> dict[str, object]:
     """Write the report, and return the scaling table as lines for a terminal.
 
     The same results produce the same files, so that a second run changes nothing. Without any result, nothing is
@@ -32,7 +32,7 @@ def write_report(gate: runner.Gate, options: Mapping[str, Any]) -> dict[str, Any
     return {**runner.converge_one(gate, files), **shown, "files": files.paths}
 
 
-def _report_of(options: Mapping[str, Any]) -> dict[str, Any]:
+def _report_of(options: Mapping[str, Any]) -> dict[str, object]:
     runs = saved_results.runs(Path(options["results"]), options["runs"])
     head = {"title": options["title"], "site": options["site"]}
     images = options["images_per_epoch"] or None
@@ -50,7 +50,7 @@ def _report_of(options: Mapping[str, Any]) -> dict[str, Any]:
     return {**report, **{key: found for key, found in more.items() if found}}
 
 
-def _restarts(options: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _restarts(options: Mapping[str, Any]) -> list[dict[str, object]]:
     """Return the verdicts on the runs that resumed others."""
     limits = restart_limits(options["loss_tolerance"], options["accept_changes"])
     judged = saved_attempts.resumed_runs(Path(options["results"]), options["runs"], limits)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 # The columns of squeue. A comment may contain any character, so it comes last.
 FORMAT = "%i|%j|%T|%r|%S|%P|%k"
@@ -123,7 +122,7 @@ def in_table(job: SlurmJob, user: str, queue: str) -> dict[str, str]:
     return {"name": job.run, "user": user, "state": str(found["state"]), "cause": str(found.get("why") or why)}
 
 
-def combined(there: Mapping[str, object], job: SlurmJob | None, where: str, waits: str = "") -> dict[str, Any]:
+def combined(there: Mapping[str, object], job: SlurmJob | None, where: str, waits: str = "") -> dict[str, object]:
     """Return the state of a job from its run directory and from Slurm.
 
     ``where`` is the file with the messages of Slurm; ``there`` is empty if the launcher did not report the job.
@@ -146,7 +145,7 @@ def combined(there: Mapping[str, object], job: SlurmJob | None, where: str, wait
     return _died(there, before) if state == "waiting" else dict(there)
 
 
-def _died(there: Mapping[str, object], why: str, machine: bool = False) -> dict[str, Any]:
+def _died(there: Mapping[str, object], why: str, machine: bool = False) -> dict[str, object]:
     """Return a job that Slurm ended, with the first cause in its output after that of Slurm."""
     first = str(there.get("why") or "") if there.get("state") == "died" else ""
     return {**there, "state": "died", "why": "; ".join(filter(None, (why, first))), "machine": machine}

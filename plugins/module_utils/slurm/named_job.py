@@ -184,7 +184,7 @@ class JobInSlurm(JobOnNodes):
         return {**super()._place(), "slurm_job": self._number}
 
 
-def state_of(there: Mapping[str, object], job: ReadJob | None, number: str, restarts: int) -> dict[str, Any]:
+def state_of(there: Mapping[str, object], job: ReadJob | None, number: str, restarts: int) -> dict[str, object]:
     """Return the state of a job from its launcher, and from Slurm, whose own way of ending it counts."""
     if job is None:
         forgot = f"Slurm no longer has job {number}"

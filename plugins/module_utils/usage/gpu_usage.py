@@ -156,7 +156,7 @@ class MeasuredLoad:
     period: Mapping[str, Any]
     cards: Mapping[str, Mapping[str, Mapping[str, Samples]]] = field(default_factory=dict)
 
-    def utilisation(self, host: Host, address: str) -> dict[str, Any] | None:
+    def utilisation(self, host: Host, address: str) -> dict[str, object] | None:
         """Return the utilisation of a card; None if it was not measured."""
         found = self.cards.get(host.ref._moId, {}).get(address, {})
         return gpu_load.summary(found, int(self.period["sample_seconds"]))
@@ -180,7 +180,7 @@ def read(session: Session, hosts: Sequence[Host], hours: float, now: datetime) -
     return MeasuredLoad({**_period(hours, covered, seconds, now, why), "unknown_instances": strangers}, cards)
 
 
-def _period(requested: float, hours: float, seconds: int, now: datetime, why: str) -> dict[str, Any]:
+def _period(requested: float, hours: float, seconds: int, now: datetime, why: str) -> dict[str, object]:
     return {
         "asked_hours": requested,
         "hours": hours,

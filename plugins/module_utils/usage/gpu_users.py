@@ -76,7 +76,7 @@ class HostGpus:
         most = max(sum(shares), 1.0)
         return [GpuUser(one, what, share / most, reported) for (one, what, reported), share in zip(there, shares)]
 
-    def slots(self, card: GpuCard) -> list[dict[str, Any]]:
+    def slots(self, card: GpuCard) -> list[dict[str, object]]:
         """Return a card's used and free places by profile; an empty card shows the largest profile that fits."""
         if card.mode == PASSTHROUGH:
             used = len(self.on[card.address])
@@ -161,7 +161,7 @@ def facts(host: HostGpus, card: GpuCard) -> dict[str, Any]:
     return {**card_facts, "slots": host.slots(card), "users": [_user(one) for one in host.users(card)]}
 
 
-def _user(one: GpuUser) -> dict[str, Any]:
+def _user(one: GpuUser) -> dict[str, object]:
     machine = one.machine
     hours = None if machine.running_hours is None else round(machine.running_hours, 3)
     return {

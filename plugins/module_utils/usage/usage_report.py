@@ -73,7 +73,7 @@ def state_of(gpu: JsonObject, idle_below: float) -> str:
     return IDLE if gpu["utilisation"]["mean"] < idle_below else BUSY
 
 
-def _judged(gpu: JsonObject, price: float | None, idle_below: float) -> dict[str, Any]:
+def _judged(gpu: JsonObject, price: float | None, idle_below: float) -> dict[str, object]:
     assigned = min(sum(user["share"] for user in gpu["users"]), 1.0)
     return {
         **gpu,
@@ -84,7 +84,7 @@ def _judged(gpu: JsonObject, price: float | None, idle_below: float) -> dict[str
     }
 
 
-def _order(gpu: JsonObject) -> tuple[Any, ...]:
+def _order(gpu: JsonObject) -> tuple[object, ...]:
     busy = gpu["utilisation"]["mean"] if gpu["utilisation"] else 0.0
     return STATES.index(gpu["state"]), busy, gpu["host"], gpu["address"]
 
@@ -107,7 +107,7 @@ def _group(
     }
 
 
-def _totals(gpus: Sequence[Mapping[str, Any]], price: float | None, hours: float) -> dict[str, Any]:
+def _totals(gpus: Sequence[Mapping[str, Any]], price: float | None, hours: float) -> dict[str, object]:
     users = [user for gpu in gpus for user in gpu["users"]]
     used, assigned = _gpu_hours(users, hours), sum(gpu["assigned_share"] for gpu in gpus)
     wasted = [gpu for gpu in gpus if gpu["state"] in (IDLE, UNASSIGNED)]
@@ -148,7 +148,7 @@ def _called(gpu: JsonObject) -> str:
     return f"{gpu['host']} {gpu['address']}"
 
 
-def hours_of(lines: Iterable[str], price: float | None = None) -> list[dict[str, Any]]:
+def hours_of(lines: Iterable[str], price: float | None = None) -> list[dict[str, object]]:
     """Return the jobs with GPUs, GPU hours and costs by account and user, the largest first.
 
     ``lines`` are those of ``sacct --allocations --truncate --parsable2 --noheader`` with ``SACCT_FORMAT``.

@@ -11,7 +11,7 @@ from ..errors import Refused
 from .properties import Properties
 
 
-def by_name(option: str, spec: Mapping[str, object], values: Properties) -> dict[str, dict[str, Any]]:
+def by_name(option: str, spec: Mapping[str, object], values: Properties) -> dict[str, dict[str, object]]:
     """Return the options of each name with their defaults; refuse the first that does not match its specification."""
     return {name: _checked(f"{option} of {name}", spec, given) for name, given in values.items()}
 
@@ -22,7 +22,7 @@ def require_positive(params: Mapping[str, Any], names: Iterable[str]) -> None:
         raise Refused("the options of the module", "read them", f"{', '.join(wrong)}", "give a number above 0")
 
 
-def _checked(target: str, spec: Mapping[str, object], given: object) -> dict[str, Any]:
+def _checked(target: str, spec: Mapping[str, object], given: object) -> dict[str, object]:
     if not isinstance(given, dict):
         raise Refused(target, "read it", f"{given!r} is not a dictionary", "correct it")
     result = ArgumentSpecValidator(spec).validate(given)

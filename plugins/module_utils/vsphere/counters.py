@@ -108,7 +108,7 @@ def ago(now: datetime, hours: float) -> datetime:
     return now - timedelta(hours=hours)
 
 
-def _portions(sizes: Mapping[object, int], counters: int) -> Iterator[Sequence[Any]]:
+def _portions(sizes: Mapping[object, int], counters: int) -> Iterator[Sequence[object]]:
     """Yield the objects in portions that one query may contain."""
     portion, size = list[Any](), 0
     for ref, instances in sizes.items():

@@ -41,7 +41,7 @@ def paths(keys: Collection[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*map(value_path, keys), *map(type_path, plain))))
 
 
-def types_of(host: Host, keys: Iterable[str]) -> tuple[dict[str, Any], dict[str, list[str]]]:
+def types_of(host: Host, keys: Iterable[str]) -> tuple[dict[str, object], dict[str, list[str]]]:
     """Return the types of a host's advanced options by key, and similar keys for each option that the host lacks.
 
     The types are among the properties of the host; the complete list is read only if one of them is missing.
@@ -64,7 +64,7 @@ def kind_of(option: object) -> str:
     return "float" if isinstance(option, vim.option.FloatOption) else "text"
 
 
-def definition_of(option: ApiObject) -> dict[str, Any]:
+def definition_of(option: ApiObject) -> dict[str, object]:
     """Return the values that the server allows for an option, as plain data; a missing restriction is None."""
     choices = [one.key for one in getattr(option, "choiceInfo", None) or []]
     index = getattr(option, "defaultIndex", None)

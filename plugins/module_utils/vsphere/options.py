@@ -23,7 +23,7 @@ def extra_config(options: Sequence[Any] | None) -> dict[str, str]:
     return {str(one.key): str(one.value) for one in options or []}
 
 
-def vcenter_option(session: Session, key: str) -> Any:
+def vcenter_option(session: Session, key: str) -> object:
     """Return the value of one vCenter option, in its type; None if it is not set or does not exist."""
     with translating_faults(session.server, f"read its option {key}"):
         try:

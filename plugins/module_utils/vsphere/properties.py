@@ -182,7 +182,7 @@ class _Feed:
     def close(self) -> None:
         _tidy(self._session, self._collector.DestroyPropertyCollector)
 
-    def _ask(self, seconds: float) -> Any:
+    def _ask(self, seconds: float) -> object:
         # The server must answer well before the connection times out.
         longest = min(seconds, self._session.params["timeout"] / 2)
         options = vmodl.query.PropertyCollector.WaitOptions(maxWaitSeconds=max(1, int(longest)))

@@ -95,7 +95,7 @@ class Rest:
             time.sleep(_POLL_SECONDS)
         raise TimedOut(self.server, tried, f"the task did not end within {seconds:.0f} s", STILL_RUNS)
 
-    def _ask(self, verb: str, path: str, body: object = None, *, tried: str, remedy: str = "", **more: Any) -> Any:
+    def _ask(self, verb: str, path: str, body: object = None, *, tried: str, remedy: str = "", **more: Any) -> object:
         headers = {"Accept": "application/json", **agent(), **more.get("headers", {})}
         if self._token:
             headers[_TOKEN] = self._token
@@ -134,7 +134,7 @@ class Rest:
             if watch:
                 watch.cancel()
 
-    def _understood(self, status: int, text: str, tried: str, remedy: str) -> Any:
+    def _understood(self, status: int, text: str, tried: str, remedy: str) -> object:
         try:
             answer = json.loads(text) if text.strip() else None
         except (ValueError, RecursionError) as error:

@@ -149,7 +149,7 @@ class Stub(_Adapter):  # type: ignore[misc]
         self.silent = False
         self._call = threading.local()
 
-    def GetConnection(self) -> Any:  # noqa: N802 # as pyVmomi spells it
+    def GetConnection(self) -> object:  # noqa: N802 # as pyVmomi spells it
         connection = super().GetConnection()
         self._call.watch = AnswerTimer(connection, self.whole)
         return connection
@@ -160,7 +160,7 @@ class Stub(_Adapter):  # type: ignore[misc]
         info: Any,
         args: Any,
         outerStub: Any = None,  # noqa: N803 # as pyVmomi spells it
-    ) -> Any:
+    ) -> object:
         self._call.watch = None
         try:
             answer = super().InvokeMethod(mo, info, args, outerStub)

@@ -32,7 +32,7 @@ _FAREWELL_SECONDS = 3
 _DOMAIN_REQUIRED = (9,)
 
 
-def _shared(name: str, **option: Any) -> dict[str, Any]:
+def _shared(name: str, **option: Any) -> dict[str, object]:
     from ansible.module_utils.basic import env_fallback
 
     return {**option, "fallback": (env_fallback, [name])}

@@ -27,7 +27,7 @@ class ApiCall:
 class CallObserver(Protocol):
     """An observer, which gets each call with the function that carries it to the server."""
 
-    def soap(self, call: ApiCall, carry: Callable[[], object]) -> Any: ...
+    def soap(self, call: ApiCall, carry: Callable[[], object]) -> object: ...
 
     def rest(self, verb: str, path: str, body: str | None, carry: Callable[[], tuple[int, str]]) -> tuple[int, str]: ...
 
@@ -40,7 +40,7 @@ def observed(session: Session, tap: CallObserver) -> Iterator[Session]:
     """
     stub, before = session.stub, session.stub.InvokeMethod
 
-    def invoke(ref: Any, info: Any, arguments: Any, *more: Any) -> Any:
+    def invoke(ref: Any, info: Any, arguments: Any, *more: Any) -> object:
         call = ApiCall(str(ref._wsdlName), str(ref._moId), str(info.wsdlName), tuple(arguments))
         return tap.soap(call, lambda: before(ref, info, arguments, *more))
 
@@ -64,7 +64,7 @@ def text_of(value: object, version: str) -> str:
     return re.sub(r">(\d{1,3})(?=-\d\d-\d\dT)", lambda found: f">{found[1]:>04}", writer.getvalue())
 
 
-def value_of(text: str, stub: object) -> Any:
+def value_of(text: str, stub: object) -> object:
     """Return the API value of an XML text; its objects are called over ``stub``."""
     return SoapAdapter.Deserialize(text.encode(), object, stub)
 

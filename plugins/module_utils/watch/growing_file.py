@@ -76,7 +76,7 @@ class GrowingFile:
         time.sleep(LOOK_SECONDS)
 
 
-def _record(line: bytes) -> dict[str, Any] | None:
+def _record(line: bytes) -> dict[str, object] | None:
     """Return the JSON object in a line, or None."""
     try:
         # Without the decoding, json looks for the encoding of each line.

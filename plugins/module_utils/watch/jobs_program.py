@@ -30,7 +30,7 @@ class JobProcess(NamedTuple):
     requested_by: str
 
 
-def node_jobs() -> list[dict[str, Any]]:
+def node_jobs() -> list[dict[str, object]]:
     """Return the jobs with their step; users other than root see only their own jobs."""
     found = jobs(_processes(boot_time()))
     for job in found:

@@ -78,7 +78,7 @@ def read_stacks(nodes: Nodes, folder: str, timeout: float = 20.0) -> str:
     return hangs.stack_sentences(run_on_nodes(nodes, stack_program, [folder], timeout))
 
 
-def signal_ranks(nodes: Nodes, folder: str, number: str, timeout: float = 30.0) -> dict[str, Any]:
+def signal_ranks(nodes: Nodes, folder: str, number: str, timeout: float = 30.0) -> dict[str, object]:
     """Send a signal, such as ``USR1``, to the ranks on all nodes; none of them if a node does not answer.
 
     Launchers would end the job. ``ranks`` are those that got it, ``size`` is that of their job, and ``errors`` has the
@@ -94,7 +94,9 @@ def signal_ranks(nodes: Nodes, folder: str, number: str, timeout: float = 30.0) 
     return {"ranks": ranks, "size": max((answer["size"] for answer in found.values()), default=0), "errors": {}}
 
 
-def run_on_nodes(nodes: Nodes, program: ModuleType, words: Sequence[str], seconds: float) -> dict[str, dict[str, Any]]:
+def run_on_nodes(
+    nodes: Nodes, program: ModuleType, words: Sequence[str], seconds: float
+) -> dict[str, dict[str, object]]:
     """Return the JSON object that the program printed on each node, or its ``error``."""
     text = " ".join(shlex.quote(word) for word in ("python3", "-c", inspect.getsource(program), *words))
     running = [(str(node["name"]), _start([*node["reach"], text])) for node in nodes]

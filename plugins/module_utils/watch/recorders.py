@@ -330,7 +330,7 @@ def _call(entry: Mapping[str, object], group: Group, rank: int, status: Mapping[
     return Call(group, name, number, is_completed, since, None if peer == rank else peer, is_pair)
 
 
-def _entries(dump: Mapping[str, object]) -> list[Mapping[str, Any]]:
+def _entries(dump: Mapping[str, object]) -> list[Mapping[str, object]]:
     entries = dump.get("entries")
     return [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, (list, tuple)) else []
 

@@ -23,7 +23,7 @@ from .link import Link
 
 def watch_records(
     nodes: Sequence[Mapping[str, Any]], folder: str, *, tail: int = 0, view: bool = False, **options: Any
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Keep a connection to each node, and append its records to one file, each with its time of arrival (``seen``).
 
     A broken connection is opened again; no record is lost or written twice. A watch that continues an earlier one reads
@@ -67,7 +67,7 @@ def _has_client(started_by: int = 0, attended: str = "", alone: float = 600.0) -
     return lambda: (starter is None or supervisor.is_alive(starter)) and (is_attended is None or is_attended())
 
 
-def _of(node: Link, state: watcher.WatchState) -> dict[str, Any]:
+def _of(node: Link, state: watcher.WatchState) -> dict[str, object]:
     lines = state.lines.get(node.name, 0)
     return {"lines": lines, "breaks": node.breaks, "said": node.last_error, "noise": node.noise}
 

@@ -77,12 +77,12 @@ def read_workers(session: Session, clusters: Collection[str] = ()) -> list[Exist
     return sorted(read, key=lambda worker: worker["name"])
 
 
-def worker_refs(session: Session, cluster: str) -> dict[str, Any]:
+def worker_refs(session: Session, cluster: str) -> dict[str, object]:
     """Return the virtual machines of the workers of a cluster, by worker name."""
     return {str(marked.mark["name"]): marked.ref for marked in _marked_machines(session, [cluster])}
 
 
-def refs_elsewhere(session: Session, cluster: str) -> dict[str, Any]:
+def refs_elsewhere(session: Session, cluster: str) -> dict[str, object]:
     """Return the machines of the workers of all other clusters, by their short names, without shared names."""
     others = [one for one in _marked_machines(session, ()) if one.mark.get("cluster") != plain(cluster)]
     named = [forms.short_name(str(one.mark["name"])) for one in others]

@@ -121,7 +121,7 @@ def _group(ref: object, values: Properties, switches: Mapping[str, Mapping[str, 
     return Network(values["name"], ref, switch["uuid"], values["key"], f"{switch['name']}/{values['name']}")
 
 
-def _by_kind(refs: Mapping[str, object]) -> dict[Any, list[Any]]:
+def _by_kind(refs: Mapping[str, object]) -> dict[object, list[object]]:
     kinds: dict[Any, list[Any]] = {}
     for ref in refs.values():
         kinds.setdefault(type(ref), []).append(ref)

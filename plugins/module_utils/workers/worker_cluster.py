@@ -108,7 +108,7 @@ class WorkerCluster:
         is_unfinished = vm.extra.get(worker_mark.BUILDING) == vm.shown
         return replace(vm, worker=name, built=bool((self.mark_of(vm) or {"built": is_unfinished}).get("built")))
 
-    def mark_of(self, vm: Machine) -> dict[str, Any] | None:
+    def mark_of(self, vm: Machine) -> dict[str, object] | None:
         return self.identities.mark_of(vm.ref)
 
     def is_confirmed(self, vm: Machine) -> bool:

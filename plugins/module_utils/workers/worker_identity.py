@@ -63,7 +63,7 @@ class WorkerIdentities:
         self._claims = {key: _claims(marked_machines) for key, marked_machines in self._marked_machines.items()}
         self._marks = {one.ref._moId: one.mark for claims in self._claims.values() for one in claims}
 
-    def mark_of(self, ref: ApiObject) -> dict[str, Any] | None:
+    def mark_of(self, ref: ApiObject) -> dict[str, object] | None:
         """Return the mark of a worker; None for a machine without a mark, and for a copy of a worker."""
         mark = self._marks.get(ref._moId)
         return dict(mark) if mark is not None else None

@@ -37,7 +37,7 @@ def read(definitions: Sequence[ApiObject], values: Sequence[object] | None) -> d
     return {**mark, "cluster": plain(str(mark["cluster"]))} if "cluster" in mark else mark
 
 
-def desired_mark(name: str, before: Mapping[str, object] | None, **of: object) -> dict[str, Any]:
+def desired_mark(name: str, before: Mapping[str, object] | None, **of: object) -> dict[str, object]:
     """Return the desired mark of a worker; keys from other sources stay."""
     return {"built": False, **(before or {}), "name": name, **of}
 

@@ -220,7 +220,7 @@ def _given(options: Mapping[str, object]) -> dict[str, Any]:
     return {key: value for key, value in options.items() if value is not None}
 
 
-def _merged(defaults: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(defaults: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, object]:
     """Return the options of a worker merged with the defaults: management NIC, guest and NUMA, key by key."""
     merged = {**defaults, **options}
     for key in ("management_nic", "guest", "numa"):

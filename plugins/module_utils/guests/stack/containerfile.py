@@ -27,7 +27,7 @@ class ImageError(ValueError):
     """An image that cannot be built from the stack."""
 
 
-def recipe(stack: Part) -> dict[str, Any]:
+def recipe(stack: Part) -> dict[str, object]:
     """Return the recipe of a stack's image: ``text``, further ``files``, ``downloads``, ``keys`` and its ``key``.
 
     The key identifies the image: it changes with each input of the image.

@@ -11,11 +11,11 @@ _OF_IMAGE = ("from", "digest", "archive", "inputs", "packages", "python_tools")
 TRAINING = ("python", "openmpi", "framework")
 
 
-def guest_program(stack: Mapping[str, object]) -> dict[str, Any]:
+def guest_program(stack: Mapping[str, object]) -> dict[str, object]:
     return {key: value for key, value in stack.items() if key != "image"}
 
 
-def image_side(stack: Mapping[str, Any]) -> dict[str, Any] | None:
+def image_side(stack: Mapping[str, Any]) -> dict[str, object] | None:
     """Return the stack with the parts of its image and the guest's driver; None if it has no image."""
     image = stack.get("image")
     if not image:
@@ -24,13 +24,13 @@ def image_side(stack: Mapping[str, Any]) -> dict[str, Any] | None:
     return {**{key: value for key, value in stack.items() if key not in _OF_GUEST}, **own}
 
 
-def image_content(stack: Mapping[str, object]) -> dict[str, Any] | None:
+def image_content(stack: Mapping[str, object]) -> dict[str, object] | None:
     """Return the parts of the image, without a driver; None if the stack has no image."""
     side = image_side(stack)
     return {**side, "gpu_driver": None} if side else None
 
 
-def training_side(stack: Mapping[str, object]) -> dict[str, Any]:
+def training_side(stack: Mapping[str, object]) -> dict[str, object]:
     """Return the side of a stack that trains: the image, else the guest."""
     return image_side(stack) or dict(stack)
 

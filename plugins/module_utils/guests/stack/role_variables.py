@@ -21,13 +21,13 @@ def variables(stack: Mapping[str, object], platform: str, parts: Sequence[str] =
     }
 
 
-def _repositories(stack: Mapping[str, Any], platform: str, parts: Sequence[str]) -> dict[str, Any]:
+def _repositories(stack: Mapping[str, Any], platform: str, parts: Sequence[str]) -> dict[str, object]:
     there = (stack.get("repositories") or {}).get(platform, [])
     desired = [repository for repository in there if repository.get("part") in (None, *parts)]
     return {"wanted": desired, "keys": stack.get("keys") or {}}
 
 
-def _gpu_driver(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> dict[str, Any]:
+def _gpu_driver(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> dict[str, object]:
     driver = stack.get("gpu_driver")
     if not driver or not stack.get("gpu"):
         return {}
@@ -42,7 +42,7 @@ def _gpu_driver(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) 
     }
 
 
-def _container_runtime(stack: Mapping[str, Any], platform: str, parts: Sequence[str]) -> dict[str, Any]:
+def _container_runtime(stack: Mapping[str, Any], platform: str, parts: Sequence[str]) -> dict[str, object]:
     container = stack.get("container")
     if not container or "container" not in parts or _engine(stack) != DOCKER:
         return {}
@@ -55,7 +55,7 @@ def _container_runtime(stack: Mapping[str, Any], platform: str, parts: Sequence[
     }
 
 
-def _training_image(stack: Mapping[str, Any], platform: str, parts: Sequence[str]) -> dict[str, Any]:
+def _training_image(stack: Mapping[str, Any], platform: str, parts: Sequence[str]) -> dict[str, object]:
     if not stack.get("image") or "image" not in parts:
         return {}
     image, engine = stack["image"], _engine(stack)
@@ -95,7 +95,7 @@ def _cuda(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> dic
     }
 
 
-def _openmpi(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> dict[str, Any]:
+def _openmpi(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> dict[str, object]:
     mpi = stack.get("openmpi")
     if not mpi:
         return {}
@@ -114,7 +114,7 @@ def _openmpi(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> 
     }
 
 
-def _horovod(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> dict[str, Any]:
+def _horovod(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> dict[str, object]:
     if not stack.get("horovod"):
         return {}
     horovod, framework, source = stack["horovod"], stack["framework"], stack["horovod"]["source"]
@@ -135,7 +135,7 @@ def _horovod(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> 
     }
 
 
-def _pytorch(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> dict[str, Any]:
+def _pytorch(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> dict[str, object]:
     framework = stack.get("framework")
     if not framework or stack.get("horovod"):
         return {}
@@ -160,7 +160,7 @@ def _python(stack: Mapping[str, Any], platform: str) -> dict[str, Any]:
     }
 
 
-def _of(part: Mapping[str, Any], name: str, platform: str) -> list[Any]:
+def _of(part: Mapping[str, Any], name: str, platform: str) -> list[object]:
     return list((part.get(name) or {}).get(platform, []))
 
 

@@ -68,7 +68,7 @@ def completed(document: JsonObject, inputs: Mapping[str, str], bases: Mapping[st
     return stack
 
 
-def without_urls(value: object) -> Any:
+def without_urls(value: object) -> object:
     """Return the stack as its file has it, without the addresses."""
     if isinstance(value, dict):
         return {key: without_urls(child) for key, child in value.items() if key != "url"}

@@ -53,7 +53,7 @@ def faults(read: Mapping[str, object]) -> list[str]:
 _TEXT, _MAPPING = {"type": "string", "pattern": ".", "title": "a text"}, {"type": "object"}
 
 
-def _object(**properties: object) -> dict[str, Any]:
+def _object(**properties: object) -> dict[str, object]:
     """Return the schema of a mapping with these keys; it may have others."""
     return {"type": "object", "required": list(properties), "properties": properties}
 
@@ -79,5 +79,5 @@ def without_secrets(data: object) -> Any:
     return _ACCOUNT_IN_URL.sub(rf"\g<1>{HIDDEN}@", data) if isinstance(data, str) else data
 
 
-def _without_secret(key: str, value: object) -> Any:
+def _without_secret(key: str, value: object) -> object:
     return HIDDEN if isinstance(value, str) and value and _SECRET_KEY.search(key) else without_secrets(value)

@@ -61,7 +61,7 @@ def _is_unchanged(version: str, vib: Data) -> bool:
     return vib.get("state") != "absent" and (version == desired or version.startswith(f"{desired}-"))
 
 
-def _previous_vib(name: str, version: str, before: Before) -> list[dict[str, Any]]:
+def _previous_vib(name: str, version: str, before: Before) -> list[dict[str, object]]:
     for depot in before.depots:
         if depot["name"] == name and (version == depot["version"] or version.startswith(f"{depot['version']}-")):
             return [{"name": name, "version": version, "source": depot["source"], "state": "present"}]
@@ -170,7 +170,7 @@ def kept(state: Data) -> dict[str, Any]:
     return {key: state[key] for key in KEPT}
 
 
-def restoring_image(document: Data) -> tuple[dict[str, Any], list[str]]:
+def restoring_image(document: Data) -> tuple[dict[str, object], list[str]]:
     """Return the options that restore the image, empty if the change did not touch it, and why it cannot be restored.
 
     The versions of the evidence replace those of the change; a component that the image did not contain is removed.

@@ -52,7 +52,7 @@ Ways = Mapping[str, Way]
 
 def restoring_profiles(
     document: Data, ways: Ways, depots: Sequence[Data] = (), hosts: Sequence[str] = ()
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, dict[str, object]]:
     """Return the restoring profile of each host, for all hosts of the evidence or only the named ones."""
     _require_known_parts(document, ways)
     entries = {entry["host"]: entry for entry in document["hosts"]}
@@ -70,7 +70,7 @@ def restoring_profiles(
     return profiles
 
 
-def restoring_profile(before: Before, ways: Ways) -> dict[str, Any]:
+def restoring_profile(before: Before, ways: Ways) -> dict[str, object]:
     """Return the profile that restores one host, as an option of esxi_profile."""
     if before.entry.get("failed"):
         raise Irreversible([f"the evidence does not contain its state: {before.entry['msg']}"])
@@ -86,7 +86,7 @@ def restoring_profile(before: Before, ways: Ways) -> dict[str, Any]:
     return {key: value for key, value in parts.items() if value}
 
 
-def restoring_settings(document: Data) -> dict[str, dict[str, Any]]:
+def restoring_settings(document: Data) -> dict[str, dict[str, object]]:
     """Return the options of shared_settings that restore the settings of vCenter and of the cluster's DRS.
 
     Only the DRS options for virtual GPUs are restored; an option that was not set is removed.
@@ -145,6 +145,6 @@ def _require_known_parts(document: Data, ways: Ways) -> None:
         raise Irreversible([f"the change touched {unknown}, which this version of dml.vsphere cannot restore"], NEWER)
 
 
-def _joined(first: Any, second: Any) -> Any:
+def _joined(first: Any, second: Any) -> object:
     """Return the values of two parts for the same key of the profile: lists are joined, each entry once."""
     return second if first is None else [*first, *(entry for entry in second if entry not in first)]

@@ -15,7 +15,7 @@ WAYS = {part.key: rollback.Way(part.kept, part.restore) for part in PARTS}
 WRITTEN = "name a file that dml.vsphere.evidence wrote, as it wrote it"
 
 
-def evidence_of(file: str, cluster: str) -> dict[str, Any]:
+def evidence_of(file: str, cluster: str) -> dict[str, object]:
     """Return the evidence from a file, which must be complete and of this cluster."""
     read = _read(file)
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from ...errors import Failed, Refused
 from ...plan import Plan, State
@@ -124,7 +123,7 @@ def _holder(record: lock_rules.LockRecord | None) -> tuple[bool, bool, list[int]
     return ended and not working, holder.is_alive(process), working
 
 
-def record_at(record: lock_rules.LockRecord | None, now: datetime) -> dict[str, Any]:
+def record_at(record: lock_rules.LockRecord | None, now: datetime) -> dict[str, object]:
     """Return a record for read-only use; ``over`` is the reason why the next run gets the lock although it is held."""
     if record is None or record.free:
         return {**state_of(record), "over": None}
@@ -132,7 +131,7 @@ def record_at(record: lock_rules.LockRecord | None, now: datetime) -> dict[str, 
     return {**state_of(record), "over": lock_rules.why_expired(record, now, dead=dead, alive=alive) or None}
 
 
-def state_of(record: lock_rules.LockRecord | None) -> dict[str, Any]:
+def state_of(record: lock_rules.LockRecord | None) -> dict[str, object]:
     if record is None or record.free:
         return {"held": False, "owner": None, "run": None, "since": None, "until": None}
     times = {"since": lock_rules.stamp(record.since), "until": lock_rules.stamp(record.until)}

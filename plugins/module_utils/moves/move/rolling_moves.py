@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from ...errors import Refused
 from ...vsphere import properties
@@ -111,7 +110,7 @@ def select_workers(cluster: str, known: Sequence[str], names: Sequence[str] | No
     return sorted(known if names is None else names)
 
 
-def as_dict(workers: ClusterWorkers) -> dict[str, Any]:
+def as_dict(workers: ClusterWorkers) -> dict[str, object]:
     return {
         "at": workers.at,
         "slots": workers.slots,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from ...core.versions import numbers
 from ...errors import CollectionError, NotFound
@@ -68,7 +68,7 @@ def _one_of_each_kind(hosts: Sequence[inventory.Host]) -> list[inventory.Host]:
     return sorted(kinds.values(), key=lambda host: host.name)
 
 
-def _machines(session: Session, names: Sequence[str]) -> dict[str, Any]:
+def _machines(session: Session, names: Sequence[str]) -> dict[str, object]:
     if not names:
         return {}
     every = properties.find_all(session, vim.VirtualMachine, ("name",))
@@ -92,6 +92,24 @@ def _switch(session: Session, name: str | None) -> str:
     return name
 
 
+class Row(TypedDict):
+    """The status of a reader on an object, and its problems."""
+
+    reader: str
+    object: str
+    status: str
+    what: list[str]
+
+
+class CheckedAssumption(TypedDict):
+    """An assumption with the result of its check."""
+
+    name: str
+    text: str
+    status: str
+    said: str
+
+
 class AcceptanceRun:
     """The results of the readers on a site, one row for each reader and object, and the recorded answers."""
 
@@ -102,17 +120,16 @@ class AcceptanceRun:
         pairs = selected(readers, request)
         self.rows = [_version(session), *(self._row(session, reader, name, scope, hosts) for reader, name in pairs)]
 
-    def _row(
-        self, session: Session, reader: Reader, name: str, scope: Scope, hosts: Mapping[str, str]
-    ) -> dict[str, Any]:
+    def _row(self, session: Session, reader: Reader, name: str, scope: Scope, hosts: Mapping[str, str]) -> Row:
         recording = Recording()
         with observed(session, Recorder(recording, scope)) as recorded_session:
             status, problems = _attempt(recorded_session, reader, self.request, name)
         self.recording.add(recording)
-        return {"reader": reader.name, "object": name, **_judged(recording, status, problems, hosts)}
+        status, problems = _judged(recording, status, problems, hosts)
+        return {"reader": reader.name, "object": name, "status": status, "what": problems}
 
 
-def _version(session: Session) -> dict[str, Any]:
+def _version(session: Session) -> Row:
     """Return a row about the version: whether the collection was tested with it, at least with a simulator."""
     version = session.content.about.apiVersion
     is_known = numbers(version)[:2] in KNOWN_VERSIONS
@@ -132,12 +149,14 @@ def _attempt(session: Session, reader: Reader, request: ReadRequest, name: str) 
     return (NOTHING, []) if reader.is_empty(result) else (UNDERSTOOD, [])
 
 
-def _judged(recording: Recording, status: str, problems: Sequence[str], hosts: Mapping[str, str]) -> dict[str, Any]:
+def _judged(
+    recording: Recording, status: str, problems: Sequence[str], hosts: Mapping[str, str]
+) -> tuple[str, list[str]]:
     lacking = [*problems, *shapes.missing_fields(recording, hosts)]
     strange = list(shapes.unknown_words(recording))
     if lacking:
-        return {"status": NOT_UNDERSTOOD, "what": [*lacking, *strange]}
-    return {"status": NEVER_SEEN if strange else status, "what": strange}
+        return NOT_UNDERSTOOD, [*lacking, *strange]
+    return NEVER_SEEN if strange else status, strange
 
 
 def full_scope() -> Scope:
@@ -152,17 +171,18 @@ def result(run: AcceptanceRun, *, accept_new: bool = False) -> dict[str, Any]:
     return {"readers": run.rows, "assumptions": judged, "lines": texts, "error": error(run.rows, judged, accept_new)}
 
 
-def lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def lines(rows: Sequence[Row]) -> list[str]:
     """Return the rows as lines of text: reader, object and status, with the problems in the lines below."""
-    widths = [max((len(str(row[key])) for row in rows), default=0) for key in ("reader", "object")]
+    reader = max((len(row["reader"]) for row in rows), default=0)
+    name = max((len(row["object"]) for row in rows), default=0)
     texts = list[str]()
     for row in rows:
-        texts.append(f"{row['reader']:<{widths[0]}}  {row['object']:<{widths[1]}}  {row['status']}".rstrip())
+        texts.append(f"{row['reader']:<{reader}}  {row['object']:<{name}}  {row['status']}".rstrip())
         texts += [f"    {text}" for text in row["what"]]
     return texts
 
 
-def error(rows: Sequence[Mapping[str, Any]], assumed: Sequence[Mapping[str, Any]], accept_new: bool) -> str:
+def error(rows: Sequence[Row], assumed: Sequence[CheckedAssumption], accept_new: bool) -> str:
     """Return the rows that are not understood and the refuted assumptions as one error, or an empty text."""
     bad = [NOT_UNDERSTOOD] if accept_new else [NOT_UNDERSTOOD, NEVER_SEEN]
     failed = [row for row in rows if row["status"] in bad]
@@ -172,7 +192,7 @@ def error(rows: Sequence[Mapping[str, Any]], assumed: Sequence[Mapping[str, Any]
     return " | ".join(texts)
 
 
-def judged_assumptions(recording: Recording) -> list[dict[str, Any]]:
+def judged_assumptions(recording: Recording) -> list[CheckedAssumption]:
     """Return each assumption with the result of its check."""
     words = {True: PROVEN, False: REFUTED, None: OPEN}
     checked = [(assumption, *assumption.check(recording)) for assumption in ASSUMPTIONS]
@@ -182,7 +202,7 @@ def judged_assumptions(recording: Recording) -> list[dict[str, Any]]:
     ]
 
 
-def assumption_lines(checked: Sequence[Mapping[str, object]]) -> list[str]:
+def assumption_lines(checked: Sequence[CheckedAssumption]) -> list[str]:
     """Return the assumptions as lines of text, refuted ones first."""
     order = (REFUTED, PROVEN, OPEN)
     listed = sorted(checked, key=lambda assumption: order.index(assumption["status"]))

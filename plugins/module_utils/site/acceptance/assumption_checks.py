@@ -190,7 +190,7 @@ def _answered(recording: Recording, command: str) -> list[EsxcliCommand]:
     return [each for each in recording.commands if each.command == command and each.fault is None]
 
 
-def _rows(command: EsxcliCommand) -> list[dict[str, Any]]:
+def _rows(command: EsxcliCommand) -> list[dict[str, object]]:
     answer = parse(command.response)
     return [answer] if isinstance(answer, dict) else answer if isinstance(answer, list) else []
 

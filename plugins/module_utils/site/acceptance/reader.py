@@ -26,7 +26,7 @@ class ReadRequest:
     days: float = 7.0
     hours: float = 1.0
 
-    def objects_of(self, kind: str) -> Mapping[str, Any]:
+    def objects_of(self, kind: str) -> Mapping[str, object]:
         return {HOST: self.hosts, CLUSTER: self.clusters, VM: self.vms, VCENTER: {VCENTER: None}}[kind]
 
 
@@ -53,7 +53,7 @@ def selected(readers: Iterable[Reader], request: ReadRequest) -> list[tuple[Read
     return [(reader, name) for reader in requested for name in sorted(request.objects_of(reader.kind))]
 
 
-def read_group(group: str, session: Session, request: ReadRequest, name: str) -> Any:
+def read_group(group: str, session: Session, request: ReadRequest, name: str) -> object:
     """Return a group of settings of a host, in the form of esxi_info."""
     host = inventory.Host(session, request.hosts[name], name)
     (entry,) = host_info.gather(inventory.HostSet(session, [host], host_info.paths([group])), [group])
@@ -62,7 +62,7 @@ def read_group(group: str, session: Session, request: ReadRequest, name: str) ->
     return entry
 
 
-def _counters(session: Session, _request: ReadRequest, _name: str) -> Any:
+def _counters(session: Session, _request: ReadRequest, _name: str) -> object:
     return counters.catalogue(session, "gpu")
 
 

@@ -25,7 +25,7 @@ from ...workers.worker_cluster import WorkerCluster
 from .reader import CLUSTER, COUNTERS, GROUPS, HOST, VCENTER, VM, Reader, ReadRequest, is_without, read_group
 
 
-def _host_tasks(session: Session, request: ReadRequest, name: str) -> Any:
+def _host_tasks(session: Session, request: ReadRequest, name: str) -> object:
     return recent_tasks.recent(session, [request.hosts[name]])
 
 
@@ -33,24 +33,24 @@ def _stun(session: Session, request: ReadRequest, name: str) -> Any:
     return move_facts.stun_estimates(session, request.hosts[name], name)
 
 
-def _rules(session: Session, _request: ReadRequest, name: str) -> Any:
+def _rules(session: Session, _request: ReadRequest, name: str) -> object:
     """Return the rules for a set that has no workers: only the rules of other clients are read."""
     return WorkerRules(session, name, RuleSetSpec("acceptance")).read()
 
 
-def _cluster(session: Session, _request: ReadRequest, name: str) -> Any:
+def _cluster(session: Session, _request: ReadRequest, name: str) -> object:
     return ClusterReader(session, name).read(("clocks", "occupied", "vms"))
 
 
-def _usage(session: Session, request: ReadRequest, name: str) -> Any:
+def _usage(session: Session, request: ReadRequest, name: str) -> object:
     return gpu_usage.GpuUsage(session, gpu_usage.UsageOptions(name, request.hours, gpu_usage.FOLDER)).read()
 
 
-def _fabric(session: Session, request: ReadRequest, name: str) -> Any:
+def _fabric(session: Session, request: ReadRequest, name: str) -> object:
     return Fabric(session, FabricSpec(name, request.switch)).info()
 
 
-def _image(session: Session, request: ReadRequest, name: str) -> Any:
+def _image(session: Session, request: ReadRequest, name: str) -> object:
     moid = id_of(request.clusters[name])
     with rest.opened(session) as api:
         image = cluster_image.ClusterImage(api, moid, name, cluster_image.ImageSpec()).read()
@@ -62,7 +62,7 @@ def _image(session: Session, request: ReadRequest, name: str) -> Any:
         return {**image, "hosts": hosts.by_host, "policy": policy, "running": remediation.running(api, moid, name)}
 
 
-def _worker_cluster(session: Session, request: ReadRequest, name: str) -> Any:
+def _worker_cluster(session: Session, request: ReadRequest, name: str) -> object:
     cluster = WorkerCluster(session, name)
     cluster.refresh(request.vms)
     hosts = [host for host in cluster.host_names if host in request.hosts]
@@ -70,7 +70,7 @@ def _worker_cluster(session: Session, request: ReadRequest, name: str) -> Any:
     return {"hosts": cluster.hosts, "networks": cluster.networks.all, "offers": offers}
 
 
-def _workers(session: Session, _request: ReadRequest, _name: str) -> Any:
+def _workers(session: Session, _request: ReadRequest, _name: str) -> object:
     return existing_workers.read_workers(session)
 
 
@@ -79,22 +79,22 @@ def _machine(session: Session, request: ReadRequest, name: str) -> Any:
     return [(each.extra, each.cards) for each in machines.values()]
 
 
-def _runtime(session: Session, request: ReadRequest, name: str) -> Any:
+def _runtime(session: Session, request: ReadRequest, name: str) -> object:
     return move_watch.runtime_of(session, request.vms[name])
 
 
-def _moves(session: Session, request: ReadRequest, name: str) -> Any:
+def _moves(session: Session, request: ReadRequest, name: str) -> object:
     since = host_clocks.server_time(session) - timedelta(days=request.days)
     return move_watch.events_since(session, request.vms[name], name, since)
 
 
-def _vm_tasks(session: Session, request: ReadRequest, name: str) -> Any:
+def _vm_tasks(session: Session, request: ReadRequest, name: str) -> object:
     """Return the tasks of a virtual machine, each with its complete description from vCenter."""
     ref = request.vms[name]
     return recent_tasks.recent(session, [ref]), read_linked(session, [ref], "recentTask", vim.Task, ("info",))
 
 
-def _lock(session: Session, _request: ReadRequest, name: str) -> Any:
+def _lock(session: Session, _request: ReadRequest, name: str) -> object:
     """Return the events of the task that took the lock of a cluster, by their chain; empty if the lock is free."""
     ref, values = inventory.find_cluster(session, name, ("parent",))
     held = LockFolders(session, name, values["parent"], id_of(ref)).read()

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ...errors import CollectionError
 from ...vsphere.esxcli import Row, parse
@@ -163,7 +162,7 @@ def _rows(command: EsxcliCommand) -> list[Row]:
     return [answer] if isinstance(answer, Row) else answer if isinstance(answer, list) else []
 
 
-def _answers(requests: Iterable[RestRequest]) -> Iterator[tuple[RestRequest, dict[str, Any]]]:
+def _answers(requests: Iterable[RestRequest]) -> Iterator[tuple[RestRequest, dict[str, object]]]:
     for request in requests:
         try:
             answer = json.loads(request.text)

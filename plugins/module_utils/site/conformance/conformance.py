@@ -193,7 +193,7 @@ def filled(value: object, names: Mapping[str, str]) -> Any:
     return {key: filled(entry, names) for key, entry in value.items()} if isinstance(value, Mapping) else value
 
 
-def value_at(result: Any, path: str) -> Any:
+def value_at(result: Any, path: str) -> object:
     """Return the value at a path of a result; None without it. An entry of a list has its number or its name."""
     if not path:
         return [entry["rule"] for entry in result] if _are_rules(result) else result
@@ -213,7 +213,7 @@ def _are_rules(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(entry, Mapping) and "rule" in entry for entry in value)
 
 
-def anonymous(value: object, expected: object, names: Mapping[str, str]) -> Any:
+def anonymous(value: object, expected: object, names: Mapping[str, str]) -> object:
     """Return a value without names: a text that is neither expected nor a name of the cases is not kept."""
     if isinstance(value, list):
         known = expected if isinstance(expected, list) else []

@@ -33,11 +33,11 @@ BUILT = {"name": "{worker}", "template": "{template}", "host": "{host}", "reserv
 CHANGED, SAME, REFUSED = {"changed": True}, {"changed": False}, {"failed": True}
 
 
-def _option(value: int, name: str = OPTION) -> dict[str, Any]:
+def _option(value: int, name: str = OPTION) -> dict[str, object]:
     return {"hosts": ["{host}"], "options": {name: value}}
 
 
-def _kernel(options: Mapping[str, object], name: str = MODULE) -> dict[str, Any]:
+def _kernel(options: Mapping[str, object], name: str = MODULE) -> dict[str, object]:
     return {"hosts": ["{host}"], "name": name, "options": options, "exact": True}
 
 
@@ -45,11 +45,11 @@ def _power(state: str, host: str = "{host}") -> dict[str, Any]:
     return {"hosts": [host], "state": state, "moved_by": "module", "rollout": True}
 
 
-def _drs(value: int | None) -> dict[str, Any]:
+def _drs(value: int | None) -> dict[str, object]:
     return {"cluster": "{cluster}", "drs_options": {DRS_OPTION: value}, "allow_shared_settings": True}
 
 
-def _moved(target: str) -> dict[str, Any]:
+def _moved(target: str) -> dict[str, object]:
     return {"cluster": "{cluster}", "worker": "{worker}", "target": target}
 
 

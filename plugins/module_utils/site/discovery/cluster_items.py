@@ -168,7 +168,9 @@ def items_of_workers(
     yield Item("worker_vms", [_worker(cluster, number) for number in range(1, _count(cluster) + 1)], decide=text)
 
 
-def _defaults(cluster: DiscoveredCluster, templates: Sequence[DiscoveredTemplate], *, shared: bool) -> dict[str, Any]:
+def _defaults(
+    cluster: DiscoveredCluster, templates: Sequence[DiscoveredTemplate], *, shared: bool
+) -> dict[str, object]:
     template = templates[0] if templates else None
     firmware = {"firmware": template.firmware} if template and template.firmware else {}
     rdma = {"portgroup": machine_network(cluster), "protocol": "rocev2"}
@@ -192,7 +194,7 @@ def _named(template: DiscoveredTemplate | None) -> str | dict[str, str]:
     return {"library": template.library, "item": template.name} if template.library else template.name
 
 
-def _worker(cluster: DiscoveredCluster, number: int) -> dict[str, Any]:
+def _worker(cluster: DiscoveredCluster, number: int) -> dict[str, object]:
     rdma = {"rdma_addresses": [f"198.51.100.{number + 128}/24"]} if has_rdma(cluster) else {}
     return {"name": f"worker{number:02}", "guest": {"address": f"{_EXAMPLE}.{number + 10}/24", **rdma}}
 

@@ -263,7 +263,7 @@ def _call(key: str, reason: Callable[[str], str]) -> str:
     return " ".join((*place, json.dumps(_in_json(json.loads(arguments), reason), sort_keys=True)))
 
 
-def _in_json(value: object, text: Callable[[str], str]) -> Any:
+def _in_json(value: object, text: Callable[[str], str]) -> object:
     if isinstance(value, dict):
         return {key: item if _PUBLIC.fullmatch(key) else _in_json(item, text) for key, item in value.items()}
     if isinstance(value, list):

@@ -33,7 +33,7 @@ class Scope:
     def holds(self, ref: Any) -> bool:
         return self.ids is None or ref._wsdlName not in _LIMITED or ref._moId in self.ids
 
-    def limited(self, value: object) -> Any:
+    def limited(self, value: object) -> object:
         """Return a list of references without objects outside the scope; any other value is unchanged."""
         if isinstance(value, list) and value and all(is_object(item) for item in value):
             return type(value)([ref for ref in value if self.holds(ref)])
@@ -49,7 +49,7 @@ class Recorder:
         self._pages: dict[str, Any] = {}
         self._executers: dict[str, str] = {}
 
-    def soap(self, call: ApiCall, carry: Callable[[], Any]) -> Any:
+    def soap(self, call: ApiCall, carry: Callable[[], Any]) -> object:
         """Send one call, and record its answer."""
         must_read(call.method, call.arguments)
         if call.method == "RetrievePropertiesEx":
@@ -75,7 +75,7 @@ class Recorder:
                 self.recording.requests.append(RestRequest(verb, path, body, status, text))
         return status, text
 
-    def _properties(self, call: ApiCall, carry: Callable[[], object]) -> Any:
+    def _properties(self, call: ApiCall, carry: Callable[[], object]) -> object:
         (requested,) = call.arguments[0]
         for spec in requested.propSet:
             spec.pathSet = [path for path in spec.pathSet if path not in self._scope.never_read]
@@ -84,7 +84,7 @@ class Recorder:
                 self.recording.requested.setdefault(spec.type._wsdlName, set()).update(spec.pathSet)
         return self._page(requested, carry())
 
-    def _page(self, requested: Any, page: Any) -> Any:
+    def _page(self, requested: Any, page: Any) -> object:
         if page is None:
             with self._lock:
                 self._link(requested, [])
@@ -116,7 +116,7 @@ class Recorder:
             known = self.recording.links.setdefault(key, [])
             known += [ref._moId for ref in refs if ref._moId not in known]
 
-    def _command(self, call: ApiCall, carry: Callable[[], Any]) -> Any:
+    def _command(self, call: ApiCall, carry: Callable[[], Any]) -> object:
         handler, _version, method, given = call.arguments
         answer = carry()
         if handler.startswith(_HANDLER):
@@ -129,7 +129,7 @@ class Recorder:
                 self.recording.commands.append(EsxcliCommand(host, command, arguments, *texts))
         return answer
 
-    def _call(self, call: ApiCall, carry: Callable[[], object]) -> Any:
+    def _call(self, call: ApiCall, carry: Callable[[], object]) -> object:
         key = key_of_call(call.kind, call.id, call.method, call.arguments)
         try:
             answer = carry()

@@ -56,7 +56,7 @@ def job_state(run_dir: str) -> JobState:
         raise Failed(run_dir, "read its job", cause, "specify another run directory, or remove this one") from error
 
 
-def _job_state(run_dir: str) -> dict[str, Any]:
+def _job_state(run_dir: str) -> dict[str, object]:
     desired = supervisor.read(run_dir, supervisor.DESIRED)
     if desired is None:
         return {"state": "absent"}
@@ -78,7 +78,7 @@ def _job_state(run_dir: str) -> dict[str, Any]:
     return {"state": state, "run_id": desired["id"], "steps_by": desired.get("environment", {}).get(STEPS_BY), **job}
 
 
-def _request(run_dir: str, end: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _request(run_dir: str, end: Mapping[str, Any] | None) -> dict[str, object] | None:
     """Return the request for the end of a job; None without one, or if the job had ended before it."""
     for name in (STOP_REQUEST, SIGNAL_REQUEST):
         try:
@@ -119,7 +119,7 @@ def _is_unswept(run_dir: str) -> bool:
     return supervisor.read(run_dir, supervisor.RUN) is not None and not end.get("swept")
 
 
-def _end_facts(run_dir: str, desired: State, end: Mapping[str, Any], state: str) -> dict[str, Any]:
+def _end_facts(run_dir: str, desired: State, end: Mapping[str, Any], state: str) -> dict[str, object]:
     facts = {"ended": end.get("ended"), "exit_code": end.get("exit_code"), "left": end.get("left", {})}
     if state == "died":
         output = job_output.shown_output(run_dir, LOG_BYTES)
@@ -246,7 +246,7 @@ class TrainingJob:
             os.unlink(claim)
             raise
 
-    def _script_facts(self) -> dict[str, Any]:
+    def _script_facts(self) -> dict[str, object]:
         try:
             return _script_facts(self._params["script"])
         except OSError as error:
@@ -318,7 +318,7 @@ def _answer(process: subprocess.Popen[bytes]) -> dict[str, Any]:
     return {"error": errors[-1] if errors else "the supervisor ended without an answer"}
 
 
-def _script_facts(script: str | None) -> dict[str, Any]:
+def _script_facts(script: str | None) -> dict[str, object]:
     """Return the checksum of the training script, and the commit of its folder if that is a git repository."""
     if not script:
         return {"script_sha256": None, "script_git": None}

@@ -71,7 +71,7 @@ def _unquoted(text: str) -> str | None:
     return None if end < 0 or (rest and not rest.startswith("#")) else text[1:end]
 
 
-def _without_values(document: Any) -> Any:
+def _without_values(document: Any) -> object:
     """Return a document for the check, whose faults show values: not those of the environment, which may be secrets."""
     given = document.get("environment") if isinstance(document, Mapping) else None
     if not isinstance(given, Mapping):

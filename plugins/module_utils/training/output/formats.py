@@ -125,7 +125,7 @@ def step_fault(record: dict[str, object]) -> str | None:
     return None
 
 
-def _as_number(value: object) -> Any:
+def _as_number(value: object) -> object:
     """Return the value; text and integers that are too large for sums become a float."""
     is_spelled = isinstance(value, str) and value.lower() in ("nan", "inf", "-inf")
     is_great = isinstance(value, int) and abs(value) > HIGHEST
@@ -150,7 +150,7 @@ def _find_json(text: str, rank: int | None, content: LineContent) -> None:
         content.faults.append("contains a torn JSON record")
 
 
-def _json_objects(text: str) -> Iterator[dict[str, Any] | None]:
+def _json_objects(text: str) -> Iterator[dict[str, object] | None]:
     position = text.find("{")
     while position >= 0:
         try:

@@ -27,7 +27,7 @@ RDMA_MTUS, RDMA_HEADER = (4096, 2048, 1024, 512, 256), 88
 MOST_OF_TCP = 25.0
 
 
-def parsed(text: str, nodes: Iterable[str]) -> tuple[list[dict[str, Any]], int]:
+def parsed(text: str, nodes: Iterable[str]) -> tuple[list[dict[str, object]], int]:
     """Return the records of the nodes in the lines of a text, and the number of malformed lines."""
     lines, known = [line for line in text.splitlines() if line.strip()], set(nodes)
     records = [record for record in (_record(line, known) for line in lines) if record is not None]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ...durable.calls import required
 from ...errors import Refused
@@ -29,7 +28,7 @@ def require_known(run: TrainingRun) -> None:
         )
 
 
-def logs(site: TrainingSite, run: TrainingRun, most: int) -> dict[str, Any]:
+def logs(site: TrainingSite, run: TrainingRun, most: int) -> dict[str, object]:
     """Return the last lines of the output of a run, by rank, and a line about its state."""
     require_known(run)
     job = site.job_of(run)
@@ -43,7 +42,7 @@ def logs(site: TrainingSite, run: TrainingRun, most: int) -> dict[str, Any]:
     return {"lines": [*texts, f"The training run {run.name} is {state}{why}.{follow}"], "changed": False}
 
 
-def fetch(site: TrainingSite, run: TrainingRun, path: str, *, is_check: bool) -> dict[str, Any]:
+def fetch(site: TrainingSite, run: TrainingRun, path: str, *, is_check: bool) -> dict[str, object]:
     """Copy the outputs of a run, or a file or folder of its working folder, also while it trains."""
     require_known(run)
     if not run.o["folder"]:
@@ -76,7 +75,7 @@ def _place(run: TrainingRun, path: str) -> str:
     return posixpath.normpath(f"{run.results}/outputs/{inner}" if is_output else f"{run.results}/fetched/{path}")
 
 
-def execute(site: TrainingSite, run: TrainingRun, command: Sequence[str], *, is_check: bool) -> dict[str, Any]:
+def execute(site: TrainingSite, run: TrainingRun, command: Sequence[str], *, is_check: bool) -> dict[str, object]:
     """Run a command in the folder of a run on each of its nodes, as its user and with its packages."""
     require_known(run)
     if run.o["backend"] == KUBERNETES or run.known.get("image"):

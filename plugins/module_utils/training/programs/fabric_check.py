@@ -92,7 +92,7 @@ def planned(run: TrainingRun, pairs: pair_rounds.PairPlan) -> str:
     )
 
 
-def job_options(run: TrainingRun, prepared: Prepared, pairs: pair_rounds.PairPlan) -> dict[str, Any]:
+def job_options(run: TrainingRun, prepared: Prepared, pairs: pair_rounds.PairPlan) -> dict[str, object]:
     o, nodes = run.o, run.ranks_of_nodes(prepared)
     settings, script = rank_words.transport_settings(o, nodes), f"{o['dir']}/{PROGRAM}"
     measure = {
@@ -120,7 +120,7 @@ def job_options(run: TrainingRun, prepared: Prepared, pairs: pair_rounds.PairPla
     }
 
 
-def _wait_for_end(p: Program, site: TrainingSite, run: TrainingRun, pairs: pair_rounds.PairPlan) -> dict[str, Any]:
+def _wait_for_end(p: Program, site: TrainingSite, run: TrainingRun, pairs: pair_rounds.PairPlan) -> dict[str, object]:
     """Return the job when it has ended; one that does not end in time is stopped."""
     o, answers = run.o, list[Result]()
     each = int(o["fabric_repeats"]) * 2 * float(o["fabric_seconds"]) + float(o["fabric_stall"])

@@ -21,7 +21,7 @@ from .follow import TrainingSite
 KILL_SECONDS = 30.0
 
 
-def stop(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
+def stop(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, object]:
     """Stop a run. The user of the run can change the program in the run directory that stops the job."""
     by = f"stopped by {run.requested_by}"
     if _waits_for_window(site, run):
@@ -46,7 +46,7 @@ def stop(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
     )
 
 
-def _stop_scheduled(p: Program, site: TrainingSite, run: TrainingRun, by: str) -> dict[str, Any]:
+def _stop_scheduled(p: Program, site: TrainingSite, run: TrainingRun, by: str) -> dict[str, object]:
     """Stop a run whose job a scheduler knows by its name."""
     _require_known(site, run)
     deleted = p.ensure(site.job_of(run).stop)
@@ -58,7 +58,7 @@ def _stop_scheduled(p: Program, site: TrainingSite, run: TrainingRun, by: str) -
     return {"changed": bool(deleted.get("changed"))}
 
 
-def stop_sweep(p: Program, site: TrainingSite, runs: Sequence[TrainingRun]) -> dict[str, Any]:
+def stop_sweep(p: Program, site: TrainingSite, runs: Sequence[TrainingRun]) -> dict[str, object]:
     """Stop the runs of a sweep that have not ended, all at once."""
     left = [run for run in runs if not _has_end(run.known)]
     waiting = [run for run in runs if run not in left and _waits_for_window(site, run)]
@@ -88,7 +88,7 @@ def _waits_for_window(site: TrainingSite, run: TrainingRun) -> bool:
     return is_stopped and not site.calls.runs.followers(run.o["results"], run.name)
 
 
-def _keep_stopped(p: Program, site: TrainingSite, run: TrainingRun, by: str) -> dict[str, Any]:
+def _keep_stopped(p: Program, site: TrainingSite, run: TrainingRun, by: str) -> dict[str, object]:
     """Name the user who stops a run that a window has stopped: the window then does not start its next attempt."""
     end = run.known["end"]
     p.ensure(lambda: run_files.write_end(site.calls, run, {**end, "why": by}, {}))
@@ -96,7 +96,7 @@ def _keep_stopped(p: Program, site: TrainingSite, run: TrainingRun, by: str) -> 
     return {"changed": True}
 
 
-def find(site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
+def find(site: TrainingSite, run: TrainingRun) -> dict[str, object]:
     """Return the run; only if its launcher does not have it, the other nodes are asked.
 
     ``is_lost``: the launcher does not answer, and the user says that it is lost.
@@ -163,7 +163,9 @@ def _require_known(site: TrainingSite, run: TrainingRun) -> None:
         )
 
 
-def _stop_found(p: Program, site: TrainingSite, run: TrainingRun, found: Mapping[str, Any], by: str) -> dict[str, Any]:
+def _stop_found(
+    p: Program, site: TrainingSite, run: TrainingRun, found: Mapping[str, Any], by: str
+) -> dict[str, object]:
     """Stop the job as its user; bring back what it leaves, if this controller has the manifest of the run.
 
     Its end is kept also if a node does not answer, on which processes may be left.
@@ -178,7 +180,7 @@ def _stop_found(p: Program, site: TrainingSite, run: TrainingRun, found: Mapping
     return {"changed": bool(stopped.get("changed"))}
 
 
-def _stop_without_launcher(p: Program, site: TrainingSite, run: TrainingRun, by: str) -> dict[str, Any]:
+def _stop_without_launcher(p: Program, site: TrainingSite, run: TrainingRun, by: str) -> dict[str, object]:
     """End the ranks on the other nodes of a run, and keep the end of the run and its outputs."""
     known = run.known
     others = [{"name": name, "reach": run.nodes[name]["reach"]} for name in known["nodes"] if name in run.nodes]

@@ -223,7 +223,7 @@ def _shown(
     return rows
 
 
-def _rows(site: TrainingSite, groups: Sequence[Sequence[Variation]], known_of: KnownOf) -> list[dict[str, Any]]:
+def _rows(site: TrainingSite, groups: Sequence[Sequence[Variation]], known_of: KnownOf) -> list[dict[str, object]]:
     """Return the table in the order of the variations."""
     made = sorted((each for group in groups for each in group), key=lambda each: int(each.name.rpartition(".")[2]))
     metrics = site.calls.runs.last_metrics(site.results, [each.name for each in made])

@@ -179,7 +179,7 @@ def _newer(path: str, kept: Mapping[str, object], torn: set[str]) -> list[str]:
     )
 
 
-def curves(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
+def curves(attempts: Sequence[Attempt]) -> list[dict[str, object]]:
     """Return for each attempt its name, and the mean loss and the time of groups of its steps on all ranks.
 
     Times are seconds since the first step of the run.

@@ -65,7 +65,7 @@ def _interval(found: Sequence[OutputFile]) -> float | None:
     return median(between) if between else None
 
 
-def facts_of(folder: Path, file: OutputFile, files: Sequence[OutputFile]) -> dict[str, Any]:
+def facts_of(folder: Path, file: OutputFile, files: Sequence[OutputFile]) -> dict[str, object]:
     """Return the path of a checkpoint, its step, if known, the number and size of its files, and its optimizer."""
     names = names_of(file, files)
     return {

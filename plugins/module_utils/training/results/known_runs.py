@@ -24,7 +24,7 @@ def list_runs(
     compare: Sequence[str] = (),
     places: busy.Nodes | None = None,
     queued: Sequence[Mapping[str, str]] = (),
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the runs on nodes and those in the folder of results as a table, or the differences of two of them.
 
     ``nodes`` has what training_info reported of the jobs on each node, ``places`` how the controller reaches them,

@@ -182,7 +182,7 @@ class Outputs:
         return Failed(self.target, tried, printable(cause), BY_HAND)
 
 
-def copy_outputs(**options: object) -> dict[str, Any]:
+def copy_outputs(**options: object) -> dict[str, object]:
     """Copy the files of a folder of a node to the controller; none of the new files remains after an error.
 
     ``node`` is the name of the node, ``reach`` the command that runs a shell command there, ``folder`` its folder,
@@ -199,12 +199,12 @@ class GrowingOutputs(Outputs):
     _send = SEND_GROWING
 
 
-def copy_growing_outputs(**options: object) -> dict[str, Any]:
+def copy_growing_outputs(**options: object) -> dict[str, object]:
     """Copy the outputs of a job that runs, with the options of ``copy_outputs``."""
     return _copied(GrowingOutputs(options))
 
 
-def _copied(outputs: Outputs) -> dict[str, Any]:
+def _copied(outputs: Outputs) -> dict[str, object]:
     plan = outputs.plan(outputs.read())
     if plan.due:
         outputs.apply(plan)
@@ -229,7 +229,7 @@ class GrowingPath(GrowingOutputs):
         return super()._entry(f"{size} {time} {name[2:] if name.startswith('./') else name}")
 
 
-def copy_growing_path(**options: object) -> dict[str, Any]:
+def copy_growing_path(**options: object) -> dict[str, object]:
     """Copy one file or folder of a job that runs, with the options of ``copy_outputs`` and its ``path``."""
     return _copied(GrowingPath(options))
 

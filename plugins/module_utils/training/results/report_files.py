@@ -36,7 +36,7 @@ PRIVATE = FileModes(0o700, 0o600)
 NEW_FOLDER, FOR_ALL = 0o755, 0o644
 
 
-def write_private(folder: str, files: Mapping[str, str]) -> dict[str, Any]:
+def write_private(folder: str, files: Mapping[str, str]) -> dict[str, object]:
     """Write files in a folder that only its owner can read."""
     return runner.converge_one(runner.OfProgram(), ReportFiles(Path(folder), files, PRIVATE))
 
@@ -48,7 +48,7 @@ def for_collector(folder: str, name: str, metrics: str) -> ReportFiles:
     return ReportFiles(where, {f"dml_{name}.prom": metrics}, FileModes(mode, FOR_ALL))
 
 
-def write_output(folder: str, text: str) -> dict[str, Any]:
+def write_output(folder: str, text: str) -> dict[str, object]:
     """Write the output of a job that has ended by ranks: the watch collects it with the tags of mpirun while it runs.
 
     If the file lacks the end of the output, the end replaces it. A reply has "?" in place of control characters.

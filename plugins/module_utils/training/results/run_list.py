@@ -50,7 +50,7 @@ def _queue(job: Mapping[str, str], entries: dict[tuple[str, str], dict[str, obje
         )
 
 
-def _running(run: Mapping[str, object], known: Mapping[str, object]) -> dict[str, Any]:
+def _running(run: Mapping[str, object], known: Mapping[str, object]) -> dict[str, object]:
     return {
         "name": run["name"],
         "by": run["asked_by"] or run["user"],

@@ -82,7 +82,7 @@ def _parameters(path: Path) -> list[str]:
     return [str(each) for each in found] if isinstance(found, list) else []
 
 
-def _records(folder: Path) -> Iterator[Mapping[str, Any]]:
+def _records(folder: Path) -> Iterator[Mapping[str, object]]:
     """Yield the records of a run: each controller that followed it has read all of them into a separate file."""
     paths = sorted(folder.glob("watch-*/records.jsonl*"))
     for path in (path for path in paths if path.name in ("records.jsonl", "records.jsonl.before")):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ...errors import CollectionError, Refused
 from . import attempts, checkpoint_reader, saved_manifests
@@ -14,7 +13,7 @@ from .checkpoint_faults import fault
 from .manifest import Manifest, number
 
 
-def newest_checkpoint(name: str, folder: str, patterns: Sequence[str], required: bool) -> dict[str, Any]:
+def newest_checkpoint(name: str, folder: str, patterns: Sequence[str], required: bool) -> dict[str, object]:
     """Return the path of the newest complete checkpoint of a run, with a warning for each newer one that is torn.
 
     Without a complete checkpoint, the path is empty if none is required. ``has_files`` is whether there are outputs.
@@ -59,7 +58,7 @@ def _current(files: Sequence[OutputFile], manifest: Manifest) -> list[OutputFile
     return [file for file in files if not kept or file.path in kept]
 
 
-def _content(outputs: Path, chosen: OutputFile, files: Sequence[OutputFile]) -> dict[str, Any]:
+def _content(outputs: Path, chosen: OutputFile, files: Sequence[OutputFile]) -> dict[str, object]:
     """Return the facts about a checkpoint from which a run starts: its step, if known, its files and its optimizer."""
     facts = checkpoint_reader.facts_of(outputs, chosen, files)
     content = saved_manifests.output_files(outputs, set(checkpoint_reader.names_of(chosen, files)))

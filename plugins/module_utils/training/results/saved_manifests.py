@@ -71,7 +71,7 @@ def _attempt(folder: Path) -> manifests.Manifest | str:
         return str(error)
 
 
-def output_files(folder: Path, names: Set[str]) -> list[dict[str, Any]]:
+def output_files(folder: Path, names: Set[str]) -> list[dict[str, object]]:
     """Return the path, size and checksum of each file in a folder, or of those with the given names."""
     paths = [(path, path.relative_to(folder).as_posix()) for path in sorted(_files(folder))]
     return [

@@ -28,14 +28,14 @@ def runs(folder: Path, names: str) -> list[dict[str, Any]]:
     ]
 
 
-def fabric_checks(folder: Path) -> list[dict[str, Any]]:
+def fabric_checks(folder: Path) -> list[dict[str, object]]:
     """Return the results of bandwidth measurements below a folder, in the order of their ends."""
     tried = "read the result of a bandwidth measurement"
     checks = [_complete(path, tried, NEEDED_OF_A_CHECK) for path in _files(folder.glob("*/result.json"))]
     return sorted(checks, key=lambda check: float(check["ended"] or 0))
 
 
-def write_pairs(folder: str, records: str, job: Mapping[str, Any], **check: Any) -> dict[str, Any]:
+def write_pairs(folder: str, records: str, job: Mapping[str, Any], **check: Any) -> dict[str, object]:
     """Write the result of a bandwidth measurement into the folder of its name, and return it with lines to show.
 
     ``check`` has the ``name``, ``nodes``, ``transport``, ``nccl``, ``devices``, ``least`` and ``expected`` of the
@@ -60,7 +60,7 @@ def network_findings(folder: str, nodes: Sequence[str], recent: int) -> list[str
 
 def remaining_runs(
     measured: Mapping[str, Any], results: str, requested: Mapping[str, Any], prove: bool
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the runs of a scaling measurement that have no good result yet, and a sentence about them.
 
     ``measured`` has the ``name``, ``nodes``, ``sizes``, ``transports`` and ``repeats`` of the measurement. Results with
@@ -77,7 +77,7 @@ def remaining_runs(
     return {"runs": planned, "left": left, "summary": sweep_runs.summary(planned, left)}
 
 
-def timelines(folder: Path) -> list[dict[str, Any]]:
+def timelines(folder: Path) -> list[dict[str, object]]:
     """Return the timelines of all tests below a folder, in the order of their paths."""
     return [_read(path, "read the timeline of a vMotion test") for path in _files(folder.rglob(TIMELINE))]
 

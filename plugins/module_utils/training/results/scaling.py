@@ -44,7 +44,7 @@ def _spread(rates: Sequence[float]) -> float | None:
     return max(rates) - min(rates) if len(rates) > 1 else None
 
 
-def _epoch(measured: Sequence[float] | None) -> dict[str, Any]:
+def _epoch(measured: Sequence[float] | None) -> dict[str, object]:
     """Return the measured seconds of an epoch: they take precedence over the calculated ones."""
     return {"seconds_per_epoch": float(median(measured)), "epoch_measured": True} if measured else {}
 
@@ -57,7 +57,7 @@ def _epochs_by_point(runs: Iterable[Mapping[str, Any]]) -> dict[_Point, list[flo
     return epochs
 
 
-def _row(point: _Point, medians: Mapping[_Point, float], images_per_epoch: int | None) -> dict[str, Any]:
+def _row(point: _Point, medians: Mapping[_Point, float], images_per_epoch: int | None) -> dict[str, object]:
     rate = medians[point]
     speedup = rate / _single_gpu_rate(point.transport, medians)
     tcp_rate = medians.get(_Point(point.nodes, point.gpus, BASELINE_TRANSPORT))

@@ -30,7 +30,7 @@ def runs(nodes: Sequence[int], transports: Sequence[str], repeats: int, measurem
     return planned
 
 
-def with_nodes(planned: Sequence[Mapping[str, Any]], nodes: Sequence[str]) -> list[dict[str, Any]]:
+def with_nodes(planned: Sequence[Mapping[str, Any]], nodes: Sequence[str]) -> list[dict[str, object]]:
     """Return the runs, each with the names of its nodes as ``on``."""
     most = max(int(run["nodes"]) for run in planned)
     if most > len(nodes):

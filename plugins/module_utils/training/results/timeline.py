@@ -93,7 +93,7 @@ def _shares(begin: float, end: float, width: float, bins: int) -> Iterator[tuple
         yield index, max(0.0, inside) / (end - begin)
 
 
-def _bands(moves: Sequence[Move], judged: Verdict, began: float, ended: float) -> Iterator[dict[str, Any]]:
+def _bands(moves: Sequence[Move], judged: Verdict, began: float, ended: float) -> Iterator[dict[str, object]]:
     for move, judged_move in zip(moves, judged.get("moves") or []):
         started, completed = number(move.get("started")), number(move.get("completed"))
         yield {
@@ -108,7 +108,7 @@ def _bands(moves: Sequence[Move], judged: Verdict, began: float, ended: float) -
         }
 
 
-def _gaps(judged: Verdict, began: float, shortest: float) -> Iterator[dict[str, Any]]:
+def _gaps(judged: Verdict, began: float, shortest: float) -> Iterator[dict[str, object]]:
     """Yield the longest silence of each group of moves, and those outside all moves."""
     broke = {(breach["rank"], breach["at"]) for breach in judged.get("breaches") or [] if breach["kind"] == "gap"}
     yielded = set()
@@ -125,7 +125,7 @@ def _gaps(judged: Verdict, began: float, shortest: float) -> Iterator[dict[str, 
         yield {**{key: gap[key] for key in ("seconds", "rank", "step")}, "from": gap["at"] - began, "kind": kind}
 
 
-def _phases(tracks: Sequence[Track], began: float) -> Iterator[dict[str, Any]]:
+def _phases(tracks: Sequence[Track], began: float) -> Iterator[dict[str, object]]:
     """Yield the phases, such as evaluation and checkpoints, from the marks of the first rank."""
     opened: Line | None = None
     for line in tracks[0].lines if tracks else []:
@@ -136,7 +136,7 @@ def _phases(tracks: Sequence[Track], began: float) -> Iterator[dict[str, Any]]:
             opened = None
 
 
-def _hosts(at: Mapping[str, str], bands: Sequence[Mapping[str, object]], seconds: float) -> list[dict[str, Any]]:
+def _hosts(at: Mapping[str, str], bands: Sequence[Mapping[str, object]], seconds: float) -> list[dict[str, object]]:
     """Return the stays of each worker; a worker changes its host when a move ends."""
     workers = sorted({*at, *(str(band["worker"]) for band in bands)})
     return [{"worker": worker, "stays": list(_stays(worker, at, bands, seconds))} for worker in workers]
@@ -144,7 +144,7 @@ def _hosts(at: Mapping[str, str], bands: Sequence[Mapping[str, object]], seconds
 
 def _stays(
     worker: str, at: Mapping[str, str], bands: Sequence[Mapping[str, Any]], seconds: float
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[dict[str, object]]:
     own = sorted(
         (band for band in bands if band["worker"] == worker and band["from"] is not None), key=lambda band: band["from"]
     )

@@ -76,7 +76,7 @@ def name_of(run_dir: str) -> str:
     return printable(posixpath.basename(posixpath.normpath(run_dir)))[:MOST_OF_A_NAME]
 
 
-def selected(jobs: Iterable[Mapping[str, Any]], name: str, ignored: str) -> list[dict[str, Any]]:
+def selected(jobs: Iterable[Mapping[str, Any]], name: str, ignored: str) -> list[dict[str, object]]:
     """Return the jobs with their names: those of a name, without those that a pattern matches from the beginning."""
     try:
         pattern = re.compile(ignored) if ignored else None

@@ -172,7 +172,7 @@ class OwnMpirun(JobOnNodes):
         return Unscheduled()
 
 
-def launch_options(o: Options) -> dict[str, Any]:
+def launch_options(o: Options) -> dict[str, object]:
     """Return the options with which a node starts mpirun, whatever it runs."""
     return {
         "transport": o["transport"],

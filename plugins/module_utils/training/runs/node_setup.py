@@ -100,7 +100,7 @@ def left_out(run: TrainingRun) -> list[str]:
     return [*run.o["left_out"], *([f"/{run.o['outputs']}"] if run.resumed else [])]
 
 
-def _requirements(run: TrainingRun) -> dict[str, Any]:
+def _requirements(run: TrainingRun) -> dict[str, object]:
     """Return the option that installs the packages of the folder; on Kubernetes, pip does so in each pod."""
     o = run.o
     if not run.requirements or o["backend"] == KUBERNETES:

@@ -77,7 +77,7 @@ def new_manifest(run: TrainingRun, prepared: Prepared, started: Launched, now: f
     return cast("Manifest", made)
 
 
-def _resumed(run: TrainingRun, prepared: Prepared) -> dict[str, Any]:
+def _resumed(run: TrainingRun, prepared: Prepared) -> dict[str, object]:
     """Return the run that a run resumes, and the checkpoint from which it starts."""
     restart = {"restart": dict(prepared.restart)} if run.resumed else {}
     return {"resumed_from": run.resumed, "checkpoint": prepared.resume, **restart}
@@ -209,7 +209,7 @@ def require_repeatable(run: TrainingRun, new: Manifest) -> None:
         )
 
 
-def read_summaries(calls: TrainingCalls, run: TrainingRun) -> list[dict[str, Any]]:
+def read_summaries(calls: TrainingCalls, run: TrainingRun) -> list[dict[str, object]]:
     """Return the summaries of the ranks from all nodes; one that is too large or damaged is refused."""
     found = on_all(calls, run.nodes, "ansible.builtin.find", {"paths": run.dir, "patterns": "summary*.json"})
     summaries = []
@@ -233,7 +233,7 @@ def esxi_counters(calls: TrainingCalls, run: TrainingRun, prepared: Prepared) ->
     return list(required(calls.here("esxi_info", options))["hosts"])
 
 
-def esxi_counters_after(calls: TrainingCalls, run: TrainingRun, prepared: Prepared) -> list[dict[str, Any]]:
+def esxi_counters_after(calls: TrainingCalls, run: TrainingRun, prepared: Prepared) -> list[dict[str, object]]:
     """Return the counters after the job; without them, the result says that the transport is unproven."""
     try:
         return esxi_counters(calls, run, prepared)

@@ -6,7 +6,7 @@ import json
 import posixpath
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 from ...errors import Refused
 from ..results import manifest
@@ -161,6 +161,6 @@ def is_taken_up(o: Options, own: Manifest) -> bool:
     return int(own.get("attempts") or 1) > 1 and all(own.get(key) == value for key, value in program.items())
 
 
-def _of(known: Manifest, names: tuple[str, ...]) -> dict[str, Any]:
+def _of(known: Manifest, names: tuple[str, ...]) -> dict[str, object]:
     steps_by = {"steps_by": "auto"} if "steps_by" in names else {}
     return {**steps_by, **{name: value for name, value in known.items() if name in names}}

@@ -148,7 +148,7 @@ class TrainingRun:
         }
 
 
-def request_of(o: Options) -> dict[str, Any]:
+def request_of(o: Options) -> dict[str, object]:
     """Return the settings that make runs comparable; results are shown, so secrets are only their SHA-256.
 
     Those of a run that another command started are in its manifest: this command need not have its options.

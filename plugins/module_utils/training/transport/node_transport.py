@@ -65,7 +65,7 @@ def network_card(facts: Facts, name: str) -> NetworkCard:
     }
 
 
-def slowest(cards: Sequence[Facts]) -> dict[str, Any]:
+def slowest(cards: Sequence[Facts]) -> dict[str, object]:
     """Return the names of the adapters of all nodes, and the speed of the slowest; None if a speed is unknown."""
     speeds = [float(each["speed"]) for each in cards if each.get("speed")]
     names = dict.fromkeys(str(each["card"]) for each in cards if each.get("card"))

@@ -13,7 +13,7 @@ FINISHED, STOPPED = "finished", "stopped"
 ENDINGS = {FINISHED: "finished", STOPPED: "finished", "absent": "finished", "died": "died"}
 
 
-def verdict_options(facts: Facts, job: Job, state: Job, until: float) -> dict[str, Any]:
+def verdict_options(facts: Facts, job: Job, state: Job, until: float) -> dict[str, object]:
     """Return the options of continuity_verdict for the records of another job: its ranks on the workers that moved."""
     ranks, ended = ranks_by_worker(job["hosts"], facts.at), state.get("ended")
     ending = ENDINGS.get(str(state.get("state")), "running")

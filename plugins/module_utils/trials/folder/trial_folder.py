@@ -218,7 +218,7 @@ def opened(folder: str, where: str, cluster: Cluster) -> Path:
     return path
 
 
-def unfinished_test(options: Arguments, cluster: Cluster) -> dict[str, Any]:
+def unfinished_test(options: Arguments, cluster: Cluster) -> dict[str, object]:
     """Return the unfinished test of a cluster; refuse one of another kind, or a window with other settings.
 
     ``options["folder"]`` is the folder of the test; if it is empty, the test is searched in ``options["dir"]``. The
@@ -228,14 +228,14 @@ def unfinished_test(options: Arguments, cluster: Cluster) -> dict[str, Any]:
     return _test_in(folder, options) if folder else NOTHING
 
 
-def settings_in(folder: Path) -> dict[str, Any] | None:
+def settings_in(folder: Path) -> dict[str, object] | None:
     """Return the settings of the run in a folder, around the attempt of its job that runs now; None without a run."""
     path = folder / NAME
     values = {entry["key"]: entry["value"] for entry in read(path)} if path.exists() else {}
     return dict(with_next_attempt(values)) if isinstance(values.get(START), dict) else None
 
 
-def _test_in(folder: Path, requested: State) -> dict[str, Any]:
+def _test_in(folder: Path, requested: State) -> dict[str, object]:
     settings = settings_in(folder)
     if settings is None:
         return NOTHING

@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from typing import Any
 
 from ...core.findings import listed
 from ...durable.program import MemoryJournal, Program
@@ -189,7 +188,7 @@ def why_not_now(p: Program, trial: Trial, hosts: Sequence[str]) -> str:
     return ""
 
 
-def _stage(hosts: Sequence[str]) -> dict[str, Any]:
+def _stage(hosts: Sequence[str]) -> dict[str, object]:
     """Return hosts as the limits of a window read the next one."""
     return {"host": hosts[0], "moves": []}
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...continuity.judged_facts import Move
 from ...durable.program import Program
 from ...errors import WholeError
@@ -32,7 +30,7 @@ def _moved_by_no_user(cluster: str) -> str:
     return f"no worker of cluster {cluster} has ever moved, and a rank runs on each: one of these moves first"
 
 
-def first_worker(trial: Trial) -> dict[str, Any]:
+def first_worker(trial: Trial) -> dict[str, object]:
     """Name the worker that goes first, and the number of moves that the cluster has had."""
     moves = trial.of_cluster("vmotion_info", since=0.0)["moves"]
     ever = sum(bool(move["ok"]) for move in moves)

@@ -144,7 +144,7 @@ def watch_of_records(p: Program, trial: Trial) -> AbstractContextManager[None]:
     return p.held("the watch of the step records", start, stop)
 
 
-def _watch_options(trial: Trial) -> dict[str, Any]:
+def _watch_options(trial: Trial) -> dict[str, object]:
     files = {"records": trial.records, "stop": f"{trial.site.folder}/stop"}
     options = {**trial.nodes, **files, "timeout": WATCH_SECONDS}
     # An observation does not need all records of a job that has run for a week.

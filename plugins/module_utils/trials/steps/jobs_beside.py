@@ -107,7 +107,7 @@ def judge(p: Program, trial: Trial, key: str) -> None:
         p.say(line)
 
 
-def _verdict(p: Program, trial: Trial, number: int) -> dict[str, Any]:
+def _verdict(p: Program, trial: Trial, number: int) -> dict[str, object]:
     job = trial.facts.other_jobs[number - 1]
     on_launcher = partial(trial.site.on_node, job["launcher"], job["user"])
     state = job_from(trial.site.here, on_launcher, job).look().get("job") or {"state": "unknown"}

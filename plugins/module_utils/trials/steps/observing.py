@@ -57,7 +57,7 @@ def saved(trial: Trial) -> list[str]:
     return [str(path).rpartition("/")[2] for path in trial.here("continuity_verdict", test=trial.site.folder)["files"]]
 
 
-def rolled(trial: Trial, files: list[str], now: float) -> dict[str, Any]:
+def rolled(trial: Trial, files: list[str], now: float) -> dict[str, object]:
     """Have the watch begin new records; return the verdict on the earlier ones, which later verdicts contain."""
     facts, is_rolled = trial.facts, trial.site.roll_records()
     moves = [move_lines.without_events(move) for move in facts.others]
@@ -94,7 +94,7 @@ def events(facts: Facts) -> Iterator[dict[str, Any]]:
         yield {"kind": BROKEN, "key": f"{BROKEN} {breach.get('kind')} {detail}", "detail": detail}
 
 
-def _stall(move: Move, row: Mapping[str, object]) -> dict[str, Any]:
+def _stall(move: Move, row: Mapping[str, object]) -> dict[str, object]:
     where = {key: move.get(key) for key in OF_MOVE}
     detail = f"{move['worker']} moved from {move.get('source')} to {move.get('target')}"
     sentence = f"{detail}, and the job stood still for {row['gap_s']:.1f} s"

@@ -173,7 +173,7 @@ def connections(trial: Trial) -> Result:
     return trial.site.nodes.read_connections(**trial.nodes, timeout=trial.settings["look_timeout"])
 
 
-def _counters(p: Program, trial: Trial) -> list[dict[str, Any]]:
+def _counters(p: Program, trial: Trial) -> list[dict[str, object]]:
     p.say("reads the RDMA counters of the hosts")
     groups = ["rdma", "network", "pvrdma"]
     return _hosts(trial, groups)
@@ -183,7 +183,7 @@ def vibs(trial: Trial) -> list[dict[str, Any]]:
     return _hosts(trial, ["vib"])
 
 
-def _hosts(trial: Trial, groups: Sequence[str]) -> list[dict[str, Any]]:
+def _hosts(trial: Trial, groups: Sequence[str]) -> list[dict[str, object]]:
     """Return what a reading of all hosts shows, and of the spare hosts of another cluster."""
     clusters = [trial.facts.cluster, *trial.facts.spare_cluster]
     options = {"gather": list(groups), "fail_unreachable": False}

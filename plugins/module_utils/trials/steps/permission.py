@@ -65,7 +65,7 @@ def heed(trial: Trial, read: Permission) -> None:
         trial.watch_too(read["jobs"])
 
 
-def jobs_beside(p: Program, trial: Trial, stage: Value) -> list[dict[str, Any]]:
+def jobs_beside(p: Program, trial: Trial, stage: Value) -> list[dict[str, object]]:
     """Return the other jobs that run now on workers which this host moves."""
     p.say("reads the training jobs on the workers")
     # A guest may be slow to answer right after its move.

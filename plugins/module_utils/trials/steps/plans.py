@@ -27,7 +27,7 @@ def plan_options(
     return {**options, **({"workers": settings["workers"]} if settings["workers"] else {})}
 
 
-def _emptied(window: Mapping[str, Any], hosts: Sequence[str] | None) -> dict[str, Any]:
+def _emptied(window: Mapping[str, Any], hosts: Sequence[str] | None) -> dict[str, object]:
     """Return the options for a window; moves that vCenter does not support are refused before the first one."""
     mode = {"non_disruptive": True} if window.get("non_disruptive") else {}
     spare = {"spare": window["spare"]} if window.get("spare") else {}

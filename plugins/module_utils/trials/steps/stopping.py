@@ -189,7 +189,7 @@ def _touch(p: Program, trial: Trial, beyond: SeenCheckpoint | None) -> None:
     p.ensure(partial(trial.site.write_facts, trial.facts))
 
 
-def start_again(p: Program, trial: Trial) -> dict[str, Any]:
+def start_again(p: Program, trial: Trial) -> dict[str, object]:
     """Start the next attempt of a job that this window has stopped; it may run already, or may not have been stopped.
 
     Return ``run``, its name, or ``why`` none was started.

@@ -140,7 +140,7 @@ def _after_pause(trial: Trial) -> dict[str, Any]:
     return {} if request["request"] == PAUSE else request
 
 
-def _request(trial: Trial) -> dict[str, Any]:
+def _request(trial: Trial) -> dict[str, object]:
     """Return the request in the record of the lock, which is renewed with the progress of the window."""
     facts = trial.facts
     hosts = facts.settings["window"]["hosts"]

@@ -45,7 +45,7 @@ def _text(trial: Trial, hook: Mapping[str, Any], event: str, about: str) -> str:
     return f"{json.dumps(in_format(hook.get('format') or 'json', content))}\n"
 
 
-def in_format(name: str, content: Mapping[str, Any]) -> Any:
+def in_format(name: str, content: Mapping[str, Any]) -> object:
     """Return an event in the format of its receiver: as it is, as a message of a chat, or as an alert."""
     if name == "json":
         return content

@@ -56,7 +56,7 @@ def after(current: State, desired: RuleSetSpec) -> dict[str, Any]:
     }
 
 
-def _overrides(current: State, desired: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+def _overrides(current: State, desired: Mapping[str, Mapping[str, str]]) -> dict[str, object]:
     """Return the desired overrides, and the overrides that they replace, to restore them on removal."""
     made: dict[str, Any] = {aspect: dict(current[aspect]) for aspect in ASPECTS}
     previous = {worker: dict(notes) for worker, notes in current["previous"].items()}

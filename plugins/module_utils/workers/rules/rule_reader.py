@@ -70,7 +70,7 @@ class Config:
             ha=bool(self.config.dasConfig.enabled),
         )
 
-    def _affinity(self) -> dict[str, Any] | None:
+    def _affinity(self) -> dict[str, object] | None:
         vms = self.group(self.names.vm_group, vim.cluster.VmGroup)
         hosts = self.group(self.names.host_group, vim.cluster.HostGroup)
         if vms is None and hosts is None and self.host_rule is None:
