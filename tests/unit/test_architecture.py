@@ -12,6 +12,7 @@ import pytest
 from tests.rules import architecture, rooms
 from tests.rules.architecture import COPYRIGHT, RULES, Checkout
 from tests.rules.rooms import module_utils_of
+from tests.rules.unchecked_types import functions_of, unchecked
 
 ROOT = Path(__file__).parents[2]
 LINT_IMPORTS, RUFF = (str(Path(sys.executable).with_name(name)) for name in ("lint-imports", "ruff"))
@@ -47,6 +48,8 @@ GOOD = {
     "meta/runtime.yml": "action_groups: {vsphere: [esxi_thing]}\n",
     "tests/unit/test_thing.py": "NAME = 'dml.vsphere.esxi_thing'\n",
 }
+# The share of functions whose signature has a value that mypy does not check, such as an object of pyVmomi.
+MOST_UNCHECKED = 0.32
 LONG = "def long():\n" + "    pass\n" * 30
 # rule, file, what it holds instead, words of the sentence that must come
 BREACHES = [
@@ -172,6 +175,22 @@ def test_ruff_refuses_newer_python_in_worker_code() -> None:
 
 def test_every_rule_has_a_breach() -> None:
     assert {rule for rule, *_rest in BREACHES} | {"licensed"} == {rule.__name__ for rule in RULES}
+
+
+def test_share_of_unchecked_signatures_does_not_grow(checkout: Checkout) -> None:
+    functions = sum(len(functions_of(source)) for source in checkout.plugins)
+    assert len(unchecked(checkout.plugins)) / functions <= MOST_UNCHECKED
+
+
+def test_names_that_stand_for_any_are_unchecked(tmp_path: Path) -> None:
+    aliases = "from typing import Any, Mapping\nState = Mapping[str, Any]\nStates = list[State]\n"
+    takes = "from ..core import findings\nfrom ..core.findings import States\n"
+    takes += "def one(it: States): ...\ndef other() -> findings.State: ...\ndef checked(it: object) -> str: ...\n"
+    checkout = build(tmp_path, {f"{UTILS}/core/findings.py": aliases, f"{UTILS}/hosts/thing.py": takes})
+
+    found = unchecked(checkout.plugins)
+
+    assert [place.split()[1] for place in found] == ["one", "other"]
 
 
 def test_files_declared_pure_or_impure_exist(checkout: Checkout) -> None:

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from plugins.module_utils.continuity.judged_facts import Verdict
 from plugins.module_utils.continuity.verdict import verdict
 from plugins.module_utils.durable.program import END, START
 from plugins.module_utils.training.runs.controller_site import NodeReads, Records
@@ -220,6 +221,6 @@ class TrialCalls(SimulatedCalls):
         return {"nodes": dict.fromkeys(self.site.workers, node)}
 
 
-def judged(result: Result) -> Result:
+def judged(result: Verdict) -> Verdict:
     """Return a verdict; a test replaces this to see that a wrong one is noticed."""
     return result
