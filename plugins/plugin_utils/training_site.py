@@ -233,20 +233,20 @@ class TrainingSetup:
 
 def describe(action: ActionBase, task_vars: Variables) -> Node:
     """Return how the nodes reach the host of the task and how the controller does."""
-    options = role_options(action, task_vars, ROLE, only=OF_NODES)
+    node = role_options(action, task_vars, ROLE, only=OF_NODES)
     facts = task_vars.get("ansible_facts") or {}
     default = str(facts.get("nodename") or task_vars["inventory_hostname"]).lower()
-    name = str(options.pop("kubernetes").get("node") or default)
-    slurm = str(options.pop("slurm").get("node") or facts.get("nodename") or default).partition(".")[0]
-    if options["user"]:
-        require_user(options["user"])
+    name = str(node.pop("kubernetes").get("node") or default)
+    slurm = str(node.pop("slurm").get("node") or facts.get("nodename") or default).partition(".")[0]
+    if node["user"]:
+        require_user(node["user"])
     return {
-        "address": str(options["address"]),
-        "interface": str(options["interface"]),
-        "reach": list(options["reach"]),
+        "address": str(node["address"]),
+        "interface": str(node["interface"]),
+        "reach": list(node["reach"]),
         "kubernetes": name,
         "slurm": slurm,
-        "user": str(options["user"]),
+        "user": str(node["user"]),
     }
 
 

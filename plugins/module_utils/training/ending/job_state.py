@@ -22,7 +22,7 @@ class LauncherIdentity(TypedDict):
 
 
 class PodState(TypedDict, total=False):
-    """What identifies a pod of a job, its role and index, and why it is deleted."""
+    """The identity of a pod of a job, its role and index, and why it is deleted."""
 
     uid: str
     node: str | None

@@ -201,7 +201,7 @@ def _run(parts: Sequence[Part], nodes: Nodes) -> FoundRun:
         remedy = "find out which of them lies, and leave that one out with --limit"
         raise Refused(f"the training run {name}", "find its launcher", cause, remedy)
     steps = [step for _node, job in parts if (step := job.get("step")) is not None]
-    # What its launcher reports, or without one, what all nodes agree on.
+    # The launcher is believed. Without one, all nodes must agree.
     firsts = _firsts((node, job) for node, job in parts if node in launchers or not launchers).values()
     return {
         "name": name,
