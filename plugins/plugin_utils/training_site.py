@@ -242,11 +242,11 @@ def describe(action: ActionBase, task_vars: Variables) -> Node:
         require_user(node["user"])
     return {
         "address": str(node["address"]),
-        "interface": str(node["interface"]),
+        "interface": str(node["interface"] or ""),
         "reach": list(node["reach"]),
         "kubernetes": name,
         "slurm": slurm,
-        "user": str(node["user"]),
+        "user": str(node["user"] or ""),
     }
 
 
