@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ...durable.calls import NodeCalls, required
+from ...durable.calls import NodeCalls, ReachedNode, required
 from ...durable.program import Program
 from ...errors import Refused
 from ..ending.job_state import ENDED
@@ -183,8 +183,8 @@ def _stop_found(
 def _stop_without_launcher(p: Program, site: TrainingSite, run: TrainingRun, by: str) -> dict[str, object]:
     """End the ranks on the other nodes of a run, and keep the end of the run and its outputs."""
     known = run.known
-    others = [{"name": name, "reach": run.nodes[name]["reach"]} for name in known["nodes"] if name in run.nodes]
-    others = [node for node in others if node["name"] != known["launcher"]]
+    names = [name for name in known["nodes"] if name in run.nodes and name != known["launcher"]]
+    others: list[ReachedNode] = [{"name": name, "reach": run.nodes[name]["reach"]} for name in names]
 
     def ranks() -> Sequence[str]:
         """Send the last signal to the ranks, and return those that ran."""
