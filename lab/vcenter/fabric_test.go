@@ -29,6 +29,7 @@ func TestPortGroupsKeepWhatIsNotChanged(t *testing.T) {
 	dvs, _ := r.dvs("rdma")
 	before := r.group(dvs, "rdma-vm")
 	spec := types.DVPortgroupConfigSpec{ConfigVersion: before.Config.ConfigVersion,
+		LogicalSwitchUuid: "segment-1", BackingType: string(types.DistributedVirtualPortgroupBackingTypeNsx),
 		DefaultPortConfig: &types.VMwareDVSPortSetting{
 			Vlan: &types.VmwareDistributedVirtualSwitchVlanIdSpec{VlanId: 217}}}
 	pg := object.NewDistributedVirtualPortgroup(r.c.Client, before.Self)
@@ -36,7 +37,8 @@ func TestPortGroupsKeepWhatIsNotChanged(t *testing.T) {
 	after := r.group(dvs, "rdma-vm")
 	setting := after.Config.DefaultPortConfig.(*types.VMwareDVSPortSetting)
 	if setting.Vlan.(*types.VmwareDistributedVirtualSwitchVlanIdSpec).VlanId != 217 ||
-		setting.UplinkTeamingPolicy == nil || after.Config.NumPorts != before.Config.NumPorts {
+		setting.UplinkTeamingPolicy == nil || after.Config.NumPorts != before.Config.NumPorts ||
+		after.Config.LogicalSwitchUuid != spec.LogicalSwitchUuid || after.Config.BackingType != spec.BackingType {
 		t.Errorf("after: %+v", after.Config)
 	}
 	task, err := pg.Reconfigure(r.ctx, spec)

@@ -118,6 +118,8 @@ func (p *PortgroupMethods) reconfigure(ctx *simulator.Context, spec types.DVPort
 		config.ConfigVersion = strconv.Itoa(version + 1)
 		config.Name = cmp.Or(spec.Name, config.Name)
 		config.Description = cmp.Or(spec.Description, config.Description)
+		config.BackingType = cmp.Or(spec.BackingType, config.BackingType)
+		config.LogicalSwitchUuid = cmp.Or(spec.LogicalSwitchUuid, config.LogicalSwitchUuid)
 		if spec.NumPorts != 0 {
 			config.NumPorts = spec.NumPorts
 		}
