@@ -170,8 +170,8 @@ func TestACloneIsLikeItsTemplateAndHasAddressesOfItsOwn(t *testing.T) {
 func TestAGuestReadsGuestinfoOnlyWithoutOVFProperties(t *testing.T) {
 	r := launch(t, workshop)
 	metadata := base64.StdEncoding.EncodeToString([]byte("local-hostname: \"a\"\n"))
-	property := types.VAppPropertySpec{ArrayUpdateSpec: types.ArrayUpdateSpec{Operation: types.ArrayUpdateOperationAdd},
-		Info: &types.VAppPropertyInfo{Id: "user-data", Type: "string"}}
+	property := types.VAppPropertySpec{Info: &types.VAppPropertyInfo{Id: "user-data", Type: "string"},
+		ArrayUpdateSpec: types.ArrayUpdateSpec{Operation: types.ArrayUpdateOperationAdd}}
 	r.must(r.reconfigure("off", types.VirtualMachineConfigSpec{
 		VAppConfig: &types.VmConfigSpec{Property: []types.VAppPropertySpec{property}}}))
 	folder, err := find.NewFinder(r.c.Client).Folder(r.ctx, "/dc1/vm")

@@ -154,8 +154,8 @@ func (s *Machines) offersVGPU(name string) bool {
 	return slices.ContainsFunc(s.hosts.All(), func(h *esxi.Host) bool { return h.Graphics.OffersProfile(name) })
 }
 
-// followUp lists the devices of controllers, stores device groups, removes the vApp configuration, and adjusts a locked
-// memory reservation to the memory.
+// followUp lists the devices of controllers, stores device groups, removes the vApp configuration, and adjusts a
+// locked memory reservation to the memory.
 // VMware: vSphere API reference, deviceGroups (8.0), memoryReservationLockedToMax, vAppConfigRemoved.
 func (m *Methods) followUp(j *vcsim.Job, spec *types.VirtualMachineConfigSpec) {
 	var changes []types.PropertyChange
