@@ -12,7 +12,7 @@ from typing import Any
 from lab.nodes.network import AUTO
 from lab.running import Desired, Lab
 from lab.simulator import ROOT
-from plugins.module_utils.training.transport.job_settings import MpirunSettings, settings
+from plugins.module_utils.training.transport.job_settings import Hca, MpirunSettings, TransportNode, settings
 from tests.integration.ansible import Ansible
 from tests.lab.places import Place, desired, output_lines, text_of
 from tests.lab.rolling import inventory, moved, train
@@ -55,7 +55,14 @@ def devices(place: Place, number: int) -> list[dict[str, Any]]:
 
 def rdma_settings(place: Place) -> MpirunSettings:
     """The environment and the words of mpirun with which a job uses the RDMA devices that are found."""
-    nodes = [{"name": f"worker0{number}", "hcas": devices(place, number)} for number in place.numbers]
+    found = {number: devices(place, number) for number in place.numbers}
+    nodes: list[TransportNode] = [
+        {
+            "name": f"worker0{number}",
+            "hcas": [Hca(name=one["name"], driver=one["driver"], gid_index=one["gid_index"]) for one in cards],
+        }
+        for number, cards in found.items()
+    ]
     return settings("rdma", nodes, None, network=RDMA_NETWORK)
 
 

@@ -20,7 +20,7 @@ from lab.simulator import alive
 from plugins.module_utils.errors import CollectionError
 from plugins.module_utils.training.output.log import figures
 from plugins.module_utils.training.transport.job_settings import TransportError
-from plugins.module_utils.training.transport.proof import judge
+from plugins.module_utils.training.transport.proof import RdmaCounter, judge
 from plugins.module_utils.vsphere import tasks
 from plugins.module_utils.vsphere.sdk import vim
 from tests.integration.test_vmotion import TAGGED
@@ -161,7 +161,9 @@ def test_refuses_a_worker_that_boots_without_rdma_device(place: Place) -> None:
     assert devices(place, 2) == []
     with pytest.raises(TransportError, match="there is no RDMA device on worker02: choose 'tcp'"):
         rdma(place)
-    lacking = {"node": "worker02", "device": None, "driver": None, "source": "guest", "shared": False}
+    lacking = RdmaCounter(
+        node="worker02", device=None, driver=None, source="guest", shared=False, before=None, after=None
+    )
     proof = judge("rdma", figures(""), mpi_arguments=["--mca", "pml", "ucx"], counters=[lacking], sent_bytes=1.0)
     assert (proof["ok"], "worker02 has no RDMA device" in proof["why"]) == (False, True)
 

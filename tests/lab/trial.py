@@ -13,6 +13,7 @@ from typing import Any, cast
 from lab.simulator import ROOT
 from plugins.module_utils.continuity import verdict
 from plugins.module_utils.continuity.judged_facts import BeforeAndAfter, JobFacts, Move
+from plugins.module_utils.durable.calls import ReachedNode
 from plugins.module_utils.moves.checks import move_events
 from plugins.module_utils.training.transport import connections as transport_seen
 from plugins.module_utils.trials.evidence import move_lines
@@ -54,7 +55,7 @@ class Trial:
         self.place, self.folder, self.run, self.patience = place, folder, f"{RUNS}/{folder.name}", patience
         self.numbers, self.names = place.numbers, [f"worker0{number}" for number in place.numbers]
         self.records, self.stop_file = folder / "records.jsonl", folder / "stop"
-        self.nodes: list[node_programs.ReachedNode] = [
+        self.nodes: list[ReachedNode] = [
             {"name": name, "reach": list(self._reach(number))} for number, name in zip(self.numbers, self.names)
         ]
         self.moves: list[Move] = []
@@ -166,9 +167,11 @@ class Trial:
                 ended="died" if died else "running",
                 facts=seen,
             )
-        (self.folder / "verdict.json").write_text(json.dumps(result, indent=1))
+        file = self.folder / "verdict.json"
+        file.write_text(json.dumps(result, indent=1))
         self.judged = moves
-        return result
+        written: dict[str, Any] = json.loads(file.read_text())
+        return written
 
     def check(self, name: str, died: bool = False, **limits: Any) -> dict[str, Any]:
         """The verdict, which must be that of the table for this harm."""

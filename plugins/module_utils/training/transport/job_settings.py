@@ -28,8 +28,8 @@ class Hca(TypedDict):
     gid_index: int | None
 
 
-class TransportNode(TypedDict):
-    """A node with its interface for NCCL's bootstrap and its network for MPI; an unknown one is empty."""
+class TransportNode(TypedDict, total=False):
+    """A node with its interface for NCCL's bootstrap and its network for MPI, if they are known."""
 
     name: str
     interface: str
