@@ -104,7 +104,7 @@ lint-types: environment
 	mypy -p plugins
 	mypy tools lab front/dml.py
 	@# Most of these run only in test-full, so that only this check finds a mistake early.
-	mypy --follow-imports=silent --exclude 'tests/lab/(tensorflow1|horovod_train).py' tests/lab tests/kubernetes tests/attack
+	mypy --follow-imports=silent --exclude 'tests/lab/(projects/.*|tensorflow1|horovod_train).py' tests/lab tests/kubernetes tests/attack
 
 lint-shell: environment
 	grep -lE '^#!.*\<bash' -r .ci tools lab bench | xargs shellcheck

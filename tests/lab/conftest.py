@@ -105,15 +105,16 @@ def unbuilt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @contextlib.contextmanager
-def pytorch_pair(folder: Path, name: str) -> Iterator[Pair]:
-    """Two workers for the stack lab-ddp, whose packages lie where an earlier lab has left them."""
+def pytorch_pair(folder: Path, name: str, count: int = 2, shares: Sequence[str] = ()) -> Iterator[Pair]:
+    """Workers for the stack lab-ddp, whose packages lie where an earlier lab has left them."""
     (folder / "datacentre.yml").write_text(TAGGED)
     (FILES / "pytorch").mkdir(parents=True, exist_ok=True)
     lab = Lab(name)
     lab.down()
-    lab.up(Desired(folder / "datacentre.yml", AUTO, [f"{FILES / 'pytorch'}:/opt/dml/pytorch:rw"]))
+    lab.up(Desired(folder / "datacentre.yml", AUTO, [f"{FILES / 'pytorch'}:/opt/dml/pytorch:rw", *shares]))
     try:
-        made = Pair(Place(lab, Ansible(lab.environment, folder)), {"stack": "lab-ddp", "pytorch_venv_shared": True})
+        place = Place(lab, Ansible(lab.environment, folder))
+        made = Pair(place, {"stack": "lab-ddp", "pytorch_venv_shared": True}, count)
         made.build()
         yield made
     finally:
@@ -121,9 +122,9 @@ def pytorch_pair(folder: Path, name: str) -> Iterator[Pair]:
 
 
 @contextlib.contextmanager
-def prepared_pair(folder: Path, name: str) -> Iterator[Pair]:
-    """Two workers on which the stack is installed."""
-    with pytorch_pair(folder, name) as made:
+def prepared_pair(folder: Path, name: str, count: int = 2, shares: Sequence[str] = ()) -> Iterator[Pair]:
+    """Workers on which the stack is installed."""
+    with pytorch_pair(folder, name, count, shares) as made:
         done = made.play("guests")
         assert done.rc == 0, done.out[-4000:]
         yield made

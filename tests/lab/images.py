@@ -119,10 +119,10 @@ def in_image(checksum: str) -> dict[str, Any]:
 
 
 class Pair:
-    """The two workers, and the playbooks for them, with an inventory that has these variables."""
+    """Workers, two by default, and the playbooks for them, with an inventory that has these variables."""
 
-    def __init__(self, place: Place, expected: dict[str, Any]) -> None:
-        self.place, self.results = place, place.ansible.folder / "results"
+    def __init__(self, place: Place, expected: dict[str, Any], count: int = len(WORKERS)) -> None:
+        self.place, self.results, self._numbers = place, place.ansible.folder / "results", range(1, count + 1)
         self.variables = {**expected, "training_results": str(self.results)}
         self.inventory = place.ansible.folder / "pair.yml"
         self.inventory.write_text(json.dumps(self._inventory()))
@@ -130,7 +130,7 @@ class Pair:
     def _inventory(self) -> dict[str, Any]:
         here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
         nodes = {name: value for name, value in NODES.items() if name != "horovod_venv_shared"}
-        workers = {name: {"ansible_host": self.place.address(n)} for n, name in enumerate(WORKERS, 1)}
+        workers = {f"worker0{n}": {"ansible_host": self.place.address(n)} for n in self._numbers}
         groups = {
             "clusters": {"hosts": {"gpu": here}},
             "workers": {"hosts": workers, "vars": {**ansible_login(self.place.lab.key), **nodes}},
@@ -138,9 +138,8 @@ class Pair:
         return {"all": {"children": groups, "vars": self.variables}}
 
     def build(self) -> None:
-        """Two workers of the data centre."""
-        requested = desired(self.place)
-        built = self.place.ansible.module("worker_vm", **{**requested, "workers": requested["workers"][:2]})
+        """The workers in the data centre."""
+        built = self.place.ansible.module("worker_vm", **desired(self.place, self._numbers))
         assert built.rc == 0, built.out
 
     def bring(self) -> None:

@@ -1,75 +1,50 @@
-"""A folder with dml.yml and the command dml, as its user types them on two workers, from several terminals."""
+"""Projects with dml.yml and the command dml, as users type them on four workers, from several terminals."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
-import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from lab.simulator import ROOT
 from tests.integration.ansible import BIN
 from tests.lab.conftest import prepared_pair
-from tests.lab.images import Pair
+from tests.lab.images import RUNS, Pair
+from tests.lab.places import until
 
 pytestmark = pytest.mark.slow
-STEPS, RUN_SECONDS = 600, 900
-TRAIN = """
-import argparse, os, time
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel as DDP
-
-options = argparse.ArgumentParser()
-options.add_argument("--steps", type=int)
-options.add_argument("--lr", type=float, default=0.1)
-options.add_argument("--from", dest="path", default="")
-options.add_argument("--hang", type=int, default=0)
-options = options.parse_args()
-dist.init_process_group("gloo")
-torch.manual_seed(0)
-model, first = DDP(torch.nn.Linear(4, 1)), 0
-optimizer = torch.optim.SGD(model.parameters(), options.lr)
-if options.path:
-    state = torch.load(options.path)
-    first = state["step"]
-    model.load_state_dict(state["model"])
-    optimizer.load_state_dict(state["optim"])
-os.makedirs("outputs", exist_ok=True)
-for step in range(first + 1, options.steps + 1):
-    if options.hang and step == options.hang and dist.get_rank() == 1:
-        time.sleep(3600)
-    time.sleep(0.1)
-    given = torch.randn(16, 4)
-    optimizer.zero_grad()
-    loss = torch.nn.functional.mse_loss(model(given), given.sum(1, keepdim=True))
-    loss.backward()
-    optimizer.step()
-    if dist.get_rank() == 0:
-        print(f"step {step} on {dist.get_world_size()} ranks", flush=True)
-        if step % 20 == 0:
-            state = {"step": step, "model": model.state_dict(), "optim": optimizer.state_dict()}
-            torch.save(state, "outputs/new")
-            os.replace("outputs/new", f"outputs/step{step}.pt")
-dist.destroy_process_group()
-"""
-SETTINGS = f"""
-command: torchrun --nproc_per_node=1 train.py --steps {STEPS} --from {{resume}}
-nodes: 2
-environment_from: .env
-"""
+PROJECTS, SHARED = Path(__file__).parent / "projects", "/srv/runs"
+# The last step of a project: its runs are stopped before it.
+ENDLESS = 100_000
+LINES, RUN_SECONDS = 10_000, 900
+# The first checkpoint of each project that resumes.
+SAVED = {"ddp": "step-20.pt", "fsdp2": "step-20", "lightning": "step-20.ckpt", "trainer": "checkpoint-20"}
+SWEPT = {
+    "ddp": "torchrun train.py --steps 30 --lr {lr}",
+    "fsdp2": "python train.py --steps 30 --lr {lr}",
+    "lightning": "python -m litwave fit --config base.yaml --trainer.max_steps 30 --model.lr {lr}",
+    "trainer": "python train.py --steps 30 --lr {lr}",
+}
+RATES = [0.1, 0.01, 0.001]
 
 
 class User:
     """A user with a terminal, whose runs come from a host of this name."""
 
     def __init__(self, pair: Pair, folder: Path, host: str) -> None:
-        self._pair, self._folder, self._host, self.results = pair, folder, host, folder / host
-        folder.mkdir(exist_ok=True)
+        self._pair, self._host, self.folder, self.results = pair, host, folder, folder / host
+
+    def copies(self, project: str) -> None:
+        """Make a project the folder of the user."""
+        shutil.copytree(PROJECTS / project, self.folder)
+        (self.folder / ".env").write_text("TOKEN=a-secret-value\n")
 
     def types(self, command: str, code: int = 0, **variables: Any) -> str:
         """Return the output of a command, which ends with this code."""
@@ -88,13 +63,23 @@ class User:
         environment = {**place, "DML_INVENTORY": str(self._pair.inventory), "PATH": f"{BIN}:{place['PATH']}"}
         named = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', self._host, *front]
         pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        return subprocess.Popen(named, cwd=self._folder, env=environment, stdin=subprocess.DEVNULL, **pipes)
+        return subprocess.Popen(named, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, **pipes)
 
     def awaits(self, name: str, steps: int) -> None:
         """Wait until a run has printed a number of steps, as a second terminal shows."""
-        deadline = time.monotonic() + RUN_SECONDS
-        while f"step {steps} on" not in self.types(f"dml logs {name}", training_lines=STEPS):
-            assert time.monotonic() < deadline
+        started = self.results / name / "manifest.json"
+        until(started.exists, f"{name} starts", RUN_SECONDS)
+        logs = partial(self.types, f"dml logs {name}", training_lines=LINES)
+        until(lambda: f"step {steps} of" in logs(), f"{name} makes {steps} steps", RUN_SECONDS)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return dict(yaml.safe_load((self.folder / "dml.yml").read_text()))
+
+    def newest(self, name: str) -> int:
+        """Return the step of the newest checkpoint of a run, as its file or folder is named."""
+        names = (path.name.partition(".")[0].rpartition("-")[2] for path in (self.results / name / "outputs").iterdir())
+        return max(int(step) for step in names if step.isdigit())
 
     def manifest(self, name: str) -> dict[str, Any]:
         return dict(json.loads((self.results / name / "manifest.json").read_text()))
@@ -102,59 +87,91 @@ class User:
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    """Two workers with the stack, whose packages lie where an earlier run has left them."""
-    with prepared_pair(tmp_path_factory.mktemp("command"), "command") as made:
+    """Four workers with the stack, whose packages lie where an earlier run has left them, and a folder for all."""
+    folder = tmp_path_factory.mktemp("command")
+    (folder / "shared").mkdir()
+    (folder / "shared").chmod(0o777)
+    with prepared_pair(folder, "command", 4, [f"{folder / 'shared'}:{SHARED}:rw"]) as made:
         yield made
 
 
 @pytest.fixture
 def anna(pair: Pair, tmp_path: Path) -> User:
-    user = User(pair, tmp_path, "desk")
-    (tmp_path / "train.py").write_text(TRAIN)
-    (tmp_path / "dml.yml").write_text(SETTINGS)
-    (tmp_path / ".env").write_text("TOKEN=a-secret-value\n")
-    return user
+    """A user in a copy of the project that the test's parameter names, by default plain DistributedDataParallel."""
+    return User(pair, tmp_path / "mine", "desk")
 
 
-def test_run_resumes_on_fewer_and_more_workers(anna: User) -> None:
-    anna.types("dml train --name one", training_follow=False)
-    anna.awaits("one", 20)
-    fetched = anna.types("dml fetch one outputs")
-    listed = anna.types("dml runs")
-    stopped = anna.types("dml stop one") + anna.types("dml logs one")
-    anna.types("dml resume one -n 1 --name fewer", training_follow=False)
-    anna.awaits("fewer", anna.manifest("fewer")["restart"]["step"] + 5)
-    anna.types("dml stop fewer")
-    finished = anna.types("dml resume fewer -n 2 --name more")
+@pytest.mark.parametrize("project", sorted(SAVED))
+def test_project_resumes_on_fewer_and_more_workers(anna: User, project: str) -> None:
+    anna.copies(project)
+    saved, fewer, more = SAVED[project], f"{project}-fewer", f"{project}-more"
+    # The parts of sharded checkpoints are written by all ranks.
+    place: dict[str, Any] = {"training_runs": SHARED} if project == "fsdp2" else {}
+    first = anna.begins(f"dml train -n 3 --name {project}", **place)
+    anna.awaits(project, 25)
+    fetched = anna.types(f"dml fetch {project} outputs/{saved}")
+    listed = anna.types("dml runs", **place)
+    stopped = anna.types(f"dml stop {project}") + anna.types(f"dml logs {project}")
+    followed = first.communicate(timeout=RUN_SECONDS)[0]
+    anna.types(f"dml resume {project} -n 2 --name {fewer}", training_follow=False)
+    anna.awaits(fewer, anna.manifest(fewer)["restart"]["step"] + 5)
+    anna.types(f"dml stop {fewer}")
+    endless = anna.settings["command"]
+    shorter = endless.replace(str(ENDLESS), str(anna.newest(fewer) + 30))
+    finished = anna.types(f"dml resume {fewer} -n 4 --name {more} -e training_folder=.", training_command=shorter)
 
-    assert "step20.pt" in " ".join(path.name for path in (anna.results / "one" / "outputs").iterdir()), fetched
-    assert " one root@desk " in listed and " running " in listed
-    assert "The training run one is stopped: stopped by root@desk" in stopped
-    assert anna.manifest("fewer")["nodes"] == ["worker01"] and anna.manifest("more")["nodes"] == [
-        "worker01",
-        "worker02",
-    ]
-    assert "chosen: ranks: 1 in fewer, 2 in more" in finished and "[WARNING]" not in finished, finished[-3000:]
-    assert "a-secret-value" not in fetched + listed + stopped + finished
-    assert "duration" in anna.types("dml compare fewer more")
+    assert (anna.results / project / "outputs" / saved).exists() and first.returncode != 0, fetched + followed
+    assert f" {project} root@desk " in listed and " running " in listed
+    assert f"The training run {project} is stopped: stopped by root@desk" in stopped
+    assert [len(anna.manifest(name)["nodes"]) for name in (project, fewer, more)] == [3, 2, 4]
+    assert f"chosen: ranks: 2 in {fewer}, 4 in {more}" in finished, finished[-3000:]
+    assert anna.manifest(more)["end"]["steps"] == 30
+    only_cause = f"where the checkpoint of {fewer} ends: command: {endless} in {fewer}, {shorter} in {more}."
+    assert only_cause in finished, finished[-3000:]
+    assert "a-secret-value" not in followed + fetched + listed + stopped + finished
+    assert "duration" in anna.types(f"dml compare {fewer} {more}")
+
+
+@pytest.mark.parametrize("project", sorted(SWEPT))
+def test_sweep_of_three_is_compared(anna: User, project: str) -> None:
+    anna.copies(project)
+    settings = {**anna.settings, "command": SWEPT[project], "nodes": 1, "sweep": {"lr": RATES}}
+    (anna.folder / "dml.yml").write_text(yaml.safe_dump(settings))
+    runs = [f"{project}-rates.{number}" for number in (1, 2, 3)]
+
+    swept = anna.types(f"dml train --name {project}-rates")
+    compared = anna.types(f"dml compare {runs[0]} {runs[2]}")
+
+    on = zip(runs, ("worker01", "worker02", "worker03"), RATES)
+    assert all(f"{run} trains on {worker} with lr {rate}" in swept for run, worker, rate in on), swept[-3000:]
+    assert [anna.manifest(run)["end"]["steps"] for run in runs] == [30] * 3, swept[-3000:]
+    assert "lr 0.001" in compared and "loss" in compared, compared
 
 
 def test_rank_that_hangs_is_named_with_its_line(anna: User) -> None:
-    command = "dml train --name hangs -- torchrun train.py --steps 99 --hang 5"
+    anna.copies("ddp")
 
-    failed = anna.types(command, code=2, training_silence=20)
+    failed = anna.types("dml train --name hangs -- torchrun train.py --steps 99 --hang 5", 2, training_silence=20)
 
-    line = TRAIN.split("\n").index("        time.sleep(3600)") + 1
+    line = (anna.folder / "train.py").read_text().split("\n").index("        time.sleep(3600)") + 1
     assert f"rank 1 on worker02 is at train.py, line {line} (<module>), outside the collective in" in failed, failed
 
 
+def test_gradients_that_are_not_finite_fail_the_run(anna: User) -> None:
+    anna.copies("ddp")
+    command = "dml train --name spoiled -- torchrun train.py --steps 60 --spoil 5"
+
+    failed = anna.types(command, 2, training_fail_on_nan=True)
+
+    assert f"The training job {RUNS}/spoiled finished, gradients not finite since step 20" in failed, failed[-3000:]
+
+
 def test_runs_of_one_name_are_chosen_by_their_user(anna: User, pair: Pair, tmp_path: Path) -> None:
-    bert = User(pair, tmp_path / "bert", "laptop")
-    third = User(pair, tmp_path / "third", "third")
-    endless = " -- torchrun train.py --steps 99999"
+    bert, third = (User(pair, tmp_path / host, host) for host in ("laptop", "third"))
+    for each in (anna, bert, third):
+        each.copies("ddp")
+    endless = " -- torchrun train.py --steps 99999 --pace 0.2"
     anna.types(f"dml train --name same -l worker01 -n 1{endless}", training_follow=False)
-    for name in ("train.py", "dml.yml", ".env"):
-        (tmp_path / "bert" / name).write_text((tmp_path / name).read_text())
     bert.types(f"dml train --name same -l worker02 -n 1{endless}", training_follow=False)
 
     refused = third.types("dml logs same", code=2)
