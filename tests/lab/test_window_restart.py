@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,12 +20,13 @@ from tests.integration.test_vmotion import TAGGED
 from tests.lab.benchmark import BUILD_SECONDS
 from tests.lab.conftest import laboratory
 from tests.lab.places import USER, Place, ansible_login, desired, until
-from tests.lab.trial import give, together
+from tests.lab.trial import NUMBERS, give, together
 
 pytestmark = pytest.mark.slow
 HOSTS = [f"esx{number:02}.lab" for number in range(1, 5)]
 BOOTED = "cut -d' ' -f22 /proc/1/stat"
 FILES, LIBRARY = ROOT / "lab/training", ROOT / "roles/training/files"
+RESTARTABLE = {"training_folder": str(FILES), "training_command": "python restartable.py --resume {resume}"}
 PROGRAMS = [
     *(FILES / name for name in ("restartable.py", "train.py", "mpi.py")),
     *(LIBRARY / name for name in ("dml_records.py", "dml_options.py")),
@@ -59,32 +62,29 @@ class FullCluster:
         words = ("-i", str(self.inventory), *arguments, "-e", json.dumps(variables))
         return self.place.ansible.playbook(f"playbooks/{name}.yml", *words, timeout=BUILD_SECONDS)
 
-    def train(self, folder: Path, *arguments: str, **more: Any) -> dict[str, Any]:
+    def install(self, tags: str, **variables: Any) -> None:
+        """Install parts of a stack on all workers."""
+        guests = self.play("guests", "--tags", tags, node_time_sync="host", **variables)
+        assert guests.rc == 0, guests.out[-4000:]
+
+    def train(
+        self, folder: Path, *arguments: str, program: Mapping[str, str] = RESTARTABLE, **more: Any
+    ) -> dict[str, Any]:
         """Start a run that saves checkpoints, and return the variables that name it."""
         python = {"training_python": "/usr/bin/python3", "training_steps_by": "script"}
         name = {"training_name": folder.name, "training_results": str(folder / "results"), **python, **more}
-        command = "python restartable.py --resume {resume}"
-        program = {"training_folder": str(ROOT / "lab/training"), "training_command": command}
         started = self.play("train", *arguments, **name, **program, training_follow=False)
         assert started.rc == 0, started.out[-4000:]
         return name
 
-    def change(self, folder: Path, stopped: Sequence[int] = (1, 2, 3, 4), **more: Any) -> Outcome:
-        """Change all hosts around the job, whose guests must boot meanwhile: those of these workers, and no others."""
+    def change(self, folder: Path, stopped: Sequence[int] = (), **more: Any) -> Outcome:
+        """Change all hosts around the job, whose guests must boot meanwhile: those of these workers, by default all."""
         control, before = self.place.lab.control, self.boots()
+        stopped, hosts = stopped or self.place.numbers, HOSTS[: len(self.place.numbers)]
         control.clear()
-        window = {
-            "under_training": True,
-            "window_by": "restart",
-            "max_out_of_service": 2,
-            "window_checkpoint_wait": 300,
-        }
-        dirs = {"vmotion_test_dir": str(folder / "tests"), "esxi_host_evidence_dir": str(folder / "evidence")}
-        self.changes += 1
-        option = {"name": "nmlx5_core", "options": {"max_vfs": self.changes}}
-        done = self.play("hosts", **window, **dirs, esxi_host_profile={"kernel_modules": [option]}, **more)
+        done = self.window(folder, **more)
         assert done.rc == 0, done.out[-6000:]
-        assert dict(times(control.writes(), "RebootHost_Task")) == dict.fromkeys(HOSTS, 1)
+        assert dict(times(control.writes(), "RebootHost_Task")) == dict.fromkeys(hosts, 1)
         assert [write["method"] for write in control.writes()].count("ShutdownGuest") == len(stopped)
         after = self.boots()
         assert {number for number in before if before[number] != after[number]} == set(stopped), (
@@ -92,22 +92,44 @@ class FullCluster:
         )
         return done
 
+    def window(self, folder: Path, **more: Any) -> Outcome:
+        """Run the playbook that changes all hosts around the job."""
+        self.changes += 1
+        option = {"name": "nmlx5_core", "options": {"max_vfs": self.changes}}
+        given = {
+            "under_training": True,
+            "window_by": "restart",
+            "max_out_of_service": 2,
+            "window_checkpoint_wait": 300,
+            "vmotion_test_dir": str(folder / "tests"),
+            "esxi_host_evidence_dir": str(folder / "evidence"),
+            "esxi_host_profile": {"kernel_modules": [option]},
+        }
+        return self.play("hosts", **{**given, **more})
+
     def boots(self) -> dict[int, str]:
         """Return when the systemd of each node that runs started."""
         running = [number for number in self.place.numbers if number not in self.off]
         return {number: self.place.inside(number, BOOTED).stdout for number in running}
 
 
+@contextmanager
+def full_cluster(
+    folder: Path, name: str, numbers: Sequence[int] = NUMBERS, shares: Sequence[str] = ()
+) -> Iterator[FullCluster]:
+    """A host for each worker, and Slurm on the workers."""
+    centre = TAGGED.replace("count: 5", f"count: {len(numbers)}")
+    with laboratory(folder, centre, name, shares=shares) as place:
+        built = place.ansible.module("worker_vm", **desired(place, numbers))
+        assert built.rc == 0, built.out
+        made = FullCluster(replace(place, numbers=numbers), folder)
+        made.install("node,openmpi,slurm", stack="lab-cpu", guest_slurm=True)
+        yield made
+
+
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FullCluster]:
-    folder = tmp_path_factory.mktemp("full")
-    with laboratory(folder, TAGGED.replace("count: 5", "count: 4"), "full") as place:
-        built = place.ansible.module("worker_vm", **desired(place))
-        assert built.rc == 0, built.out
-        made = FullCluster(place, folder)
-        options = {"stack": "lab-cpu", "guest_slurm": True, "node_time_sync": "host"}
-        guests = made.play("guests", "--tags", "node,openmpi,slurm", **options)
-        assert guests.rc == 0, guests.out[-4000:]
+    with full_cluster(tmp_path_factory.mktemp("full"), "full") as made:
         yield made
 
 
