@@ -25,6 +25,7 @@ DESIRED, RUN, OUTPUT, END = "wish.json", "run.json", "output.log", "end.json"  #
 # The file of the end is allocated before the job starts, because the job may fill the disk.
 END_BYTES, FULL_BYTES = 8192, 65536
 LOOK_SECONDS, JOB_SECONDS, KILL_SECONDS, SWEEP_SECONDS = 0.2, 120.0, 5.0, 60.0
+UNENDED = "processes"  # how the reason begins if a node answers
 # Python ignores an exception that a signal handler raises while an object is finalized, so the request is kept too.
 _REQUESTED: list[bool] = []
 _JOB, _MARKED = re.compile(r"ess_base_jobid\W+(\d+)"), re.compile(rf"-mca {MARK_OPTION} (\S+)")
@@ -164,7 +165,7 @@ def _sweep(node: str, desired: dict[str, Any], run: dict[str, Any], grace: float
             return " ".join((error.stderr.decode("utf-8", "replace") or f"exit code {error.returncode}").split())
         except (OSError, ValueError, subprocess.TimeoutExpired) as error:
             return " ".join(str(error).split())
-    return f"processes {', '.join(map(str, left))} could not be ended" if left else ""
+    return f"{UNENDED} {', '.join(map(str, left))} could not be ended" if left else ""
 
 
 def _left_on(command: list[str]) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -62,12 +62,16 @@ class Explanation(NamedTuple):
 
 @dataclass(frozen=True)
 class Output:
-    """The output of a job: the text of mpirun itself, all lines, the errors of ranks, and the node of each rank."""
+    """The output of a job: the text of mpirun itself, all lines, the errors of ranks, and the node of each rank.
+
+    ``silent`` are the nodes that did not answer at the end of the job.
+    """
 
     text: str
     lines: Sequence[OutputLine]
     ranks: Sequence[str]
     errors: Sequence[RankError] = field(default_factory=tuple)
+    silent: Collection[str] = ()
 
     def of_rank(self, rank: int, is_report: bool = False) -> list[RankError]:
         """Return the errors that may have ended a rank, the most probable first."""
@@ -75,12 +79,18 @@ class Output:
         return sorted(filter(_ended, mine), key=_doubt)
 
 
-def cause_of(output: str, exit_code: int | None, ranks: Sequence[str], launcher: str = "mpirun") -> Cause:
+def cause_of(
+    output: str,
+    exit_code: int | None,
+    ranks: Sequence[str],
+    launcher: str = "mpirun",
+    silent: Collection[str] = (),
+) -> Cause:
     """Return the cause, from the end of the launcher's output; ``ranks`` is the node of each rank."""
     lines = lines_of(output)
     # The output of a rank may look like a message of mpirun, but only mpirun's lines have no tag.
     text = "\n".join(line.text for line in lines if line.rank is None)
-    shown = Output(text, lines, ranks, errors_of(lines, ranks))
+    shown = Output(text, lines, ranks, errors_of(lines, ranks), silent)
     found = (finder(shown) for finder in CAUSE_FINDERS)
     sentence, rank, node, is_of_machine = next((each for each in found if each), None) or _by_code(exit_code, launcher)
     return Cause(sentence, rank, node, tuple(map(str, lines[-SHOWN_LINES:])), is_of_machine)
@@ -171,13 +181,14 @@ def _by_report(output: Output, reporter: int | None = None) -> Explanation | Non
         return Explanation(sentence, rank, _node_of(rank, output))
     first = next((error for error in reports if error.rank == reporter), reports[0])
     reported = f"{_who(first.rank, output)} reported: {first.message}"
-    missing = _missing(first, output)
+    missing = _missing(first, output) or [rank for rank, node in enumerate(output.ranks) if node in output.silent]
     if not missing:
         return Explanation(f"some rank is gone, as {reported}")
-    who = _who(missing[0], output) if len(missing) == 1 else f"each rank on {_node_of(missing[0], output)}"
-    return Explanation(
-        f"{who} is missing and reported no error, and {reported}", missing[0], _node_of(missing[0], output)
-    )
+    node = _node_of(missing[0], output)
+    if node in output.silent:
+        return Explanation(f"the node {node} does not answer, and {reported}", missing[0], node, is_of_machine=True)
+    who = _who(missing[0], output) if len(missing) == 1 else f"each rank on {node}"
+    return Explanation(f"{who} is missing and reported no error, and {reported}", missing[0], node)
 
 
 def _missing(report: RankError, output: Output) -> list[int]:

@@ -123,7 +123,8 @@ def _end_facts(run_dir: str, desired: State, end: Mapping[str, Any], state: str)
     facts = {"ended": end.get("ended"), "exit_code": end.get("exit_code"), "left": end.get("left", {})}
     if state == "died":
         output = job_output.shown_output(run_dir, LOG_BYTES)
-        cause = cause_of(output, end.get("exit_code"), desired["nodes_of_ranks"])
+        silent = [node for node, fault in facts["left"].items() if not fault.startswith(supervisor.UNENDED)]
+        cause = cause_of(output, end.get("exit_code"), desired["nodes_of_ranks"], silent=silent)
         sentence = cause.sentence
         sentence += no_space(run_dir) if end.get("full") or supervisor.is_full(run_dir) else ""
         sentence += of(sentence, run_dir)

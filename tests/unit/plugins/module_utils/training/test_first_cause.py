@@ -143,6 +143,16 @@ IGNORED = err(0, "Exception ignored in: <function _MultiProcessingDataLoaderIter
 LATER = "[1,0]<stderr>:  6%|# | 320/5000 [6:28<94:39,  1.37it/s]\n"
 
 
+@pytest.mark.parametrize("output", [err(0, CLOSED) + err(1, CLOSED), err(0, CLOSED)], ids=["node", "any rank"])
+def test_missing_rank_of_a_silent_node_is_of_its_machine(output: str) -> None:
+    cause = cause_of(output, 1, FOUR, silent=["n2"])
+
+    assert cause.sentence == f"the node n2 does not answer, and rank 0 on n1 reported: {CLOSED}"
+    assert cause.is_of_machine and not cause_of(output, 1, FOUR).is_of_machine
+    own = cause_of(err(1, "ValueError: no data") + exited(1), 1, FOUR, silent=["n2"])
+    assert own.rank == 1 and not own.is_of_machine, "a program that fails by itself fails on another node too"
+
+
 @pytest.mark.parametrize(
     ("output", "sentence"),
     [
