@@ -80,11 +80,7 @@ class Output:
 
 
 def cause_of(
-    output: str,
-    exit_code: int | None,
-    ranks: Sequence[str],
-    launcher: str = "mpirun",
-    silent: Collection[str] = (),
+    output: str, exit_code: int | None, ranks: Sequence[str], launcher: str = "mpirun", silent: Collection[str] = ()
 ) -> Cause:
     """Return the cause, from the end of the launcher's output; ``ranks`` is the node of each rank."""
     lines = lines_of(output)
