@@ -39,7 +39,7 @@ CORES, LOCAL = "OMP_NUM_THREADS", "OMPI_COMM_WORLD_LOCAL_SIZE"
 # The signal at which a rank writes the stack of its main thread; no framework uses it.
 WHERE = signal.SIGRTMIN + 11
 # The modules that connect ranks without a process group of PyTorch.
-OTHER_GROUPS = ("horovod.torch", "mpi4py.MPI")
+OTHER_GROUPS = ("horovod", "mpi4py.MPI")
 # By this step, ranks that train one model have formed their group.
 GROUPED_AFTER = 10
 # An optimizer that ended is replaced by one that made many more steps than usual without a step of the former.
@@ -101,9 +101,10 @@ class Steps:
 
     def _group(self) -> "dict[str, int]":
         """Return the size of the process group if it lacks ranks: each group then trains a separate model."""
-        if self._made < GROUPED_AFTER or any(name in sys.modules for name in OTHER_GROUPS):
+        torch = sys.modules.get("torch")
+        if self._made < GROUPED_AFTER or torch is None or any(name in sys.modules for name in OTHER_GROUPS):
             return {}
-        found = getattr(sys.modules.get("torch"), "distributed", None)
+        found = getattr(torch, "distributed", None)
         is_grouped = getattr(found, "is_initialized", lambda: False)()
         size = found.get_world_size() if found is not None and is_grouped else 1
         return {"group": size} if size < self._records.size else {}
