@@ -257,7 +257,7 @@ log(train_loss=3.0, train_runtime=1.0)
 
 @pytest.mark.parametrize(
     ("group", "expected"),
-    [("None", 1), ("Group(True, 2)", 2), ("Group(True, 4)", None), ("Group(False, 0)", 1), ("hvd", None), ("keras", None)],
+    [("None", 1), ("Group(True, 2)", 2), ("Group(True, 4)", None), ("Group(False, 0)", 1), ("hvd", None), ("tf", None)],
 )
 def test_rank_reports_a_group_without_all_ranks(folder: Path, group: str, expected: int | None) -> None:
     begin = """
@@ -267,7 +267,7 @@ class Group:
     others = {
         # Importing a part of a package imports the package, such as horovod.tensorflow.keras.
         "hvd": "sys.modules['horovod'] = torch",
-        "keras": "del sys.modules['torch']",
+        "tf": "del sys.modules['torch']",
     }
     given = others.get(group, f"torch.distributed = {group}")
     made = records(folder, f"{BEGIN}{begin}{given}\nfor _ in range(11): one.step()\n", OMPI_COMM_WORLD_SIZE="4")
