@@ -93,7 +93,7 @@ class TrainingSetup:
         run = self.run()
         if run.is_followed_only:
             return self, run
-        on = answering(self._vars)
+        on = self._answering
         spares = {name: node for name, node in self.all_nodes().items() if name in on and name not in run.nodes}
         taken = gpu_gate.replacements(self.calls, run, spares)
         if not taken:
@@ -184,7 +184,7 @@ class TrainingSetup:
 
     def _made(self, o: Options, **more: Any) -> TrainingRun:
         nodes = {name: self._node(name, o) for name in o["nodes"]}
-        off = [name for name in nodes if name not in answering(self._vars)]
+        off = [name for name in nodes if name not in self._answering]
         if not more.pop("any_user", False):
             training_run.require_one_user({name: node for name, node in nodes.items() if name not in off})
             training_run.require_answers(off if not more.get("known") else [])
@@ -218,6 +218,10 @@ class TrainingSetup:
     def _own(self, name: str) -> Manifest:
         """Return the manifest of a run that this controller keeps; empty without one."""
         return kept_manifest(self.options, name)
+
+    @cached_property
+    def _answering(self) -> list[str]:
+        return answering(self._vars)
 
     @cached_property
     def _moment(self) -> str:

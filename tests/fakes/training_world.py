@@ -63,7 +63,7 @@ class TrainingWorld(MortalWorld):
         self.jobs, self.starts, self.watches = dict[str, Job](), Counter[str](), set[str]()
         self.here_files, self.node_files = dict[str, Any](), dict[tuple[str, str], str]()
         self.archive = {"isreg": True, "size": 9, "checksum": ARCHIVE["state"]["sha256"]}
-        self.outputs_at, self.has_outputs = dict[str, float](), True
+        self.outputs_at, self.copied_from, self.has_outputs = dict[str, float](), list[str](), True
         # The folders here to which no outputs can be copied, the nodes that refuse a folder, and the user's folder now.
         self.too_large, self.full = set[str](), set[str]()
         self.folder_sha256 = ARCHIVE["state"]["sha256"]
@@ -317,6 +317,7 @@ class TrainingWorld(MortalWorld):
         if options["dest"] in self.too_large:
             return {"failed": True, "msg": f"{options['node']}: could not copy the outputs: they have 9000 MB"}
         self.outputs_at[str(options["dest"])] = self.clock
+        self.copied_from.append(str(options["node"]))
         return {"names": ["epoch1.pt"]}
 
     def _files_code_checksum(self, _host: str, _options: Mapping[str, Any]) -> str:

@@ -119,9 +119,7 @@ def test_a_copy_of_the_template_outlives_the_workers(vcenter: Simulator, ansible
     assert [name.rpartition("/")[2] for name in machines(vcenter) if "/dml-gpu-" in name] == ["dml-gpu-mine"]
 
 
-def test_fetches_an_item_of_a_subscribed_library_and_reports_it(
-    vcenter: Simulator, ansible: Ansible, tmp_path: Path
-) -> None:
+def test_subscribed_item_is_fetched_and_reported(vcenter: Simulator, ansible: Ansible, tmp_path: Path) -> None:
     url = output(vcenter, "library.info", "-U", "images").strip()
     output(vcenter, "library.create", "-ds", "shared", "-sub", url, "-sub-ondemand=true", "mirror")
     vcenter.clear()

@@ -52,8 +52,7 @@ def fetch(site: TrainingSite, run: TrainingRun, path: str, *, is_check: bool) ->
     plain = posixpath.normpath(path or run.o["outputs"])
     if posixpath.isabs(plain) or plain.split("/")[0] == "..":
         raise Refused("training_fetch", "fetch it", f"{path} is not in the folder of the run", "name a path in it")
-    node = str(run.known.get("rank_0_on") or "")
-    node = node if node in run.nodes else run.launcher
+    node = run.rank_0
     there = posixpath.join(run.work, plain)
     if is_check:
         return {"lines": [f"would copy {there} of {node} to {run.results}"], "changed": True}

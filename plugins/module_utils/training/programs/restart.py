@@ -98,7 +98,7 @@ class RestartableRun:
 
     def checkpoints(self) -> Checkpoints:
         """Return the checkpoints on the node of rank 0, whose outputs the next attempt gets."""
-        return checkpoints_of(self._read_checkpoints(), f"{self._rank_0}:{self._run.outputs}", self._calls.now())
+        return checkpoints_of(self._read_checkpoints(), f"{self._run.rank_0}:{self._run.outputs}", self._calls.now())
 
     def _read_checkpoints(self) -> Mapping[str, Any]:
         run = self._run
@@ -108,7 +108,7 @@ class RestartableRun:
             "patterns": node_setup.checkpoint_patterns(run),
             "ranks": self._size,
         }
-        found: Mapping[str, Any] = required(self._calls.on(self._rank_0, any_job.INFO, options))["checkpoints"]
+        found: Mapping[str, Any] = required(self._calls.on(self._run.rank_0, any_job.INFO, options))["checkpoints"]
         return found
 
     def ask_for_checkpoint(self, signal: str, seconds: float) -> None:
@@ -154,7 +154,7 @@ class RestartableRun:
             known = (run.known.get("end") or {}).get("ended")
             ended, why = job.get("ended") or known or self._calls.now(), job.get("why") or f"stopped by {self._by}"
             run_files.write_end(self._calls, run, {**job, "ended": ended, "why": why}, {})
-            run_files.bring_outputs(self._calls, run, self._rank_0)
+            run_files.bring_outputs(self._calls, run, run.rank_0)
         return job
 
     def _require_no_process(self) -> None:
@@ -235,7 +235,7 @@ class RestartableRun:
 
     def watch(self) -> RunWatch:
         """Return the watch of its records, from which the verdict on the restart is made."""
-        return RunWatch(self._calls, self._run, self._site.job_of(self._run).found(), self._rank_0)
+        return RunWatch(self._calls, self._run, self._site.job_of(self._run).found(), self._run.rank_0)
 
     def _next(self) -> TrainingRun:
         """Return the next attempt, which does not count as one of those for failures of machines."""
@@ -260,10 +260,6 @@ class RestartableRun:
         """Return how the controller reaches each node; nodes that it reaches in the same way are one machine."""
         found = {tuple(node["reach"]): name for name, node in reversed(list(self._run.nodes.items()))}
         return [{"name": name, "reach": list(reach)} for reach, name in reversed(list(found.items()))]
-
-    @property
-    def _rank_0(self) -> str:
-        return str(self._run.known.get("rank_0_on") or next(iter(self._run.nodes)))
 
     @property
     def _size(self) -> int:

@@ -124,7 +124,7 @@ def _require_lost(run: TrainingRun, launcher: str, why: str) -> None:
 
 
 def _ended_before(site: TrainingSite, run: TrainingRun) -> Mapping[str, Any]:
-    """Return the job of a run that has ended before any controller kept its end; empty if there is none."""
+    """Return the job of a run that ended before any controller kept its end; else nothing."""
     known = run.known
     if not known or _has_end(known) or known["launcher"] not in run.nodes:
         return {}
@@ -148,9 +148,8 @@ def _keep_end(p: Program, site: TrainingSite, run: TrainingRun, job: Mapping[str
     cause = by if job["state"] == "stopped" else job.get("why")
     p.ensure(lambda: run_files.write_end(site.calls, run, {**job, "why": cause}, {"step": job.get("step")}))
     if run.known.get("folder"):
-        node = str(run.known.get("rank_0_on") or run.known["launcher"])
         outputs = f"{run.known['run_dir']}/work/{run.known['outputs']}"
-        p.ensure(lambda: run_files.copy_outputs(site.calls, run, node, outputs))
+        p.ensure(lambda: run_files.copy_outputs(site.calls, run, run.rank_0, outputs))
 
 
 def _require_known(site: TrainingSite, run: TrainingRun) -> None:

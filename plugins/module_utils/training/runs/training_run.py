@@ -105,6 +105,12 @@ class TrainingRun:
         return str(self.o["launcher"])
 
     @property
+    def rank_0(self) -> str:
+        """Return the node of rank 0 of a run that has started, which has its outputs; else its launcher."""
+        named = str(self.known.get("rank_0_on") or "")
+        return named if named in self.nodes else str(self.known.get("launcher") or self.launcher)
+
+    @property
     def results(self) -> str:
         """Return the folder of the run on the controller."""
         return f"{self.o['results']}/{self.name}"

@@ -39,7 +39,7 @@ def test_check_mode_does_not_need_the_archive(tmp_path: Path) -> None:
     assert not (tmp_path / "work").exists()
 
 
-def test_content_of_a_small_archive_is_unpacked_and_not_repeated(tmp_path: Path) -> None:
+def test_small_archive_is_unpacked_and_not_repeated(tmp_path: Path) -> None:
     folder = make(tmp_path / "mine")
     files = packed_folder.files_of(str(folder))
     content = packed_folder.small_archive(str(folder), files, "")

@@ -144,7 +144,7 @@ LATER = "[1,0]<stderr>:  6%|# | 320/5000 [6:28<94:39,  1.37it/s]\n"
 
 
 @pytest.mark.parametrize("output", [err(0, CLOSED) + err(1, CLOSED), err(0, CLOSED)], ids=["node", "any rank"])
-def test_missing_rank_of_a_silent_node_is_of_its_machine(output: str) -> None:
+def test_rank_on_silent_node_counts_as_machine_failure(output: str) -> None:
     cause = cause_of(output, 1, FOUR, silent=["n2"])
 
     assert cause.sentence == f"the node n2 does not answer, and rank 0 on n1 reported: {CLOSED}"

@@ -283,7 +283,7 @@ def test_nodes_where_processes_may_be_left_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fault", "is_of_machine"), [("no route to host", True), ("processes 7 could not be ended", False)]
 )
-def test_job_that_lost_a_silent_node_died_of_its_machine(fault: str, is_of_machine: bool, tmp_path: Path) -> None:
+def test_lost_silent_node_counts_as_machine_failure(fault: str, is_of_machine: bool, tmp_path: Path) -> None:
     end = {**END, "exit_code": 1, "left": {"n2": fault}}
     run = written(tmp_path, wish={**REQUEST, "nodes_of_ranks": ["n1", "n2"]}, run=run_of(gone(), gone()), end=end)
     reset = "RuntimeError: [gloo/transport/tcp/pair.cc:547] Connection closed by peer [10.0.0.2]:4711"

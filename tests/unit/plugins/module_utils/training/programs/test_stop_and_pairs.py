@@ -106,6 +106,13 @@ def test_stop_keeps_the_end_of_a_run_that_died() -> None:
     assert stopped(world) == {"changed": False}
 
 
+@pytest.mark.parametrize(("rank_0_on", "node"), [("w2", "w2"), ("of another inventory", "w1")])
+def test_stop_brings_outputs_from_the_node_of_rank_0(rank_0_on: str, node: str) -> None:
+    world = started()
+    stop(program(world), world.site, world.run(known={**world.kept("one"), "rank_0_on": rank_0_on}))
+    assert world.copied_from == [node]
+
+
 def test_silent_launcher_is_not_taken_for_stopped() -> None:
     world = started()
     world.away["w1"] = math.inf
