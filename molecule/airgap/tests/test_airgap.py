@@ -74,9 +74,9 @@ def test_the_wheel_came_from_the_mirrors_index(each: Host) -> None:
     assert f"{WHEEL['name']}=={WHEEL['version']}" in listed.splitlines()
 
 
-@pytest.mark.parametrize("role", ["repositories", "node", "openmpi"])
+@pytest.mark.parametrize("role", ["repositories", "node", "openmpi", "slurm"])
 def test_every_role_verifies_its_result(each: Host, role: str) -> None:
     kept = proof(each, role)
     assert kept["proven"] is True
-    if role == "openmpi":
+    if role in ("openmpi", "slurm"):
         assert kept["nodes"] == NODES
