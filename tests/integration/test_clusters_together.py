@@ -105,6 +105,7 @@ def test_finds_moves_of_guests_in_other_clusters(make: Callable[..., Trial]) -> 
     assert sorted(found["places"]) == ["WORKER02.lab", "worker01"]
 
 
+@pytest.mark.slow
 def test_window_borrows_a_host_of_another_cluster(make: Callable[..., Trial]) -> None:
     trial = make(datacentre(2, 2), gpu=(1, 2))
     window = Window(trial)
@@ -214,6 +215,7 @@ class TwoServers:
         return self.ansible.run([str(BIN / "ansible-inventory"), "-i", str(self.folder), "--list"])
 
 
+@pytest.mark.slow
 def test_one_inventory_manages_two_vcenters(start: Start, tmp_path: Path) -> None:
     both = TwoServers({"gpu": start("", text=datacentre(1, 0)), "more": start("", text=datacentre(0, 2))}, tmp_path)
 

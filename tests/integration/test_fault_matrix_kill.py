@@ -42,6 +42,7 @@ def bench(start: Start, ansible_for: AnsibleFor) -> Bench:
     return Bench(vcenter, ansible_for(vcenter))
 
 
+@pytest.mark.slow
 def test_run_finishes_after_kills_during_change_and_boot(bench: Bench) -> None:
     first = bench.begin()
     wait_for(has_started(bench.vcenter, "UpdateModuleOptionString"))

@@ -74,6 +74,7 @@ def test_refuses_an_unknown_canary_before_any_write(start: Start, ansible_for: A
     assert sentence in " ".join(refused.out.split()), refused.out
 
 
+@pytest.mark.slow
 def test_changes_only_the_canary_until_the_user_continues(
     start: Start, ansible_for: AnsibleFor, tmp_path: Path
 ) -> None:
@@ -125,6 +126,7 @@ def test_refuses_a_second_controller_during_a_run(vcenter: Simulator, ansible: A
     assert times(writes, "RebootHost_Task") == {"esx01.lab": 1, "esx02.lab": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.datacentre(text=datacentre('name: "esx%02d.lab", count: 2'))
 def test_skips_a_host_in_another_users_maintenance(vcenter: Simulator, ansible: Ansible) -> None:
     vcenter.set_host("esx02.lab", maintenance=True)

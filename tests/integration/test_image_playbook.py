@@ -44,6 +44,7 @@ def remediate(vcenter: Simulator, host: str) -> None:
     send(path, {"hosts": [moid], "accept_eula": True}, **{"vmware-api-session-id": token})
 
 
+@pytest.mark.slow
 def test_rollback_restores_the_image_that_vlcm_replaced(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start(text=datacentre('name: "esx%02d.lab", count: 2', ha=True))
     vcenter.set_cluster("gpu", image_managed=True)

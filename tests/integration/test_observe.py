@@ -81,6 +81,7 @@ class Observation:
         return bool(readings) and any(move["worker"] == name and move["completed"] for move in readings[-1]["moves"])
 
 
+@pytest.mark.slow
 def test_attributes_and_judges_events_caused_by_other_users(trial: Trial) -> None:
     watched = Observation(trial)
     running = watched.begin()

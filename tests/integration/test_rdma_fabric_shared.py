@@ -17,6 +17,7 @@ SECOND = """  - name: cpu
 HOSTS = {"gpu": ["esx01.lab"], "cpu": ["esx21.lab", "esx22.lab"]}
 
 
+@pytest.mark.slow
 @pytest.mark.datacentre(text=datacentre(count=1, more=SECOND))
 def test_two_clusters_share_one_switch_and_remove_parts(vcenter: Simulator, ansible: Ansible) -> None:
     building = [ansible.start_module("rdma_fabric", **network_of(cluster), **vcenter.connection) for cluster in HOSTS]

@@ -135,6 +135,7 @@ def test_refusal_names_the_reason(answers: Answers, case: str, words: str) -> No
     assert words in " ".join(str(answers[case]).split())
 
 
+@pytest.mark.slow
 def test_adds_site_repositories_to_those_of_the_stack(tmp_path: Path) -> None:
     keys = {"nvidia": {"base": "vendor", "path": "key.asc", "fingerprint": "AB" * 20}}
     cuda = {"name": "cuda", "base": "vendor", "path": "cuda/", "suite": "/", "keys": ["nvidia"]}

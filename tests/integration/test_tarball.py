@@ -138,6 +138,7 @@ def test_documents_the_options_of_every_role(elsewhere: Path) -> None:
     assert all(role["entry_points"] for role in shown.values())
 
 
+@pytest.mark.slow
 def test_galaxy_accepts_it(tarball: Path, tmp_path: Path) -> None:
     config = tmp_path / "galaxy-importer.cfg"
     # The lint stage runs ansible-lint on all of this; here it would have 180 seconds, too few on a busy machine.

@@ -91,6 +91,7 @@ def test_refuses_removal_while_others_use_the_network(start: Start, ansible_for:
     assert "theirs stays and is connected to rdma-vm" in " ".join(refused.out.split())
 
 
+@pytest.mark.slow
 def test_removes_what_killed_runs_left_behind(site: Site) -> None:
     """A clone without a mark, and the override of a vMotion test."""
     other = {"name": "debian-12", "cluster": "elsewhere", "built": True}

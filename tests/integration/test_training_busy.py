@@ -83,6 +83,7 @@ def with_one_off(tmp_path: Path) -> Playbook:
     return playbook
 
 
+@pytest.mark.slow
 def test_node_that_is_off_does_not_block_others(with_one_off: Playbook) -> None:
     code, text = outcome(with_one_off, "others", training_nodes=[with_one_off.nodes.here, "n2"])
     assert code == 0 and "UNREACHABLE" in text, text

@@ -82,6 +82,7 @@ def test_teardown_deletes_no_guest_with_unreadable_jobs(guests: Guests) -> None:
     assert "worker02 (no host in the group workers of the inventory has its name or its address)" in text, text
 
 
+@pytest.mark.slow
 def test_hosts_change_only_if_running_jobs_are_known(guests: Guests) -> None:
     profile = {"advanced_options": {"Net.TcpipHeapSize": 16}}
     text = guests.refused("hosts", READABLE, UNREACHABLE, esxi_host_profile=profile)

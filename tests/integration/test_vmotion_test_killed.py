@@ -82,6 +82,7 @@ def has_ended(trial: Trial, workers: list[str], done: Outcome) -> dict[str, Any]
     return verdict
 
 
+@pytest.mark.slow
 def test_resumes_after_a_kill_during_a_move(trial: Trial) -> None:
     """The server goes on with the move; the next controller finds it, ended or under way, and begins no second one."""
     trial.train()

@@ -177,6 +177,7 @@ def test_a_killed_deployment_is_continued(vcenter: Simulator, ansible: Ansible) 
     assert not any("deploy" in method for method in methods(vcenter))
 
 
+@pytest.mark.slow
 @pytest.mark.release(NEWEST)
 def test_site_builds_and_removes_library_workers_with_keys(
     start: Start, ansible_for: AnsibleFor, tmp_path: Path
