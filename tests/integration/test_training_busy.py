@@ -93,6 +93,31 @@ def test_node_that_is_off_does_not_block_others(with_one_off: Playbook) -> None:
     assert manifest["nodes"] == [with_one_off.nodes.here, "n2", "n3", "n4"]
 
 
+FIND = """
+- hosts: workers
+  gather_facts: false
+  any_errors_fatal: true
+  tasks:
+    - ansible.builtin.include_role: {name: dml.vsphere.training, tasks_from: find}
+    - ansible.builtin.assert: {that: training_started.run_dir is defined}
+"""
+
+
+@pytest.mark.slow
+def test_node_that_is_off_hides_no_job(with_one_off: Playbook) -> None:
+    nodes = with_one_off.nodes
+    options = {"training_name": "on", "training_nodes": [nodes.here, "n2"], "training_follow": False}
+    started = with_one_off.run(100000, 0.1, **options)
+    assert started.returncode == 0, started.stdout
+    nodes.run_dir = with_one_off.folder / "runs" / "on"
+    nodes.until(lambda job: bool(job["job"]))
+    (find := with_one_off.folder / "find.yml").write_text(FIND)
+    words = [str(find) if each.endswith("train.yml") else each for each in with_one_off.command(training_name="on")]
+    found = with_one_off.ansible.run(words, timeout=600)
+    assert nodes.stop().rc == 0
+    assert found.returncode == 0, found.stdout
+
+
 def test_node_that_is_off_is_refused_when_needed(with_one_off: Playbook) -> None:
     code, text = outcome(with_one_off, "all")
     assert (
