@@ -235,9 +235,11 @@ class TrainingWorld(MortalWorld):
             self.stops.append(run_dir)
             if self.why_not_stopped:
                 return {"failed": True, "msg": self.why_not_stopped}
-            if run_dir in self.jobs:
+            is_running = run_dir in self.jobs and self.jobs[run_dir].is_running
+            if is_running:
                 self.jobs[run_dir].stop()
-            if self.left_after_stop:
+                self.last_seen = 1e9  # another job makes its steps
+            if is_running and self.left_after_stop:
                 return {"failed": True, "msg": self.left_after_stop}
             return {"changed": True, "job": self._read(run_dir)}
         if run_dir not in self.jobs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -57,7 +57,7 @@ class Ended:
     @property
     def is_of_machine(self) -> bool:
         """Return whether a failure of a machine ended the job, so that another attempt may succeed."""
-        return self.job["state"] == "died" and bool(self.job.get("machine"))
+        return bool(self.job.get("machine"))
 
 
 def follow(p: Program, site: TrainingSite, run: TrainingRun, watch: RunWatch) -> Ended:
@@ -79,12 +79,9 @@ def follow(p: Program, site: TrainingSite, run: TrainingRun, watch: RunWatch) ->
         if job["state"] not in ALIVE:
             return Ended(looked, followed)
         if followed["ended"] == "apart":
-            return _stopped_apart(p, site, run, looked, followed)
+            return _stopped(p, site, run, Ended(looked, followed), apart_remedy(str(followed["pace"]["apart"])))
         if _is_silent(p, run, followed, began):
-            who = p.ensure(
-                lambda: " ".join(filter(None, (where_ranks_are(site.calls, run), who_waits(site.calls, run))))
-            )
-            raise _made_no_step(run, followed, who, _stop(p, site, run))
+            return _stopped_silent(p, site, run, Ended(looked, followed))
 
 
 def await_start(p: Program, site: TrainingSite, run: TrainingRun) -> None:
@@ -138,7 +135,13 @@ def _look_after_return(p: Program, site: TrainingSite, run: TrainingRun, looked:
 
 
 def is_reachable(calls: TrainingCalls, node: str) -> bool:
-    return not calls.on(node, "ansible.builtin.ping", {}).get("failed")
+    return not unreachable(calls, [node])
+
+
+def unreachable(calls: TrainingCalls, nodes: Iterable[str]) -> list[str]:
+    """Return the nodes that do not respond."""
+    answers = calls.on_each("ansible.builtin.ping", {node: {} for node in nodes})
+    return [node for node, answer in answers.items() if answer.get("failed")]
 
 
 def _require_records(
@@ -171,20 +174,34 @@ def _longest_silence(run: TrainingRun, followed: Followed) -> float:
     return longest_silence(int(run.o["silence"]), followed["pace"]["phase"] or "train")
 
 
-def _stop(p: Program, site: TrainingSite, run: TrainingRun) -> str:
-    """Stop a silent job, and return what remains of it: a node that is gone cannot be asked, and is the cause."""
+def _stopped_silent(p: Program, site: TrainingSite, run: TrainingRun, last: Ended) -> Ended:
+    """Stop a job that makes no step, and return its end; nodes that do not respond are its cause."""
+    pace, seconds = last.followed["pace"], _longest_silence(run, last.followed)
+    gone = p.ensure(lambda: unreachable(site.calls, run.nodes))
+    where = p.ensure(lambda: " ".join(filter(None, (where_ranks_are(site.calls, run), who_waits(site.calls, run)))))
+    # The step says nothing about the cause: ranks that wait for another one have made as many.
+    slowest = f"The slowest rank was {pace['slowest']} on {pace['host']}. Check the nodes and the network"
+    cause = where or (f"Unreachable: {', '.join(gone)}" if gone else slowest)
+    return _stopped(p, site, run, last, f"it made no step for {seconds:.0f} s, at step {pace['step']}. {cause}", gone)
+
+
+def _stopped(
+    p: Program, site: TrainingSite, run: TrainingRun, last: Ended, why: str, gone: Sequence[str] = ()
+) -> Ended:
+    """Stop a job and return its end; processes may remain on nodes that do not respond."""
     try:
         p.ensure(lambda: site.job_of(run).stop())
     except CollectionError as error:
-        return f" {error}"
-    return ""
-
-
-def _stopped_apart(p: Program, site: TrainingSite, run: TrainingRun, looked: Result, followed: Followed) -> Ended:
-    """Stop a job whose ranks train separate models, and return its end."""
-    p.ensure(lambda: site.job_of(run).stop())
-    why = f"stopped: {apart_remedy(str(followed['pace']['apart']))}"
-    return Ended({**looked, "job": {**looked["job"], "state": "stopped", "why": why}}, followed)
+        why = f"{why.rstrip('.')}. {error}"
+        if not gone:
+            raise TrainingFailed(f"{run.job}: {why}") from error
+    end = {
+        "state": "stopped",
+        "why": f"stopped: {why.rstrip('.')}",
+        "machine": bool(gone),
+        "node": next(iter(gone), None),
+    }
+    return Ended({**last.looked, "job": {**last.job, **end}}, last.followed)
 
 
 def apart_remedy(apart: str) -> str:
@@ -192,18 +209,6 @@ def apart_remedy(apart: str) -> str:
     return (
         f"{apart}. Let the program form a process group of all ranks, such as with num_nodes={{nodes}} of "
         f'Lightning\'s Trainer, or accept it with -e \'{{"training_accept": ["{GROUP}"]}}\''
-    )
-
-
-def _made_no_step(run: TrainingRun, followed: Followed, who: str, left: str) -> TrainingFailed:
-    pace = followed["pace"]
-    begin = f"{run.job} made no step for {_longest_silence(run, followed):.0f} s and was stopped"
-    if who:
-        # The step says nothing about the cause: ranks that wait for another one have made as many.
-        return TrainingFailed(f"{begin} at step {pace['step']}. {who}{left}")
-    return TrainingFailed(
-        f"{begin}; the slowest rank was {pace['slowest']} on {pace['host']}, at step {pace['step']}. Check "
-        f"the nodes and the network, then run the job again.{left}"
     )
 
 
