@@ -39,12 +39,17 @@ class Source:
     def tree(self) -> ast.Module:
         return ast.parse(self.text, self.name)
 
-    @property
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """Return all nodes of the tree: the search for them takes longer than most rules."""
+        return list(ast.walk(self.tree))
+
+    @cached_property
     def parts(self) -> tuple[str, ...]:
         """Return the dotted name of the file as Python sees it from the root."""
         return tuple(self.name.removesuffix(".py").split("/"))
 
-    @property
+    @cached_property
     def room(self) -> str:
         """Return the room of the file; empty outside plugins."""
         return room_of(self.parts)
@@ -54,7 +59,7 @@ class Source:
 
     def imports(self) -> Iterator[tuple[ast.stmt, tuple[str, ...]]]:
         """Yield every imported dotted name, with relative ones resolved."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Import):
                 yield from ((node, tuple(alias.name.split("."))) for alias in node.names)
             elif isinstance(node, ast.ImportFrom):
@@ -95,7 +100,7 @@ class Checkout:
         words: set[str] = set()
         for source in self.sources:
             if source.parts[0] == "tests" and source.parts[-1].startswith("test_"):
-                texts = [node.value for node in ast.walk(source.tree) if isinstance(node, ast.Constant)]
+                texts = [node.value for node in source.nodes if isinstance(node, ast.Constant)]
                 words.update(*(re.findall(r"\w+", text) for text in texts if isinstance(text, str)))
                 words.update(*(name for _node, name in source.imports()))
         return words
@@ -175,7 +180,7 @@ def one_gate(checkout: Checkout) -> Iterator[str]:
         if source.room in ("runner", "action"):
             continue
         frames = {inner for frame in action_frames(source) for inner in ast.walk(frame)}
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if node in frames:
                 continue
             if source.room == "plugin_utils" and isinstance(getattr(node, "ctx", None), ast.Store):
@@ -188,7 +193,7 @@ def one_gate(checkout: Checkout) -> Iterator[str]:
 
 def action_frames(source: Source) -> Iterator[ast.ClassDef]:
     """Return the classes of plugin_utils that are the frame of several actions."""
-    classes = (node for node in ast.walk(source.tree) if isinstance(node, ast.ClassDef))
+    classes = (node for node in source.nodes if isinstance(node, ast.ClassDef))
     for node in classes if source.room == "plugin_utils" else ():
         if "ActionBase" in map(ast.unparse, node.bases):
             yield node
@@ -232,7 +237,7 @@ def tested(checkout: Checkout) -> Iterator[str]:
 def findings_tested(checkout: Checkout) -> Iterator[str]:
     """Every rule of a finding is named by a test."""
     for source in checkout.plugins:
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             rule = rule_of(node)
             if rule and rule not in checkout.named_in_tests:
                 yield f"{source.where(node)}: no test names the finding {rule}: add one in which a check yields it"
@@ -250,7 +255,7 @@ def rule_of(node: ast.AST) -> str:
 def short_functions(checkout: Checkout) -> Iterator[str]:
     """No function is long, and a module's body is shorter still."""
     for source in checkout.sources:
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 body = source.parts[:2] == ("plugins", "modules") and node.name == "body"
                 most = LONGEST_BODY if body else LONGEST_FUNCTION
@@ -269,7 +274,7 @@ def short_files(checkout: Checkout) -> Iterator[str]:
 def named(checkout: Checkout) -> Iterator[str]:
     """No variable is called _, which ansible-test forbids: the name of an unused variable begins with _."""
     for source in checkout.sources:
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.Name) and node.id == "_" and isinstance(node.ctx, ast.Store):
                 yield f"{source.where(node)}: _ is not allowed, use _NAME"
 
@@ -277,7 +282,7 @@ def named(checkout: Checkout) -> Iterator[str]:
 def replies_choose_nothing(checkout: Checkout) -> Iterator[str]:
     """How a node is reached comes from the inventory, and only one place, which checks the name, sets a user."""
     for source in checkout.plugins:
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             sets = isinstance(node, ast.Attribute) and node.attr == "become_user" and isinstance(node.ctx, ast.Store)
             if sets and source.name != BECOMES:
                 yield f"{source.where(node)}: only {BECOMES} sets the user of a module"
@@ -299,7 +304,7 @@ def strings_name_modules(checkout: Checkout) -> Iterator[str]:
     """A string that a program runs names a module; a function of the collection is a typed method of the site."""
     modules = {source.parts[-1] for source in checkout.modules}
     for source in checkout.plugins:
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
                 continue
             for given in node.args[RUN_MODULES.get(node.func.attr, len(node.args)) :][:1]:

@@ -94,8 +94,9 @@ def names(tree: ast.Module) -> str:
     """Return the names that are introduced in each line, as words; that of a test starts like a sentence."""
     lines: dict[int, str] = {}
     # The fields of a TypedDict are keys of data.
-    data = {id(part) for node in ast.walk(tree) if is_typed_dict(node) for part in ast.walk(node)}
-    for node in ast.walk(tree):
+    every = list(ast.walk(tree))
+    data = {id(part) for node in every if is_typed_dict(node) for part in ast.walk(node)}
+    for node in every:
         name = introduced(node)
         if name and id(node) not in data:
             words = name.removeprefix("test_") if isinstance(node, ast.FunctionDef) else name

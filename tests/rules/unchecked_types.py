@@ -13,7 +13,7 @@ Reference = tuple[str, ...]
 
 
 def functions_of(source: Source) -> list[Function]:
-    return [node for node in ast.walk(source.tree) if isinstance(node, Function)]
+    return [node for node in source.nodes if isinstance(node, Function)]
 
 
 def unchecked(sources: Sequence[Source]) -> list[str]:
