@@ -121,7 +121,7 @@ def _answer(process: subprocess.Popen[bytes], seconds: float) -> dict[str, Any]:
     if fault:
         _kill(process)
         return {"error": fault}
-    output, errors = (replies.lines(text.decode("utf-8", "replace")) for text in texts.values())
+    output, errors = (replies.lines(text.decode("utf-8", "replace").replace("\r\n", "\n")) for text in texts.values())
     if process.wait():
         return {"error": (errors.strip().splitlines() or [f"it ended with {process.returncode}"])[-1]}
     # A shell may print a greeting before it.

@@ -135,6 +135,8 @@ def test_a_login_banner_does_not_blind_an_inspection(tmp_path: Path, noise: str)
     [
         (["sh", "-c", "echo Change your password:"], "the answer is not a JSON object: Change your password:"),
         (["sh", "-c", "true"], "the answer is not a JSON object: nothing"),
+        # Lines of ssh end as those of a terminal do.
+        (["sh", "-c", r"printf 'ssh: No route to host\r\n' >&2; exit 255"], "ssh: No route to host"),
         (["sh", "-c", "setsid sleep 20 & exec sleep 60"], "it did not answer in time"),
     ],
 )
