@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ import pytest
 import yaml
 
 from lab.simulator import ROOT
+from plugins.module_utils.vsphere import tasks
 from tests.integration.ansible import BIN
 from tests.lab.conftest import prepared_pair
 from tests.lab.images import RUNS, Pair
-from tests.lab.places import until
+from tests.lab.places import Place, until
 
 pytestmark = pytest.mark.slow
 PROJECTS, SHARED = Path(__file__).parent / "projects", "/srv/runs"
@@ -26,6 +28,8 @@ ENDLESS = 100_000
 LINES, RUN_SECONDS = 10_000, 900
 # The first checkpoint of each project that resumes.
 SAVED = {"ddp": "step-20.pt", "fsdp2": "step-20", "lightning": "step-20.ckpt", "trainer": "checkpoint-20"}
+# Their steps go on after those of the checkpoint.
+CONTINUED = ("lightning", "trainer")
 SWEPT = {
     "ddp": "torchrun train.py --steps 30 --lr {lr}",
     "fsdp2": "python train.py --steps 30 --lr {lr}",
@@ -65,12 +69,14 @@ class User:
         pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
         return subprocess.Popen(named, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, **pipes)
 
-    def awaits(self, name: str, steps: int) -> None:
-        """Wait until a run has printed a number of steps, as a second terminal shows."""
-        started = self.results / name / "manifest.json"
+    def awaits(self, name: str, steps: int, **place: Any) -> None:
+        """Wait until a run has made a number of steps, and let a second terminal show them."""
+        started, printed = self.results / name / "manifest.json", f"step {steps} of"
         until(started.exists, f"{name} starts", RUN_SECONDS)
-        logs = partial(self.types, f"dml logs {name}", training_lines=LINES)
-        until(lambda: f"step {steps} of" in logs(), f"{name} makes {steps} steps", RUN_SECONDS)
+        look = f"sudo grep '{printed}' {place.get('training_runs', RUNS)}/{name}/output.log"
+        found = partial(self._pair.place.inside, 1, look, check=False)
+        until(lambda: found().returncode == 0, f"{name} makes {steps} steps", RUN_SECONDS)
+        assert printed in self.types(f"dml logs {name}", training_lines=LINES, **place)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -83,6 +89,19 @@ class User:
 
     def manifest(self, name: str) -> dict[str, Any]:
         return dict(json.loads((self.results / name / "manifest.json").read_text()))
+
+
+@contextmanager
+def without_power(place: Place, number: int) -> Iterator[None]:
+    """Power a worker off as a person does, and on again at the end."""
+    with place.machine(number) as machine:
+        tasks.wait(machine.session, tasks.Started(machine.ref.PowerOffVM_Task(), "a person", "work"), 120)
+        try:
+            yield
+        finally:
+            tasks.wait(machine.session, tasks.Started(machine.ref.PowerOnVM_Task(), "a person", "work"), 120)
+            is_back = partial(place.inside, number, "true", check=False)
+            until(lambda: is_back().returncode == 0, f"worker0{number} is back", RUN_SECONDS)
 
 
 @pytest.fixture(scope="module")
@@ -108,16 +127,17 @@ def test_project_resumes_on_fewer_and_more_workers(anna: User, project: str) -> 
     # The parts of sharded checkpoints are written by all ranks.
     place: dict[str, Any] = {"training_runs": SHARED} if project == "fsdp2" else {}
     first = anna.begins(f"dml train -n 3 --name {project}", **place)
-    anna.awaits(project, 25)
+    anna.awaits(project, 25, **place)
     fetched = anna.types(f"dml fetch {project} outputs/{saved}")
     listed = anna.types("dml runs", **place)
     stopped = anna.types(f"dml stop {project}") + anna.types(f"dml logs {project}")
     followed = first.communicate(timeout=RUN_SECONDS)[0]
     anna.types(f"dml resume {project} -n 2 --name {fewer}", training_follow=False)
-    anna.awaits(fewer, anna.manifest(fewer)["restart"]["step"] + 5)
+    anna.awaits(fewer, anna.manifest(fewer)["restart"]["step"] + 5, **place)
     anna.types(f"dml stop {fewer}")
     endless = anna.settings["command"]
-    shorter = endless.replace(str(ENDLESS), str(anna.newest(fewer) + 30))
+    last = anna.newest(fewer) + 30
+    shorter = endless.replace(str(ENDLESS), str(last))
     finished = anna.types(f"dml resume {fewer} -n 4 --name {more} -e training_folder=.", training_command=shorter)
 
     assert (anna.results / project / "outputs" / saved).exists() and first.returncode != 0, fetched + followed
@@ -125,7 +145,7 @@ def test_project_resumes_on_fewer_and_more_workers(anna: User, project: str) -> 
     assert f"The training run {project} is stopped: stopped by root@desk" in stopped
     assert [len(anna.manifest(name)["nodes"]) for name in (project, fewer, more)] == [3, 2, 4]
     assert f"chosen: ranks: 2 in {fewer}, 4 in {more}" in finished, finished[-3000:]
-    assert anna.manifest(more)["end"]["steps"] == 30
+    assert anna.manifest(more)["end"]["steps"] == (last if project in CONTINUED else 30)
     only_cause = f"where the checkpoint of {fewer} ends: command: {endless} in {fewer}, {shorter} in {more}."
     assert only_cause in finished, finished[-3000:]
     assert "a-secret-value" not in followed + fetched + listed + stopped + finished
@@ -133,7 +153,7 @@ def test_project_resumes_on_fewer_and_more_workers(anna: User, project: str) -> 
 
 
 @pytest.mark.parametrize("project", sorted(SWEPT))
-def test_sweep_of_three_is_compared(anna: User, project: str) -> None:
+def test_sweep_of_three_is_compared_and_repeated(anna: User, project: str) -> None:
     anna.copies(project)
     settings = {**anna.settings, "command": SWEPT[project], "nodes": 1, "sweep": {"lr": RATES}}
     (anna.folder / "dml.yml").write_text(yaml.safe_dump(settings))
@@ -141,11 +161,13 @@ def test_sweep_of_three_is_compared(anna: User, project: str) -> None:
 
     swept = anna.types(f"dml train --name {project}-rates")
     compared = anna.types(f"dml compare {runs[0]} {runs[2]}")
+    anna.types(f"dml repeat {runs[1]} --name {project}-again")
 
     on = zip(runs, ("worker01", "worker02", "worker03"), RATES)
     assert all(f"{run} trains on {worker} with lr {rate}" in swept for run, worker, rate in on), swept[-3000:]
     assert [anna.manifest(run)["end"]["steps"] for run in runs] == [30] * 3, swept[-3000:]
     assert "lr 0.001" in compared and "loss" in compared, compared
+    assert anna.manifest(f"{project}-again")["code"] == anna.manifest(runs[1])["code"]
 
 
 def test_rank_that_hangs_is_named_with_its_line(anna: User) -> None:
@@ -164,6 +186,41 @@ def test_gradients_that_are_not_finite_fail_the_run(anna: User) -> None:
     failed = anna.types(command, 2, training_fail_on_nan=True)
 
     assert f"The training job {RUNS}/spoiled finished, gradients not finite since step 20" in failed, failed[-3000:]
+
+
+def test_run_that_loses_power_resumes_without_the_worker(anna: User, pair: Pair) -> None:
+    """A machine without power closes no connection: its peers wait."""
+    anna.copies("ddp")
+    running = anna.begins(
+        "dml train -n 4 --name cut", training_silence=30, training_attempts=2, training_attempt_wait=1
+    )
+    anna.awaits("cut", 25)
+    with without_power(pair.place, 4):
+        failed = " ".join(running.communicate(timeout=RUN_SECONDS)[0].split())
+        anna.types("dml resume cut -n 3 --name others", training_follow=False)
+        anna.awaits("others", anna.newest("cut") + 5)
+        stopped = anna.types("dml stop others")
+
+    assert running.returncode != 0 and "Node worker04 did not answer" in failed, failed[-3000:]
+    assert "Attempt 2 of 2: the training run cut failed with a machine: stopped: it made no step for 30 s" in failed
+    assert "its nodes did not respond within 1 s" in failed, failed[-3000:]
+    assert len(anna.manifest("others")["nodes"]) == 3 and "others" in stopped
+    assert anna.manifest("others")["restart"]["step"] == anna.newest("cut")
+
+
+def test_full_disk_is_named_and_earlier_outputs_return(anna: User, pair: Pair) -> None:
+    anna.copies("ddp")
+    place: dict[str, Any] = {"training_runs": "/dev/shm/runs"}
+    running = anna.begins("dml train --name full", **place)
+    anna.awaits("full", 25, **place)
+    pair.place.inside(1, "dd if=/dev/zero of=/dev/shm/much bs=4k", check=False)
+
+    failed = " ".join(running.communicate(timeout=RUN_SECONDS)[0].split())
+    pair.place.inside(1, "rm /dev/shm/much")
+
+    assert running.returncode != 0 and "rank 0 on worker01" in failed, failed[-3000:]
+    assert "no space left on worker01:/dev/shm/runs/full, whose file system /dev/shm has" in failed, failed[-3000:]
+    assert anna.newest("full") >= 20
 
 
 def test_runs_of_one_name_are_chosen_by_their_user(anna: User, pair: Pair, tmp_path: Path) -> None:
