@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..durable.calls import required
+from ..durable.calls import Calls, Result, required
+from ..durable.program import MemoryJournal, Program
 from ..errors import Refused
 from ..training.runs.any_job import Ask
 from .object_fields import Object, conditions, is_true, part, whole
 
 K8S, K8S_INFO = "kubernetes.core.k8s", "kubernetes.core.k8s_info"
 KUEUE = "kueue.x-k8s.io/v1beta2"
+# An operator whose pods start again with their node refuses objects until they answer.
+WEBHOOK, WEBHOOK_SECONDS = "failed calling webhook", 300.0
 # The annotation of what a window has closed, with the job: others may have closed more.
 KEPT_FOR = "dml.vsphere/kept-for"
 
@@ -107,6 +110,22 @@ class JobPlace:
 
     def _is_mine(self, thing: Object) -> bool:
         return part(part(thing, "metadata"), "annotations").get(KEPT_FOR) == self._job
+
+
+def patient(calls: Calls) -> Ask:
+    """Return how to run modules that wait for the webhooks of operators, whose pods may run on nodes that boot."""
+
+    def here(module: str, options: Mapping[str, Any]) -> Result:
+        results: list[Result] = []
+
+        def is_answered() -> bool:
+            results.append(calls.here(module, options))
+            return WEBHOOK not in str(results[-1].get("msg"))
+
+        Program(MemoryJournal(), calls).wait(is_answered, WEBHOOK_SECONDS)
+        return results[-1]
+
+    return here
 
 
 def patch(here: Ask, access: Mapping[str, str], definition: Mapping[str, object]) -> None:

@@ -22,7 +22,7 @@ from ..training.transport import job_settings
 from . import job_spec, manifests, preflight
 from .job_kinds import KINDS, V2BETA1, JobKind
 from .job_spec import PLUGIN, TORCHRUN, JobSpec, Volume
-from .kept_nodes import JobPlace
+from .kept_nodes import JobPlace, patient
 from .mpijob import INFO, K8S, MpiJob
 
 START_SECONDS = 600.0
@@ -45,7 +45,7 @@ class OwnMpiJob(MpiJob):
 
     def __init__(self, calls: NodeCalls, run: TrainingRun) -> None:
         self._calls, self._run = calls, run
-        super().__init__(calls.here, partial(calls.on, run.launcher), seen(run), run.dir)
+        super().__init__(patient(calls), partial(calls.on, run.launcher), seen(run), run.dir)
 
     def look(self) -> Result:
         """Return the state of the job; one that ended after a window had asked for that was stopped by the window."""
@@ -65,7 +65,7 @@ class OwnMpiJob(MpiJob):
         before = self._require_startable(objects)
         for each in objects:
             applied = {"definition": each, "apply": True, "server_side_apply": {"field_manager": "dml.vsphere"}}
-            required(self._calls.here(K8S, {**applied, **_access(run)}))
+            required(self._here(K8S, {**applied, **_access(run)}))
         return self._where(self._started(before))
 
     def found(self) -> Launched:
@@ -99,7 +99,7 @@ class OwnMpiJob(MpiJob):
         nodes = [node["kubernetes"] for node in run.nodes.values()]
         queue = (_namespace(run), str(mine.get("queue") or ""))
         name = f"{_namespace(run)}/{job_name(run.first)}"
-        return JobPlace(self._calls.here, _access(run), name, nodes, queue, self._needs(mine))
+        return JobPlace(self._here, _access(run), name, nodes, queue, self._needs(mine))
 
     def _needs(self, mine: Mapping[str, object]) -> dict[str, int]:
         """Return what a worker requests from device plugins, which start after the kubelet."""

@@ -20,7 +20,7 @@ from ..training.runs.restartable import Checkpoints, NamedJob, SeenCheckpoint
 from ..training.runs.run_watch import RunWatch
 from ..training.runs.training_run import PLACE
 from .job_kinds import KINDS, TRAINJOB, V2BETA1, WORKER
-from .kept_nodes import K8S_INFO, KUEUE, JobPlace, patch
+from .kept_nodes import K8S_INFO, KUEUE, JobPlace, patch, patient
 from .manifests import QUEUE
 from .mpijob import INFO
 from .object_fields import Object, labels, part, several, whole
@@ -36,7 +36,7 @@ class SuspendableJob:
     """A job with its place in Kubernetes; ``by`` is the window. Its checkpoints are in a folder of its ``launcher``."""
 
     def __init__(self, calls: TrainingCalls, job: NamedJob, by: str) -> None:
-        self._calls, self._job, self._by = calls, job, by
+        self._calls, self._here, self._job, self._by = calls, patient(calls), job, by
         self._named = job["kubernetes"]
         self._kind = KINDS[str(self._named.get("api") or V2BETA1)]
         self._access = {key: self._named[key] for key in PLACE if key in self._named and key != "namespace"}
@@ -139,7 +139,7 @@ class SuspendableJob:
         return []
 
     def _read(self) -> Any:
-        return required(self._calls.here(INFO, dict(self._named)))["job"]
+        return required(self._here(INFO, dict(self._named)))["job"]
 
     def _workers(self) -> list[str]:
         return [name for name, pod in (self._read().get("pods") or {}).items() if pod["role"] == WORKER]
@@ -160,7 +160,7 @@ class SuspendableJob:
 
     def _find(self, api: str, kind: str, **which: object) -> list[Object]:
         options = {"api_version": api, "kind": kind, "namespace": self._namespace, **which, **self._access}
-        return list(required(self._calls.here(K8S_INFO, options))["resources"])
+        return list(required(self._here(K8S_INFO, options))["resources"])
 
     def _place(self, job: Object) -> JobPlace:
         """Return the nodes of its pods, or those that are kept for it if it has no pods."""
@@ -168,7 +168,7 @@ class SuspendableJob:
         nodes = sorted({pod["node"] for pod in pods if pod["role"] == WORKER and pod["node"]})
         queue = (self._namespace, str(labels(job).get(QUEUE) or ""))
         name = f"{self._namespace}/{self._run}"
-        return JobPlace(self._calls.here, self._access, name, nodes, queue, _needs(job))
+        return JobPlace(self._here, self._access, name, nodes, queue, _needs(job))
 
     def _suspend(self, job: Object, by: str | None) -> None:
         """Suspend the job for a window, or resume it."""
@@ -182,7 +182,7 @@ class SuspendableJob:
         changes = [mark, {**active, "metadata": place}] if workload else [mark]
         # A job that is marked and runs goes on; one that is suspended without a mark would be left.
         for each in changes if by else reversed(changes):
-            patch(self._calls.here, self._access, each)
+            patch(self._here, self._access, each)
 
     def _workload(self, job: Object) -> Object:
         """Return the Workload of a job in a queue of Kueue; empty without one."""

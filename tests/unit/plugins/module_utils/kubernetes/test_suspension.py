@@ -24,6 +24,13 @@ NEEDS = {
     "trainjob": {"trainer": {"resourcesPerNode": LIMITS}},
 }
 PODS = {f"bert-worker-{number}": {"role": "worker", "node": f"w{number}"} for number in (1, 2)}
+# kubernetes.core reports it so, as long as the pod of an operator starts.
+REFUSED = (
+    "ClusterQueue gpus: Failed to patch object: Internal error occurred: failed calling webhook "
+    '"vclusterqueue.kb.io": failed to call webhook: Post "https://kueue-webhook-service.kueue-system.svc:443/'
+    'validate-kueue-x-k8s-io-v1beta2-clusterqueue?timeout=10s": no endpoints available for service '
+    '"kueue-webhook-service"'
+)
 
 
 class PodsWorld(TrainingWorld):
@@ -37,6 +44,7 @@ class PodsWorld(TrainingWorld):
         workload = {"kind": "Workload", "metadata": {"name": "job-bert"}, "spec": {"active": True}}
         self.cluster = Objects(node("w1"), node("w2"), node("w3"), *queue(pending=2), job, workload)
         self.end: dict[str, Any] = {}
+        self.silent_for = 0
 
     @property
     def job(self) -> SuspendableJob:
@@ -67,13 +75,17 @@ class PodsWorld(TrainingWorld):
     def _k8s_info(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         return self.cluster.read(options)
 
-    def _k8s(self, _host: str, options: Mapping[str, Any]) -> None:
+    def _k8s(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
+        if self.silent_for:
+            self.silent_for -= 1
+            return {"failed": True, "msg": REFUSED}
         before = self.is_suspended
         self.cluster.patch(options)
         if self.is_suspended is not before:
             assert {"w1", "w2"} <= set(self.cluster.kept), "other jobs would get its nodes"
             assert not self.in_queue or "gpus" in self.cluster.kept, "others would be admitted"
             self.changes.append(self.is_suspended)
+        return None
 
 
 def restarted(world: PodsWorld) -> dict[str, Any]:
@@ -101,6 +113,17 @@ def test_each_death_suspends_and_resumes_the_job_once(api: str, in_queue: bool) 
         assert world.cluster.kept == [] and not world.is_suspended, world.log
         annotations = world.cluster.found[KINDS[api], "bert"]["metadata"].get("annotations") or {}
         assert STOPPED_BY not in annotations, world.log
+
+
+@pytest.mark.parametrize("in_queue", [False, True])
+def test_resumes_once_the_webhooks_of_operators_answer(in_queue: bool) -> None:
+    world = PodsWorld(in_queue=in_queue)
+    world.job.stop()
+    world.silent_for = 3
+
+    world.job.start_again(SEEN)
+
+    assert world.changes == [True, False] and world.cluster.kept == []
 
 
 @pytest.mark.parametrize("in_queue", [False, True])
