@@ -1,4 +1,4 @@
-"""Kubeflow Trainer and JobSet, built from their pinned Go modules, for a lab's Kubernetes that runs TrainJobs."""
+"""Kubeflow Trainer, JobSet and Kueue, built from their pinned Go modules, for a lab's Kubernetes that queues jobs."""
 
 from __future__ import annotations
 
@@ -14,15 +14,20 @@ from lab.nodes.podman import Podman
 from lab.nodes.programs import run
 
 MODULE = Path(__file__).parent / "trainer"
-TRAINER, JOBSET = "github.com/kubeflow/trainer/v2", "sigs.k8s.io/jobset"
+TRAINER, JOBSET, KUEUE = "github.com/kubeflow/trainer/v2", "sigs.k8s.io/jobset", "sigs.k8s.io/kueue"
 # Each package, its program, and its image.
-PROGRAMS = ((f"{TRAINER}/cmd/trainer-controller-manager", "trainer"), (JOBSET, "jobset"))
+PROGRAMS = (
+    (f"{TRAINER}/cmd/trainer-controller-manager", "trainer"),
+    (JOBSET, "jobset"),
+    (f"{KUEUE}/cmd/kueue", "kueue"),
+)
 # The folders with the manifests. Trainer's refer to JobSet's by an address on the Internet.
-FOLDERS = ((TRAINER, "manifests"), (JOBSET, "config"))
-REMOTE = ("manifests/overlays/manager/kustomization.yaml", "  - ../../third-party/jobset")
+FOLDERS = ((TRAINER, "manifests", "trainer"), (JOBSET, "config", "jobset"), (KUEUE, "config", "kueue"))
+REMOTE = ("trainer/overlays/manager/kustomization.yaml", "  - ../../third-party/jobset")
 DEPLOYMENTS = (
     ("kubeflow-system", "kubeflow-trainer-controller-manager"),
     ("jobset-system", "jobset-controller-manager"),
+    ("kueue-system", "kueue-controller-manager"),
 )
 MANIFEST, ARCHIVE = "trainer.yaml", "images.tar"
 # The programs run as any user but root, which their manifests demand.
@@ -42,7 +47,7 @@ def ensure(podman: Podman, store: Path, kubectl: Path, report: Callable[[str], N
     with (store / "trainer.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
-            report(f"Building Kubeflow Trainer in {folder} (once, takes five minutes of CPU time)")
+            report(f"Building Kubeflow Trainer and Kueue in {folder} (once, takes ten minutes of CPU time)")
             part = folder.with_suffix(".part")
             shutil.rmtree(part, ignore_errors=True)
             part.mkdir()
@@ -53,7 +58,7 @@ def ensure(podman: Podman, store: Path, kubectl: Path, report: Callable[[str], N
 
 
 def install(cluster: Cluster, podman: Podman, nodes: list[str], made: Path) -> None:
-    """Import the images on each node, apply the manifest, and wait until both controllers are ready."""
+    """Import the images on each node, apply the manifest, and wait until all controllers are ready."""
     for node in nodes:
         podman("cp", str(made / ARCHIVE), f"{node}:/root/{ARCHIVE}")
         podman("exec", node, "ctr", "--namespace", "k8s.io", "images", "import", f"/root/{ARCHIVE}")
@@ -77,10 +82,10 @@ def _build(podman: Podman, part: Path) -> None:
 
 
 def _manifest(part: Path, kubectl: Path) -> str:
-    """Return the objects of both controllers with the lab's images."""
-    for module, name in FOLDERS:
+    """Return the objects of all controllers with the lab's images."""
+    for module, folder, name in FOLDERS:
         source = Path(binaries.go(MODULE, "list", "-m", "-f", "{{.Dir}}", module).strip())
-        shutil.copytree(source / name, part / name, copy_function=shutil.copyfile)
+        shutil.copytree(source / folder, part / name, copy_function=shutil.copyfile)
     path, remote = part / REMOTE[0], REMOTE[1]
     lines = [line for line in path.read_text().splitlines() if not line.startswith(remote)]
     path.write_text("\n".join([*lines, ""]))
