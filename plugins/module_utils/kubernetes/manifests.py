@@ -28,8 +28,9 @@ ANCESTOR = {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
 SSH, PORT = "/root/.ssh", 22
 LISTS = (list, tuple)
 OWN_KEY = "/root/.dml-key"
-# Trainer mounts the private key with the mode 0640, and ssh refuses a key that others than its owner can read.
-_WITH_KEY = f'umask 077 && cp {SSH}/id_rsa {OWN_KEY} && exec "$@"'
+# Trainer mounts the private key with the mode 0640, and ssh refuses a key that others than its owner can read. Ranks
+# keep their umask: the training user reads their checkpoints.
+_WITH_KEY = f'(umask 077 && cp {SSH}/id_rsa {OWN_KEY}) && exec "$@"'
 # Trainer sets these arguments, without a key, in a variable; those of the command line have precedence.
 SSH_ARGUMENTS = ("--mca", "plm_rsh_args", f"-o ConnectionAttempts=10 -i {OWN_KEY}")
 

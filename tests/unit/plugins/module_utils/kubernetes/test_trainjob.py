@@ -6,6 +6,7 @@ JobSet 0.12; no cluster was recorded.
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -81,9 +82,20 @@ def test_launcher_and_nodes_copy_the_ssh_key() -> None:
     *_others, runtime, trainjob = objects(LEAST)
 
     words = trainjob["spec"]["trainer"]["command"]
-    assert words[:4] == ["sh", "-c", 'umask 077 && cp /root/.ssh/id_rsa /root/.dml-key && exec "$@"', "sh"]
+    assert words[:4] == ["sh", "-c", '(umask 077 && cp /root/.ssh/id_rsa /root/.dml-key) && exec "$@"', "sh"]
     assert words[4:8] == ["mpirun", "--mca", "plm_rsh_args", "-o ConnectionAttempts=10 -i /root/.dml-key"]
     assert pods_of(runtime)["node"]["spec"]["containers"][0]["command"][:4] == words[:4]
+
+
+def test_other_users_read_what_ranks_write(tmp_path: Path) -> None:
+    *_others, trainjob = objects(LEAST)
+    (tmp_path / "id_rsa").touch()
+    script, key = trainjob["spec"]["trainer"]["command"][2], tmp_path / "key"
+    script = script.replace(manifests.SSH, str(tmp_path)).replace(manifests.OWN_KEY, str(key))
+
+    subprocess.run(["sh", "-c", script, "sh", "touch", str(tmp_path / "step1.ckpt")], umask=0o022, check=True)
+
+    assert [path.stat().st_mode & 0o777 for path in (key, tmp_path / "step1.ckpt")] == [0o600, 0o644]
 
 
 def test_jobset_labels_keep_workers_apart() -> None:
