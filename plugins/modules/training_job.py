@@ -126,7 +126,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.training.guest import job_secrets
+from ..module_utils.training.guest import job_output
 from ..module_utils.training.guest.job import TrainingJob
 
 try:
@@ -167,10 +167,10 @@ def hide(module: AnsibleModule) -> None:
     """Let Ansible mask only the long secret values: a value such as 1 or lo would also be masked in other words."""
     environment = module.params["secret_environment"]
     if register_secrets:
-        register_secrets(job_secrets.values(environment))
+        register_secrets(job_output.values(environment))
     else:
-        module.no_log_values = set(job_secrets.values(environment))
-    module.params["secret_environment"] = dict.fromkeys(environment, job_secrets.HIDDEN)
+        module.no_log_values = set(job_output.values(environment))
+    module.params["secret_environment"] = dict.fromkeys(environment, job_output.HIDDEN)
 
 
 def body(module: AnsibleModule) -> runner.Result:

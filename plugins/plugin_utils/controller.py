@@ -33,7 +33,7 @@ from ..module_utils.training.results import (
     saved_results,
 )
 from ..module_utils.training.runs.controller_site import Followed, FollowOptions
-from ..module_utils.watch import awaited_steps, node_programs, watch_process
+from ..module_utils.watch import awaited_steps, node_programs, watcher
 from ..module_utils.watch.live_pace import AwaitedSteps
 from . import packed_folder
 from .modules import as_text
@@ -43,7 +43,7 @@ T = TypeVar("T")
 Show = Callable[[str, str], None]
 
 PACKAGE = Path(__file__).resolve().parents[1]
-WATCH = "import sys; sys.path.insert(0, sys.argv[1]); from module_utils.watch.watch_process import main; main()"
+WATCH = "import sys; sys.path.insert(0, sys.argv[1]); from module_utils.watch.watcher import main; main()"
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ class Records:
 
     def __init__(self, run: OnController, shown: Callable[[], Show]) -> None:
         self._run, self._shown = run, shown
-        self.new_folder, self.reported_end = run(watch_process.new_folder), run(watch_process.reported_end)
-        self.why_ended = run(watch_process.why_ended)
+        self.new_folder, self.reported_end = run(watcher.new_folder), run(watcher.reported_end)
+        self.why_ended = run(watcher.why_ended)
 
     def follow(self, records: str, options: FollowOptions) -> Followed:
         """Show the pace of a job until it ends or is quiet."""
@@ -130,7 +130,7 @@ class NodeReads:
 
 def start_watch(options: Arguments) -> Result:
     """Start the process that watches the records of a job; it outlives this one, and has no vCenter account."""
-    output = watch_process.output_of(Path(options["records"]))
+    output = watcher.output_of(Path(options["records"]))
     try:
         with open(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as written:
             process = subprocess.Popen(  # noqa: S603 - this interpreter

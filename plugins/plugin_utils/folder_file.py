@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import posixpath
+import re
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -15,13 +18,19 @@ from ansible.errors import AnsibleError
 from ansible.parsing.utils.yaml import from_yaml
 
 from ..module_utils.core import regular_file
+from ..module_utils.core import schema as schemas
 from ..module_utils.errors import Refused
-from ..module_utils.training.launch.folder_settings import FILE, options_of, variables_of
+from ..module_utils.training.launch.data import is_url
 from .modules import ROOT
 
 MOST_BYTES = 1 << 20
 READ = "read the settings of the folder"
 PROJECT, SOURCE = "pyproject.toml", "src"
+FILE = "dml.yml"
+# The keys that are options of the role under the same name.
+SAME = ("command", "ranks_per_node", "data_sha256", "outputs", "outputs_every", "sweep", "attempts")
+SCALARS = (str, int, float)
+LINE = re.compile(r"(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*=[ \t]*(.*)", re.ASCII)
 
 
 class FolderOptions(NamedTuple):
@@ -94,3 +103,71 @@ def variables(folder: str) -> dict[str, str]:
 
 def _refused(path: str, cause: str) -> Refused:
     return Refused(path, "read the requirements", cause, 'write requirements.txt, or set training_requirements to ""')
+
+
+def options_of(folder: str, document: Any, schema: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:
+    """Return the options that the document of a folder sets; refuse it with all its faults.
+
+    ``variables`` are those of the file in ``environment_from``; the document outweighs them.
+    """
+    path = posixpath.join(folder, FILE)
+    document = {} if document is None else document
+    if faults := schemas.faults(_without_values(document), schema, FILE):
+        text = " ".join(faults).rstrip(".")
+        raise Refused(
+            path, "read the settings of the folder", text, f"correct {FILE}; docs/dml.schema.json describes its keys"
+        )
+    options = {key: document[key] for key in SAME if key in document}
+    if "data" in document:
+        # The file travels with its folder, wherever the command is typed.
+        options["data"] = _beside(folder, document["data"])
+    if "nodes" in document:
+        nodes = document["nodes"]
+        options["nodes"] = [str(nodes)] if isinstance(nodes, int) else list(nodes)
+    if variables or "environment" in document:
+        own = {str(name): str(value) for name, value in (document.get("environment") or {}).items()}
+        options["environment"] = {**variables, **own}
+    if "stun_seconds" in document.get("window", {}):
+        options["stun_seconds"] = document["window"]["stun_seconds"]
+    return options
+
+
+def variables_of(path: str, text: str) -> dict[str, str]:
+    """Return the variables in a file with a line NAME=VALUE for each; no error has a value."""
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        plain = line.strip()
+        if not plain or plain.startswith("#"):
+            continue
+        match = LINE.fullmatch(plain)
+        value = _unquoted(match[2]) if match else None
+        if not match or value is None:
+            cause = f"line {number} is not NAME=VALUE, or its quote does not end"
+            raise Refused(path, "read the variables of the ranks", cause, "write one variable on each line")
+        found[match[1]] = value
+    return found
+
+
+def _unquoted(text: str) -> str | None:
+    """Return a value without its quotes, or without the comment after it; None if a quote does not end."""
+    quote = text[:1] if text[:1] in ("'", '"') else ""
+    if not quote:
+        return re.sub(r"\s+#.*", "", text)
+    end = text.find(quote, 1)
+    rest = text[end + 1 :].strip()
+    return None if end < 0 or (rest and not rest.startswith("#")) else text[1:end]
+
+
+def _without_values(document: Any) -> object:
+    """Return a document for the check, whose faults show values: not those of the environment, which may be secrets."""
+    given = document.get("environment") if isinstance(document, Mapping) else None
+    if not isinstance(given, Mapping):
+        return document
+    masked = {
+        name: "" if isinstance(each, SCALARS) and not isinstance(each, bool) else None for name, each in given.items()
+    }
+    return {**document, "environment": masked}
+
+
+def _beside(folder: str, given: str) -> str:
+    return given if is_url(given) or given.startswith("~") else posixpath.join(folder, given)

@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from ..module_utils.core import regular_file
 from ..module_utils.errors import Failed, Refused
-from ..module_utils.training.guest import code_archive, git_commit
+from ..module_utils.training.guest import code_folder, git_commit
 from ..module_utils.training.launch import data
 from ..module_utils.training.launch.folder import (
     EMPTY,
@@ -33,9 +33,10 @@ from ..module_utils.training.launch.folder import (
     FolderFile,
     check_secrets,
     is_ignored,
+    is_private_name,
     patterns_of,
+    secret_in,
 )
-from ..module_utils.training.launch.secrets import is_private_name, secret_in
 
 MOST_IGNORE_BYTES, MOST_REQUIREMENTS_BYTES, MOST_SMALL_BYTES, BLOCK = 1 << 20, 1 << 20, 1 << 20, 1 << 20
 # A file with an account in a URL, such as requirements with an index of packages, is small and for its owner only.
@@ -245,7 +246,7 @@ def keep_code(folder: str, exclude: Sequence[str], sha256: str, earlier: str, de
 
     Return False if neither has the checksum: another controller has the folder, or its files have changed.
     """
-    if code_archive.checksum(dest) == sha256:
+    if code_folder.checksum(dest) == sha256:
         return True
     try:
         os.makedirs(os.path.dirname(dest), mode=0o700, exist_ok=True)
@@ -253,7 +254,7 @@ def keep_code(folder: str, exclude: Sequence[str], sha256: str, earlier: str, de
         try:
             with open(handle, "wb") as archive:
                 _write_code(folder, exclude, sha256, earlier, archive)
-            is_kept = code_archive.checksum(new) == sha256
+            is_kept = code_folder.checksum(new) == sha256
             if is_kept:
                 os.replace(new, dest)
         finally:
@@ -266,7 +267,7 @@ def keep_code(folder: str, exclude: Sequence[str], sha256: str, earlier: str, de
 
 def _write_code(folder: str, exclude: Sequence[str], sha256: str, earlier: str, archive: IO[bytes]) -> None:
     """Write the archive of an earlier run if it has the checksum, else that of the folder; nothing without either."""
-    if code_archive.checksum(earlier) == sha256:
+    if code_folder.checksum(earlier) == sha256:
         with open(earlier, "rb") as kept:
             shutil.copyfileobj(kept, archive)
         return

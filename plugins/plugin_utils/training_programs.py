@@ -8,7 +8,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from ansible.plugins.action import ActionBase
@@ -16,25 +16,30 @@ from ansible.plugins.action import ActionBase
 from ..module_utils.core import run_request
 from ..module_utils.durable.calls import Result
 from ..module_utils.durable.program import MemoryJournal, Program
-from ..module_utils.errors import CollectionError, Refused
+from ..module_utils.errors import CollectionError, Refused, summary
 from ..module_utils.slurm.job_states import task_of
 from ..module_utils.slurm.own_job import OwnSlurmJob, queued_runs
+from ..module_utils.training.launch import data, folder
+from ..module_utils.training.launch.launcher_words import LauncherError, rank_command
 from ..module_utils.training.programs import ask, fabric_check, stop, train, vary
 from ..module_utils.training.results import manifest
 from ..module_utils.training.running import busy
 from ..module_utils.training.runs import job_search, node_setup, rank_words, run_source, training_run
+from ..module_utils.training.runs.rank_words import refused, split_command
 from ..module_utils.training.runs.training_options import Options
 from ..module_utils.training.runs.training_run import KUBERNETES, SLURM, Node, TrainingRun
-from . import restartable_jobs, training_request
+from ..module_utils.training.runs.variations import variations
+from . import packed_folder, restartable_jobs
 from .interruption import shown_if_interrupted
 from .modules import Modules
 from .node_modules import NodeModules, Variables
-from .requested_options import ROLE
-from .training_site import HOSTS, TrainingSetup, describe
+from .requested_options import ROLE, RequestedOptions
+from .training_site import HOSTS, TrainingSetup, describe, earlier_run, requirements_of, with_variables
 from .world import NodeWorld, show
 
 # Questions are short: more nodes than Ansible has forks are asked at the same time.
 AT_ONCE = 32
+DATA_WORD = "{data}"
 
 
 def _train(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
@@ -176,7 +181,7 @@ def run(action: ActionBase, task_vars: Variables, name: str, *, is_check: bool) 
         if name == DESCRIBE:
             return {**describe(action, task_vars), "changed": False}
         if name == REQUEST:
-            return training_request.run(action, task_vars)
+            return check_request(action, task_vars)
         if name not in PROGRAMS:
             raise Refused("name", "run a program", f"there is no {name}", "correct the name")
         setup = (AskingSetup if name in ASKING else TrainingSetup)(action, task_vars)
@@ -284,3 +289,70 @@ def _hosts(task_vars: Variables) -> list[str]:
     request = run_request.RunRequest((), groups=task_vars["groups"], limit=limit)
     workers = run_request.in_order(run_request.worker_pattern(task_vars.get("guests")), request)
     return workers if workers[:1] == hosts else hosts
+
+
+def check_request(action: ActionBase, task_vars: Variables) -> Result:
+    """Return all refusals as the message of a failure."""
+    try:
+        requested = RequestedOptions(action, task_vars)
+        o = requested.options({})
+        is_new = requested.names_program or not (o["name"] or o["resume"] or o["repeat"])
+        checks: list[Callable[[], object]] = [
+            lambda: training_run.require_nodes(o["nodes"], task_vars["ansible_play_hosts_all"])
+        ]
+        checks += _checks_of_program(o) if is_new else [lambda: _require_earlier(o)]
+    except CollectionError as error:
+        return {"failed": True, "msg": str(error)}
+    errors = [error for error in map(_refusal_of, checks) if error]
+    return {"failed": True, "msg": summary(errors)} if errors else {"changed": False}
+
+
+def _refusal_of(check: Callable[[], object]) -> CollectionError | None:
+    try:
+        check()
+    except CollectionError as error:
+        return error
+    return None
+
+
+def _require_earlier(o: Options) -> None:
+    """Check the run whose program a new one takes; a run that is followed may be known to its launcher only."""
+    if source := earlier_run(o):
+        run_source.require_source(with_variables(o, source), source, takes_program=True)
+
+
+def _checks_of_program(o: Options) -> Iterator[Callable[[], object]]:
+    yield lambda: training_run.name_of_run(o, "run")
+    yield lambda: earlier_run(o)
+    yield lambda: _require_data(o)
+    if o["sweep"]:
+        name, size = o["name"] or "run", int(o["sweep_size"])
+        yield lambda: variations(name, o["sweep"], split_command(o["command"]), o["nodes"], size)
+    yield lambda: _require_runnable(o)
+    if not o["folder"]:
+        return
+    yield lambda: requirements_of(o)
+    left_out = [*o["left_out"], *([f"/{o['outputs']}"] if o["resume"] else [])]
+    path, files = o["folder"], cache(lambda: packed_folder.files_of(o["folder"], left_out))
+    yield lambda: folder.check(path, files(), o["folder_limit"])
+    yield lambda: folder.check_secrets(path, packed_folder.secrets_of(path, files(), o["include"]))
+    yield lambda: folder.check_command(path, split_command(o["command"]), files())
+
+
+def _require_runnable(o: Options) -> None:
+    """Refuse a command that cannot be run on the nodes."""
+    words = split_command(o["command"])
+    if not o["data"] and any(DATA_WORD in word for word in words):
+        cause = f"it has {DATA_WORD}, and there is no training_data"
+        raise Refused("training_command", "run it", cause, "set training_data, or write the path into the command")
+    try:
+        rank_command(words, "python", "")
+    except LauncherError as error:
+        raise refused(error) from error
+
+
+def _require_data(o: Options) -> None:
+    if o["data"]:
+        data.sha256_of(o["data"], o["data_sha256"])
+        if not data.is_url(o["data"]):
+            packed_folder.data_files(o["data"], o["data_limit"])

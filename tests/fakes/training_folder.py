@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from plugins.module_utils.training.guest import code_archive
+from plugins.module_utils.training.guest import code_folder
 from plugins.module_utils.training.guest.code_folder import CodeFolder, MadeFolders
 from plugins.module_utils.training.guest.shared_data import SharedData
 from plugins.plugin_utils import packed_folder
@@ -31,7 +31,7 @@ def packed(folder: Path, archive: Path) -> str:
     files = packed_folder.files_of(str(folder))
     with archive.open("wb") as output:
         packed_folder.pack(str(folder), files, output)
-    assert packed_folder.digest(str(folder), files) == code_archive.checksum(str(archive))
+    assert packed_folder.digest(str(folder), files) == code_folder.checksum(str(archive))
     return packed_folder.digest(str(folder), files)
 
 

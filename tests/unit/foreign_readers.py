@@ -37,7 +37,7 @@ from plugins.module_utils.slurm import job_states, named_job
 from plugins.module_utils.training.ending import job_end, rank_errors
 from plugins.module_utils.training.guest import git_commit, job, others_job, slurm_processes
 from plugins.module_utils.training.launch import requirements
-from plugins.module_utils.training.launch.secrets import secret_in
+from plugins.module_utils.training.launch.folder import secret_in
 from plugins.module_utils.training.output.gpu_use import gpus_of
 from plugins.module_utils.training.results import manifest, saved_results
 from plugins.module_utils.training.runs import node_setup
@@ -324,7 +324,7 @@ READERS = (
         str,
     ),
     of(
-        "training/launch/secrets.py",
+        "training/launch/folder.py",
         lambda one: secret_in([one.encode("utf-8", "replace")]),
         text("-----BEGIN PRIVATE KEY"),
         str,

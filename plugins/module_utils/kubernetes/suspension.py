@@ -15,7 +15,7 @@ from ..errors import NotFound, Refused, TimedOut
 from ..training.ending.job_state import JobState
 from ..training.programs import restart_commands
 from ..training.runs.controller_site import TrainingCalls
-from ..training.runs.launching import RunPlace
+from ..training.runs.jobs import RunPlace
 from ..training.runs.restartable import Checkpoints, NamedJob, SeenCheckpoint
 from ..training.runs.run_watch import RunWatch
 from ..training.runs.training_run import PLACE

@@ -11,7 +11,7 @@ from ..errors import Failed, TimedOut
 from ..training.ending.job_state import STOP_REQUEST, JobState
 from ..training.programs.restart_commands import OthersJob
 from ..training.runs.controller_site import TrainingCalls
-from ..training.runs.launching import RunPlace
+from ..training.runs.jobs import RunPlace
 from ..training.runs.restartable import NamedJob, SeenCheckpoint
 from . import job_states
 from .commands import run

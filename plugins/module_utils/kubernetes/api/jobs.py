@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import List, Tuple
 
 from ...errors import Failed
-from ...training.guest import job_secrets
+from ...training.guest import job_output
 from ..causes import culprit
 from ..job_kinds import KINDS, LAUNCHER, NODE, TRAINJOB, JobKind
 from ..job_spec import SECRET
@@ -92,7 +92,7 @@ def shown_logs(api: Api, namespace: str, name: str, pods: Sequence[str]) -> dict
     secrets = _secret_values(api, namespace, name) if any(logs.values()) else []
     if secrets:
         logs = {pod: log.partition("\n")[2] if len(log) >= LOG_BYTES else log for pod, log in logs.items()}
-    return {pod: job_secrets.without(log, secrets) for pod, log in logs.items()}
+    return {pod: job_output.without(log, secrets) for pod, log in logs.items()}
 
 
 # The pods with the one that stands for the launcher, the log of the launcher, and those of other pods.
@@ -123,7 +123,7 @@ def _secret_values(api: Api, namespace: str, name: str) -> list[str]:
     for key, value in data.items():
         with contextlib.suppress(ValueError, TypeError):
             values[key] = base64.b64decode(value, validate=True).decode("utf-8", "replace")
-    return job_secrets.values(values)
+    return job_output.values(values)
 
 
 def _made(api: Api, namespace: str, name: str, kind: JobKind) -> list[Object]:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shutil
+import stat
+import tarfile
 import tempfile
-from collections.abc import Sequence
+import uuid
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ...errors import Failed, Refused, os_words
 from ...guests.file_ownership import exposed
 from ...plan import Plan, State
 from ...runner import Params
-from . import code_archive
 
 NOTE = ".sha256"
+BLOCK = 1 << 20
 
 
 class CodeFolder:
@@ -36,7 +40,7 @@ class CodeFolder:
     @property
     def is_missing(self) -> bool:
         """Return whether the archive is missing: neither stored on the node nor sent."""
-        return not self._sent and code_archive.checksum(self._archive) != self._sha256
+        return not self._sent and checksum(self._archive) != self._sha256
 
     def read(self) -> dict[str, Any]:
         """Return the checksum of the archive that the folder was unpacked from, or None."""
@@ -62,7 +66,7 @@ class CodeFolder:
             if self._is_once:
                 self._unpack_once()
             else:
-                code_archive.unpack(self._archive, self._dest, code_archive.differing(self._archive, self._dest))
+                unpack(self._archive, self._dest, differing(self._archive, self._dest))
         except OSError as error:
             raise Failed(self.target, "unpack the code", os_words(error, self._store)) from error
 
@@ -74,14 +78,14 @@ class CodeFolder:
             return None
 
     def _unpacked(self) -> str | None:
-        if code_archive.checksum(self._archive) != self._sha256:
+        if checksum(self._archive) != self._sha256:
             return None
-        return None if code_archive.differing(self._archive, self._dest) else self._sha256
+        return None if differing(self._archive, self._dest) else self._sha256
 
     def _keep(self) -> None:
-        if code_archive.checksum(self._archive) == self._sha256:
+        if checksum(self._archive) == self._sha256:
             return
-        if code_archive.checksum(self._sent) != self._sha256:
+        if checksum(self._sent) != self._sha256:
             raise Failed(self.target, "read the archive", "files of the folder changed meanwhile", "run this again")
         os.makedirs(self._store, mode=0o755, exist_ok=True)
         handle, temporary = tempfile.mkstemp(prefix=".new-", dir=self._store)
@@ -99,7 +103,7 @@ class CodeFolder:
         temporary = tempfile.mkdtemp(prefix=".new-", dir=above)
         try:
             os.chmod(temporary, 0o755)  # noqa: S103 # as the run directory # nosec B103
-            code_archive.unpack(self._archive, temporary)
+            unpack(self._archive, temporary)
             self._rename(temporary)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -111,7 +115,7 @@ class CodeFolder:
         try:
             os.rename(temporary, self._dest)
         except OSError as error:
-            if code_archive.differing(self._archive, self._dest):
+            if differing(self._archive, self._dest):
                 remedy = "set another training_name, or remove this folder"
                 raise Refused(self.target, "unpack the code", "it contains other files", remedy) from error
 
@@ -138,3 +142,70 @@ class MadeFolders:
                 os.makedirs(path, mode=0o755, exist_ok=True)
         except OSError as error:
             raise Failed(self.target, "create the folders", os_words(error, self.target)) from error
+
+
+def checksum(path: str) -> str | None:
+    """Return the checksum of a file; None if there is no such file."""
+    sha256 = hashlib.sha256()
+    try:
+        with open(path, "rb") as file:
+            for block in iter(lambda: file.read(BLOCK), b""):
+                sha256.update(block)
+    except OSError:
+        return None
+    return sha256.hexdigest()
+
+
+def differing(path: str, folder: str) -> list[str]:
+    """Return the members of an archive that a folder lacks or has with other content or permissions."""
+    with tarfile.open(path) as archive:
+        return [member.name for member in archive if not _is_same(archive, member, os.path.join(folder, member.name))]
+
+
+def _is_same(archive: tarfile.TarFile, member: tarfile.TarInfo, there: str) -> bool:
+    try:
+        if member.issym():
+            return os.readlink(there) == member.linkname
+        if member.isdir():
+            return os.path.isdir(there)
+        with open(there, "rb") as file:
+            content: Any = archive.extractfile(member)
+            has_mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode) == member.mode
+            return has_mode and not os.path.islink(there) and bool(file.read() == content.read())
+    except OSError:
+        return False
+
+
+def unpack(path: str, folder: str, names: Iterable[str] | None = None) -> None:
+    """Unpack an archive, or some of its members; each file atomically replaces the file with its name."""
+    desired = None if names is None else set(names)
+    with tarfile.open(path) as archive:
+        for member in archive:
+            if desired is None or member.name in desired:
+                _unpack_one(archive, member, folder)
+
+
+def _unpack_one(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: str) -> None:
+    is_known = member.isfile() or member.issym() or member.isdir()
+    if os.path.isabs(member.name) or ".." in member.name.split("/") or not is_known:
+        raise OSError(0, "the archive contains a member that is not a file in the folder", member.name)
+    target = os.path.join(folder, member.name)
+    os.makedirs(target if member.isdir() else os.path.dirname(target), mode=0o755, exist_ok=True)
+    if member.isdir():
+        return
+    temporary = os.path.join(os.path.dirname(target), f".dml-{uuid.uuid4().hex}")
+    try:
+        if member.issym():
+            os.symlink(member.linkname, temporary)
+        else:
+            content: Any = archive.extractfile(member)
+            with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, member.mode), "wb") as file:
+                shutil.copyfileobj(content, file)
+                os.fchmod(file.fileno(), member.mode)
+            if member.mtime:
+                # The last write, when the file is closed, would change the time.
+                os.utime(temporary, (member.mtime, member.mtime))
+        os.replace(temporary, target)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)

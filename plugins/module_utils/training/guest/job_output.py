@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 
 from ...guests import supervisor
-from . import job_secrets
+
+HIDDEN = "HIDDEN"
+# Shorter values, such as 1 or lo, also occur in unrelated text.
+SHORTEST = 8
 
 
 def last_output(run_dir: str, limit: int) -> str:
@@ -27,4 +31,20 @@ def shown_output(run_dir: str, limit: int) -> str:
     text = last_output(run_dir, limit)
     if len(text.encode("utf-8", "replace")) >= limit:
         text = text.partition("\n")[2]
-    return job_secrets.without(text, job_secrets.values(desired.get("secret_environment") or {}))
+    return without(text, values(desired.get("secret_environment") or {}))
+
+
+def values(environment: Mapping[str, object]) -> list[str]:
+    """Return the values to hide and the lines in them, the longest first: a value may be part of another.
+
+    mpirun puts a tag before each line that a rank prints.
+    """
+    whole = {str(value) for value in environment.values()}
+    texts = whole | {line for value in whole for line in value.splitlines()}
+    return sorted((text for text in texts if len(text) >= SHORTEST), key=lambda text: (-len(text), text))
+
+
+def without(text: str, secrets: Sequence[str]) -> str:
+    for secret in secrets:
+        text = text.replace(secret, HIDDEN)
+    return text

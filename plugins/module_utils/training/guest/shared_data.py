@@ -17,7 +17,7 @@ from ...guests.file_ownership import exposed
 from ...plan import Plan, State
 from ...runner import Params
 from ..launch import data
-from . import code_archive
+from . import code_folder
 
 BLOCK, SECONDS = 1 << 20, 60
 ONLY_READ = 0o555
@@ -101,10 +101,10 @@ class SharedData:
             raise data.other_content(self._source, self._sha256, digest.hexdigest())
 
     def _unpack(self, folder: str) -> None:
-        found = code_archive.checksum(self._sent)
+        found = code_folder.checksum(self._sent)
         if found != self._sha256:
             raise data.other_content(self._source, self._sha256, str(found))
-        code_archive.unpack(self._sent, folder)
+        code_folder.unpack(self._sent, folder)
 
 
 def _make_read_only(folder: str) -> None:

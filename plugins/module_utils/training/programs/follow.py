@@ -12,7 +12,7 @@ from ...durable.program import Program
 from ...errors import CollectionError
 from ...watch.live_pace import longest_silence
 from ..runs.controller_site import Followed, TrainingCalls
-from ..runs.launching import OwnJob
+from ..runs.jobs import OwnJob
 from ..runs.run_watch import RunWatch, where_ranks_are, who_waits
 from ..runs.training_run import GROUP, SLURM, TrainingFailed, TrainingRun
 

@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ..guest.code_archive import checksum
+from ..guest.code_folder import checksum
 from .checkpoint import (
     CHECKSUM,
     DCP_METADATA,

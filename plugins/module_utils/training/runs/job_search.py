@@ -11,7 +11,7 @@ from ..results import manifest
 from ..results.manifest import Manifest
 from ..running import busy
 from .controller_site import TrainingCalls
-from .launching import Launched, RunPlace
+from .jobs import Launched, RunPlace
 from .node_setup import INFO
 from .training_options import Options
 from .training_run import KUBERNETES, Node, TrainingRun

@@ -6,12 +6,13 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ...durable.calls import on_all, required
 from ...errors import Refused
-from ..launch import requirements
-from . import rank_words, run_data
+from ..launch import data, requirements
+from . import rank_words
 from .controller_site import TrainingCalls
 from .training_run import KUBERNETES, Node, Prepared, TrainingRun
 
@@ -29,7 +30,7 @@ def prepare(calls: TrainingCalls, run: TrainingRun, library: str) -> Prepared:
     """Bring all files of a run to its nodes; the data and the user's folder are checked first."""
     o = run.o
     require_stack(run)
-    data = run_data.known(calls, run)
+    own_data = data_of(calls, run)
     code, environment = _send_folder(calls, run) if o["folder"] else ({}, {})
     if run.requirements and o["backend"] == KUBERNETES:
         environment = _of_pods(calls, run, code)
@@ -47,7 +48,7 @@ def prepare(calls: TrainingCalls, run: TrainingRun, library: str) -> Prepared:
         resume=f"{run.outputs}/{restart['path']}" if restart.get("path") else "",
         restart=restart,
         hcas=read_hcas(calls, run),
-        data=run_data.send(calls, run, data),
+        data=send_data(calls, run, own_data),
     )
 
 
@@ -203,3 +204,42 @@ def parsed(node: str, tried: str, text: str, kind: type[T]) -> T:
         cause = f"it contains {text[:80]!r}, which is not the JSON text that a rank or a program of the role writes"
         raise Refused(node, tried, cause, "check the disk and the output of the ranks on this node")
     return value
+
+
+@dataclass(frozen=True)
+class Data:
+    """The data of a run: its source with its checksum, and the name of its file if it is one."""
+
+    source: str = ""
+    sha256: str = ""
+    file: str = ""
+
+
+def data_of(calls: TrainingCalls, run: TrainingRun) -> Data:
+    """Return the data of a run, read on the controller; refuse it before anything is written."""
+    given = str(run.o["data"])
+    if not given:
+        return Data()
+    sha256 = data.sha256_of(given, str(run.o["data_sha256"]))
+    if data.is_url(given):
+        return Data(given, sha256)
+    read = calls.files.data_checksum(given, run.o["data_limit"], sha256)
+    return Data(given, str(read["sha256"]), str(read["file"]))
+
+
+def send_data(calls: TrainingCalls, run: TrainingRun, known_data: Data) -> dict[str, Any]:
+    """Send the data to nodes that do not have it, and return its source, its checksum and its path on every node."""
+    given = known_data.source
+    if not given:
+        return {}
+    source = {"url": given} if data.is_url(given) else {"path": given, "file": known_data.file}
+    store = f"{run.o['dir']}/data"
+    options = {**source, "sha256": known_data.sha256, "shared": True, "dest": store, "store": store}
+    results = on_all(calls, run.nodes, FOLDER, options)
+    path = next(iter(results.values())).get("data")
+    return {"source": given, "sha256": known_data.sha256, "path": str(path or "")}
+
+
+def data_in_manifest(sent: Mapping[str, object]) -> dict[str, str]:
+    """Return what the manifest of a run keeps about its data, in the names of the options."""
+    return {"data": str(sent.get("source") or ""), "data_sha256": str(sent.get("sha256") or "")}

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from ...errors import Refused
 from ..launch import launcher_words
 from ..transport import job_settings
-from .run_data import VARIABLE
 from .training_options import Options
 from .training_run import SLURM, Prepared, TrainingRun
 
@@ -170,5 +169,5 @@ def run_environment(run: TrainingRun, prepared: Prepared) -> dict[str, str]:
         "DML_RUN_BY": run.requested_by,
         **({"PYTHONUNBUFFERED": "1"} if o["folder"] else {}),
         **({"DML_RESUME": prepared.resume} if run.resumed else {}),
-        **({VARIABLE: str(prepared.data["path"])} if prepared.data else {}),
+        **({"DML_DATA": str(prepared.data["path"])} if prepared.data else {}),
     }

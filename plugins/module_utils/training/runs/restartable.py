@@ -9,7 +9,7 @@ from ...durable.calls import ReachedNode, Result
 from ...errors import Refused, WholeError
 from ..ending.job_state import JobState
 from .controller_site import TrainingCalls
-from .launching import RunPlace
+from .jobs import RunPlace
 from .run_watch import RunWatch
 
 # Who stops a job for a window; the user and the controller may differ when it continues.

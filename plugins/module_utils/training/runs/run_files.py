@@ -14,9 +14,9 @@ from ...errors import CollectionError, Refused
 from ..ending.job_state import STOP_REQUEST
 from ..results import manifest, result
 from ..results.manifest import Manifest
-from . import node_setup, rank_words, run_data
+from . import node_setup, rank_words
 from .controller_site import TrainingCalls
-from .launching import Launched
+from .jobs import Launched
 from .training_run import GROUP, KUBERNETES, Prepared, TrainingFailed, TrainingRun, request_of
 
 COMMAND, COPY = "ansible.builtin.command", "ansible.builtin.copy"
@@ -64,7 +64,7 @@ def new_manifest(run: TrainingRun, prepared: Prepared, started: Launched, now: f
         "hosts": o["esxi_hosts"],
         "repeats": o["repeat"],
         "code": dict(prepared.code),
-        **run_data.of_manifest(prepared.data),
+        **node_setup.data_in_manifest(prepared.data),
         "requirements": run.requirements or "",
         **_resumed(run, prepared),
         "lock": list(prepared.lock),

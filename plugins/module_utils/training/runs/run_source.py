@@ -12,7 +12,7 @@ from ...errors import Refused
 from ..results import manifest
 from ..results.manifest import Manifest, name_of_attempt
 from ..running import busy
-from . import node_setup, run_data
+from . import node_setup
 from .controller_site import TrainingCalls
 from .rank_words import split_command
 from .training_options import Options
@@ -82,7 +82,7 @@ def require_variables(o: Options, source: Manifest) -> None:
 
 def require_same_program(calls: TrainingCalls, run: TrainingRun, results: Mapping[str, Manifest]) -> None:
     """Refuse a table of runs that finished with another program, other data or other settings than a run has now."""
-    now = {**request_of(run.o), "data": run_data.known(calls, run).sha256}
+    now = {**request_of(run.o), "data": node_setup.data_of(calls, run).sha256}
     if run.o["folder"]:
         now["code"] = calls.files.code_checksum(run.o["folder"], node_setup.left_out(run))
     for name, known in results.items():

@@ -9,7 +9,7 @@ from typing import Any
 from ...errors import CollectionError
 from ...watch.live_pace import longest_silence
 from .controller_site import Followed, FollowOptions, TrainingCalls
-from .launching import Launched, watched_nodes
+from .jobs import Launched, watched_nodes
 from .training_run import GROUP, KUBERNETES, TrainingFailed, TrainingRun
 
 # A script may report no steps at all: the watch ends with its job or its controller.

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.training.guest import code_archive
+from plugins.module_utils.training.guest import code_folder
 from plugins.module_utils.training.results.saved_checkpoints import newest_checkpoint
 from plugins.plugin_utils import packed_folder
 from tests.fakes.training_folder import make, packed
@@ -32,12 +32,12 @@ def test_a_file_keeps_its_permissions_on_the_node(tmp_path: Path, mode: int) -> 
     (folder / "train.py").chmod(mode)
     packed(folder, tmp_path / "one.tar")
 
-    code_archive.unpack(str(tmp_path / "one.tar"), str(there))
+    code_folder.unpack(str(tmp_path / "one.tar"), str(there))
 
     assert (there / "train.py").stat().st_mode & 0o777 == mode
-    assert code_archive.differing(str(tmp_path / "one.tar"), str(there)) == []
+    assert code_folder.differing(str(tmp_path / "one.tar"), str(there)) == []
     (there / "train.py").chmod(0o666)
-    assert code_archive.differing(str(tmp_path / "one.tar"), str(there)) == ["train.py"]
+    assert code_folder.differing(str(tmp_path / "one.tar"), str(there)) == ["train.py"]
 
 
 def test_archive_keeps_empty_folders(tmp_path: Path) -> None:
@@ -50,14 +50,14 @@ def test_archive_keeps_empty_folders(tmp_path: Path) -> None:
     (folder / "cached" / "__pycache__").mkdir(parents=True)
     assert packed(folder, tmp_path / "one.tar") != before
 
-    code_archive.unpack(str(tmp_path / "one.tar"), str(there))
-    code_archive.unpack(str(tmp_path / "one.tar"), str(there))
+    code_folder.unpack(str(tmp_path / "one.tar"), str(there))
+    code_folder.unpack(str(tmp_path / "one.tar"), str(there))
 
     assert (there / "runs" / "checkpoints").is_dir() and not (there / "data").exists()
     assert not (there / "cached").exists()
-    assert code_archive.differing(str(tmp_path / "one.tar"), str(there)) == []
+    assert code_folder.differing(str(tmp_path / "one.tar"), str(there)) == []
     (there / "runs" / "checkpoints").rmdir()
-    assert code_archive.differing(str(tmp_path / "one.tar"), str(there)) == ["runs/checkpoints"]
+    assert code_folder.differing(str(tmp_path / "one.tar"), str(there)) == ["runs/checkpoints"]
 
 
 def test_initial_checkpoints_keep_their_order_on_the_node(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_initial_checkpoints_keep_their_order_on_the_node(tmp_path: Path) -> Non
     with (tmp_path / "sent.tar").open("wb") as sent:
         packed_folder.pack(str(outputs), files, sent)
 
-    code_archive.unpack(str(tmp_path / "sent.tar"), str(there))
+    code_folder.unpack(str(tmp_path / "sent.tar"), str(there))
 
     assert [(there / f"epoch{number}.pth").stat().st_mtime for number in (9, 10)] == [1009, 1010]
     assert newest_checkpoint("one", str(there), [], required=True)["path"] == "epoch10.pth"
@@ -138,7 +138,7 @@ def test_keeps_the_code_archive_without_a_node(tmp_path: Path) -> None:
 
     assert packed_folder.keep_code(**options, dest=str(kept))
 
-    assert code_archive.checksum(str(kept)) == sha256
+    assert code_folder.checksum(str(kept)) == sha256
     (folder / "train.py").write_text("changed")
     again = tmp_path / "results" / "two" / "code.tar"
     assert not packed_folder.keep_code(**options, dest=str(again))

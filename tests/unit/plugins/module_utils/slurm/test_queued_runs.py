@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plugins.module_utils.slurm.own_job import queued_runs
-from plugins.module_utils.training.results import run_list
+from plugins.module_utils.training.results import known_runs
 from tests.unit.plugins.module_utils.training.results.test_manifest import a_manifest
 
 from .test_own_job import WAIT, SlurmWorld
@@ -30,7 +30,7 @@ def test_list_shows_queued_and_ended_runs(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(world, "_squeue", lambda words, _o: {"stdout": world.queue if WAIT in words else ALL_JOBS})
     manifests = [a_manifest(name) for name in ("one", "ended", "done", "trains", "forgotten")]
 
-    rows = run_list.listed([], manifests, [], queued_runs(world, world.o))
+    rows = known_runs.listed([], manifests, [], queued_runs(world, world.o))
 
     follow = "follow it with training_name"
     assert {row["name"]: (row["by"], row["state"], row["cause"]) for row in rows} == {

@@ -12,7 +12,7 @@ from unittest import mock
 
 import pytest
 
-from plugins.module_utils.training.guest import job_secrets
+from plugins.module_utils.training.guest import job_output
 from plugins.module_utils.watch import beside_records, link, records_program
 
 from .test_watcher import HERE, Bench, record, wait_for
@@ -139,7 +139,7 @@ def read_all(folder: Path, chunk: int) -> str:
 def test_hides_the_secret_values_of_the_job(tmp_path: Path) -> None:
     output = "x a-secret-token-and-more 1234567890 lo a-secret-token\n"
     job_in(tmp_path, output, SECRETS)
-    assert read_all(tmp_path, 1 << 20) == job_secrets.without(output, job_secrets.values(SECRETS))
+    assert read_all(tmp_path, 1 << 20) == job_output.without(output, job_output.values(SECRETS))
 
 
 @pytest.mark.parametrize("chunk", range(33, 60))
@@ -157,7 +157,7 @@ def test_hides_a_multiline_secret_despite_mpirun_tags(tmp_path: Path) -> None:
 
     shown = read_all(tmp_path, 1 << 20)
 
-    assert shown == job_secrets.without(printed, job_secrets.values({"KEY": key}))
+    assert shown == job_output.without(printed, job_output.values({"KEY": key}))
     assert shown.splitlines() == [f"[1,0]<stdout>:{text}" for text in ("HIDDEN", "HIDDEN", "short", "HIDDEN")]
 
 

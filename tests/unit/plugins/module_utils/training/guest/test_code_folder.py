@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plugins.module_utils.errors import Failed, Refused
-from plugins.module_utils.training.guest import code_archive
+from plugins.module_utils.training.guest import code_folder
 from plugins.module_utils.training.guest.code_folder import CodeFolder, MadeFolders
 from plugins.plugin_utils import packed_folder
 from tests.fakes.training_folder import converge, make, packed
@@ -109,7 +109,7 @@ def test_a_member_outside_the_folder_is_refused(tmp_path: Path, name: str) -> No
     with tarfile.open(archive, "w") as output:
         output.addfile(tarfile.TarInfo(name), io.BytesIO())
     with pytest.raises(OSError, match="a member that is not a file in the folder"):
-        code_archive.unpack(str(archive), str(tmp_path / "to"))
+        code_folder.unpack(str(archive), str(tmp_path / "to"))
 
 
 def test_folders_are_made_once_for_all_users(tmp_path: Path) -> None:

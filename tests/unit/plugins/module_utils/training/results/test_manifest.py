@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.training.results import manifest, run_list
+from plugins.module_utils.training.results import known_runs, manifest
 
 from ..running.test_busy import BEGAN
 
@@ -71,27 +71,29 @@ def test_values_of_running_jobs_replace_the_manifests() -> None:
         a_manifest("open", started=None),
         a_manifest("old", end={"state": "died", "cause": "why"}),
     ]
-    found = {each["name"]: each for each in run_list.listed([on_nodes], manifests, ["w2"])}
+    found = {each["name"]: each for each in known_runs.listed([on_nodes], manifests, ["w2"])}
     assert (found["one"]["state"], found["one"]["nodes"], found["one"]["step"]) == ("running", ["w1", "w2"], 7)
     assert (found["open"]["state"], found["open"]["cause"]) == ("unknown", "unreachable: w2")
     assert (found["old"]["state"], found["old"]["cause"]) == ("died", "why")
-    (again,) = run_list.listed([], [a_manifest()], [])
+    (again,) = known_runs.listed([], [a_manifest()], [])
     assert again["cause"] == "follow it with training_name=one"
 
 
 def test_lists_each_run_in_a_table_row() -> None:
     end = {"state": "finished", "steps": 40, "images_per_sec": 99.44}
-    lines = run_list.lines(run_list.listed([], [a_manifest(end=end), a_manifest("two", started=BEGAN - 9)], []))
-    assert lines[0].split() == list(run_list.COLUMNS)
+    lines = known_runs.table_lines(
+        known_runs.listed([], [a_manifest(end=end), a_manifest("two", started=BEGAN - 9)], [])
+    )
+    assert lines[0].split() == list(known_runs.COLUMNS)
     assert [line.split()[0] for line in lines[1:]] == ["two", "one"]
     assert "finished  40    -     w1,w2  99.4 images/s  -" in lines[2]
-    assert run_list.lines([]) == [run_list.NOTHING]
+    assert known_runs.table_lines([]) == [known_runs.NOTHING]
 
 
 def test_lists_steps_per_second_without_image_rates() -> None:
     ended = a_manifest(end={"state": "finished", "steps": 60, "steps_per_sec": 11.704})
 
-    assert "11.70 steps/s" in run_list.lines(run_list.listed([], [ended], []))[1]
+    assert "11.70 steps/s" in known_runs.table_lines(known_runs.listed([], [ended], []))[1]
     assert ["pace", "11.7", "steps/s", "-"] in [line.split() for line in manifest.compared(ended, a_manifest("two"))]
 
 

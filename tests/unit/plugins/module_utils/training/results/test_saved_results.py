@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.training.results import saved_results
-from plugins.module_utils.training.results.saved_results import network_findings, remaining_runs, write_pairs
+from plugins.module_utils.training.results.saved_results import (
+    SweepError,
+    network_findings,
+    remaining,
+    remaining_runs,
+    runs_of_sizes,
+    summary,
+    with_nodes,
+    write_pairs,
+)
 from tests.fakes.calling import here
 from tests.fakes.programs import run
 from tests.unit.plugins.module_utils.training.pairs.test_pair_result import NODES, output
 
 RUN = {"nodes": 1, "gpus": 1, "transport": "tcp", "images_per_sec": 1.0}
+OF_MEASUREMENT = {"options": ["--batch-size", "32"], "ranks_per_node": 1}
+SIZES = st.lists(st.integers(1, 32), min_size=1, max_size=6, unique=True)
+TRANSPORTS = st.lists(st.sampled_from(["tcp", "rdma"]), min_size=1, unique=True)
+REPEATS = st.integers(1, 6)
 
 
 @pytest.mark.parametrize(
@@ -92,46 +108,150 @@ SLOW = output(("n1", "n2", 9.0), ("n1", "n3", 1.0), ("n2", "n3", 1.0))
 
 
 @pytest.fixture
-def given(tmp_path: Path) -> dict[str, Any]:
+def written(tmp_path: Path) -> dict[str, Any]:
     job = {"state": "finished", "started": time.time() - 60, "ended": time.time()}
     place = {"name": "fabric-1", "folder": str(tmp_path / "fabric")}
     limits = {"devices": {}, "least": 0.8, "expected": 0.0}
     return {**place, **limits, "nodes": NODES, "transport": "tcp", "nccl": "", "records": SLOW, "job": job}
 
 
-def findings(given: dict[str, Any], *nodes: str) -> list[str]:
-    return network_findings(folder=given["folder"], nodes=nodes or NODES, recent=86400)
+def findings(written: dict[str, Any], *nodes: str) -> list[str]:
+    return network_findings(folder=written["folder"], nodes=nodes or NODES, recent=86400)
 
 
-def test_a_result_is_written_once_and_blocks_runs(given: dict[str, Any]) -> None:
-    first = here(write_pairs, **given)
-    assert first["changed"] and not here(write_pairs, **given)["changed"]
+def test_a_result_is_written_once_and_blocks_runs(written: dict[str, Any]) -> None:
+    first = here(write_pairs, **written)
+    assert first["changed"] and not here(write_pairs, **written)["changed"]
     assert json.loads(Path(first["files"][0]).read_text()) == first["result"]
     assert first["error"].startswith("n3 is slow with every other node")
-    found = findings(given)
+    found = findings(written)
     assert [text.partition(" is")[0] for text in found] == ["fabric-1: n3"]
-    assert findings(given, "n1", "n2") == []
+    assert findings(written, "n1", "n2") == []
 
 
 @pytest.mark.parametrize("more", [{"least": 0.0}, {"least": 1.5}, {"expected": -1.0}])
-def test_impossible_limits_are_refused(given: dict[str, Any], more: dict[str, Any]) -> None:
-    refused = here(write_pairs, **{**given, **more})
+def test_impossible_limits_are_refused(written: dict[str, Any], more: dict[str, Any]) -> None:
+    refused = here(write_pairs, **{**written, **more})
     assert refused["failed"]
     assert refused["msg"].startswith("fabric-1: could not compare the pairs: least is")
-    assert not Path(given["folder"]).exists()
+    assert not Path(written["folder"]).exists()
 
 
-def test_an_incomplete_result_is_refused(given: dict[str, Any]) -> None:
-    path = Path(given["folder"], "broken", "result.json")
+def test_an_incomplete_result_is_refused(written: dict[str, Any]) -> None:
+    path = Path(written["folder"], "broken", "result.json")
     path.parent.mkdir(parents=True)
     path.write_text("{}")
     with pytest.raises(Refused, match="could not read the result of a bandwidth measurement: it has no name"):
-        findings(given)
+        findings(written)
 
 
-def test_the_report_shows_the_check(given: dict[str, Any], tmp_path: Path) -> None:
-    here(write_pairs, **given)
+def test_the_report_shows_the_check(written: dict[str, Any], tmp_path: Path) -> None:
+    here(write_pairs, **written)
     folder = str(tmp_path / "report")
-    run("report", results=str(tmp_path / "runs"), folder=folder, fabric=given["folder"])
+    run("report", results=str(tmp_path / "runs"), folder=folder, fabric=written["folder"])
     assert "n3 is slow with every other node" in Path(folder, "training.md").read_text()
     assert json.loads(Path(folder, "training.json").read_text())["fabric"][0]["name"] == "fabric-1"
+
+
+def point(run: dict[str, Any]) -> tuple[int, str]:
+    return run["nodes"], run["transport"]
+
+
+def result(name: str, **more: Any) -> dict[str, Any]:
+    good = {"job": {"state": "finished"}, "proof": {"ok": True}, "nodes": 2, "asked": dict(OF_MEASUREMENT)}
+    return {"name": name, **good, **more}
+
+
+@given(SIZES, TRANSPORTS, REPEATS)
+def test_measures_each_point_the_requested_number_of_times(
+    sizes: list[int], transports: list[str], repeats: int
+) -> None:
+    made = runs_of_sizes(sizes, transports, repeats)
+    assert Counter(map(point, made)) == {(size, name): repeats for size in sizes for name in transports}
+    assert len({one["name"] for one in made}) == len(made)
+    for key in {point(one) for one in made}:
+        assert [one["repeat"] for one in made if point(one) == key] == list(range(1, repeats + 1))
+
+
+@given(SIZES, REPEATS)
+def test_transports_take_turns(sizes: list[int], repeats: int) -> None:
+    made = runs_of_sizes(sizes, ["tcp", "rdma"], repeats)
+    pairs = list(zip(made[::2], made[1::2], strict=True))
+    assert all(one["nodes"] == other["nodes"] and one["transport"] != other["transport"] for one, other in pairs)
+    for size in sizes:
+        first = [one["transport"] for one, _other in pairs if one["nodes"] == size]
+        assert first == ["tcp" if number % 2 == 0 else "rdma" for number in range(repeats)]
+
+
+@given(SIZES, TRANSPORTS, st.integers(1, 3))
+def test_linear_drift_affects_every_point_equally(sizes: list[int], transports: list[str], pairs: int) -> None:
+    made = runs_of_sizes(sizes, transports, 2 * pairs)
+    places: dict[tuple[int, str], int] = Counter()
+    for place, one in enumerate(made):
+        places[point(one)] += place
+    assert len(set(places.values())) == 1
+
+
+@given(SIZES, TRANSPORTS, REPEATS, st.data())
+def test_does_not_repeat_finished_runs(
+    sizes: list[int], transports: list[str], repeats: int, data: st.DataObject
+) -> None:
+    made = runs_of_sizes(sizes, transports, repeats)
+    done = data.draw(st.sets(st.sampled_from([one["name"] for one in made])))
+    rest = remaining(made, [result(name) for name in done], OF_MEASUREMENT)
+    assert [one["name"] for one in rest] == [one["name"] for one in made if one["name"] not in done]
+    assert remaining(made, [result(one["name"]) for one in made], OF_MEASUREMENT) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "prove", "again"),
+    [
+        ({}, True, False),
+        ({"job": {"state": "died"}}, True, True),
+        ({"proof": {"ok": False}}, True, True),
+        ({"proof": {"ok": False}}, False, False),
+        ({"proof": {"ok": False}, "nodes": 1}, True, False),
+    ],
+)
+def test_an_invalid_result_is_ignored(more: dict[str, Any], prove: bool, again: bool) -> None:
+    made = runs_of_sizes([2], ["tcp"], 2)
+    rest = remaining(made, [result("2-nodes-tcp-1", **more)], OF_MEASUREMENT, prove=prove)
+    assert [(one["name"], one["again"]) for one in rest] == (
+        [("2-nodes-tcp-1", True), ("2-nodes-tcp-2", False)] if again else [("2-nodes-tcp-2", False)]
+    )
+
+
+def test_refuses_results_of_other_options() -> None:
+    other = result("2-nodes-tcp-1", asked={**OF_MEASUREMENT, "options": []})
+    with pytest.raises(SweepError, match="2-nodes-tcp-1 used another options than requested now"):
+        remaining(runs_of_sizes([2], ["tcp"], 1), [other], OF_MEASUREMENT)
+    with pytest.raises(SweepError, match="another options and ranks_per_node"):
+        remaining(runs_of_sizes([2], ["tcp"], 1), [result("2-nodes-tcp-1", asked=None)], OF_MEASUREMENT)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "transports", "repeats", "words"),
+    [
+        ([], ["tcp"], 1, "numbers of nodes are []"),
+        ([2, 2], ["tcp"], 1, r"\[2, 2\]: specify one or more, each once"),
+        ([0], ["tcp"], 1, "of 1 or more"),
+        ([1], [], 1, "transports are"),
+        ([1], ["ib"], 1, "'ib' is not one of tcp, rdma"),
+        ([1], ["tcp"], 0, "repeats is 0"),
+    ],
+)
+def test_refuses_impossible_measurements(sizes: list[int], transports: list[str], repeats: int, words: str) -> None:
+    with pytest.raises(SweepError, match=words.replace("[]", r"\[\]")):
+        runs_of_sizes(sizes, transports, repeats)
+
+
+def test_places_runs_on_the_first_nodes() -> None:
+    made = with_nodes(runs_of_sizes([1, 2], ["tcp"], 1, "week"), ["w1", "w2", "w3"])
+    assert [(one["name"], one["on"]) for one in made] == [
+        ("week-1-nodes-tcp-1", ["w1"]),
+        ("week-2-nodes-tcp-1", ["w1", "w2"]),
+    ]
+    assert summary(made, made[1:]) == "1 of 2 runs remain:  week-2-nodes-tcp-1"
+    assert summary(made, []) == "0 of 2 runs remain:  none"
+    with pytest.raises(SweepError, match="4 nodes are requested, but there are 2: w1, w2"):
+        with_nodes(runs_of_sizes([1, 4], ["tcp"], 1), ["w1", "w2"])

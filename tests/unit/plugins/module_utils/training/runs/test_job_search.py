@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.training.results import run_list
+from plugins.module_utils.training.results import known_runs
 from plugins.module_utils.training.running import busy
 from plugins.module_utils.training.runs import run_source
 from plugins.module_utils.training.runs.job_search import only_job, reported_manifest
@@ -77,7 +77,7 @@ def test_chooses_a_run_of_one_name_by_user() -> None:
         only_job(named, both, INVENTORY)
     (other,) = busy.others("/runs/one", "w1", both, INVENTORY)
     assert other["launcher"] == "w3", "a window around the run of anna sees that of bert"
-    entries = run_list.listed(busy.running(both), [a_manifest("one", asked_by="anna@desk")], [])
+    entries = known_runs.listed(busy.running(both), [a_manifest("one", asked_by="anna@desk")], [])
     assert [(each["by"], each["state"]) for each in entries] == [("anna@desk", "running"), ("bert@lap", "running")]
 
 
