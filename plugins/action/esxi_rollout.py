@@ -26,9 +26,9 @@ from ..module_utils.hosts.rollout_plan import (
     require_possible,
     window_of,
 )
-from ..plugin_utils.declared_options import of_esxi_rollout, specification
 from ..plugin_utils.interruption import shown_if_interrupted
 from ..plugin_utils.modules import CONNECTION, Modules
+from ..plugin_utils.role_options import of_esxi_rollout, specification
 from ..plugin_utils.world import ActionWorld
 
 ARGUMENTS: dict[str, Any] = {

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..plugin_utils.trial import WINDOW
-from ..plugin_utils.trial_action import TrialAction, options_of
+from ..plugin_utils.trial import WINDOW, TrialAction, options_of
 
 
 class ActionModule(TrialAction):

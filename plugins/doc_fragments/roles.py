@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 
-from ..plugin_utils import declared_options
+from ..plugin_utils import role_options
 
 _TEXT = "Whether options that the task does not name have the values of the role P(dml.vsphere.vmotion_test#role)."
 
 
 def _of_trial(*left_out: str) -> str:
-    options = declared_options.documentation(declared_options.of_trial(*left_out))
+    options = role_options.documentation(role_options.of_trial(*left_out))
     return json.dumps({"options": {"of_role": {"description": _TEXT, "type": "bool", "default": False}, **options}})
 
 
@@ -22,4 +22,4 @@ class ModuleDocFragment:
     VMOTION_TEST: str = _of_trial("window", "observe")
     OBSERVE: str = _of_trial("window")
     ESXI_WINDOW: str = _of_trial("observe")
-    ESXI_HOST: str = json.dumps({"options": declared_options.documentation(declared_options.of_esxi_rollout())})
+    ESXI_HOST: str = json.dumps({"options": role_options.documentation(role_options.of_esxi_rollout())})

@@ -73,9 +73,8 @@ from ansible_collections.dml.vsphere.plugins.module_utils.core import child_envi
 from ansible_collections.dml.vsphere.plugins.module_utils.core.run_request import RunRequest
 from ansible_collections.dml.vsphere.plugins.module_utils.errors import CollectionError
 from ansible_collections.dml.vsphere.plugins.plugin_utils import facts
-from ansible_collections.dml.vsphere.plugins.plugin_utils.interruption import keep_output
+from ansible_collections.dml.vsphere.plugins.plugin_utils.interruption import keep_output, pause_before_the_end
 from ansible_collections.dml.vsphere.plugins.plugin_utils.known_variables import COLLECTION, known, specs
-from ansible_collections.dml.vsphere.plugins.plugin_utils.window_signal import pause_before_the_end
 
 DEBUG = (
     "ansible-playbook: could not start: ANSIBLE_DEBUG is set, with which ansible-core writes the password of vCenter "

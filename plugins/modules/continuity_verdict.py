@@ -168,7 +168,7 @@ from ..module_utils.continuity.step_records import Track
 from ..module_utils.errors import Refused
 from ..module_utils.pages import verdict_files
 from ..module_utils.trials.evidence import move_lines, verdict_input
-from ..module_utils.trials.folder import facts_file, trial_folder
+from ..module_utils.trials.folder import trial_folder
 from ..module_utils.trials.folder.verdicts import NewVerdict, write_text
 from ..module_utils.watch.growing_file import GrowingFile
 from ..module_utils.watch.records_file import before
@@ -192,7 +192,7 @@ GIVEN = ("moves", "limits", "ended", "facts", "require")
 def of_test(params: runner.Params) -> runner.Result:
     """Return the options, completed from the facts of the test."""
     test = trial_folder.one_test(Path(params["test"]))
-    facts = facts_file.read(test)
+    facts = trial_folder.read_facts(test)
     if not facts.warm:
         reason = "it ended before the job was warm"
         raise Refused(str(test), "judge the test in it", reason, "name the folder of another test")
@@ -201,8 +201,8 @@ def of_test(params: runner.Params) -> runner.Result:
     more = {"changes": facts.host_changes, "known": facts, "site": facts.settings.get("site") or ""}
     try:
         case = verdict_input.verdict_input(facts, params["limits"])
-    except facts_file.DAMAGES as error:
-        raise facts_file.damaged(test, error) from error
+    except trial_folder.DAMAGES as error:
+        raise trial_folder.damaged(test, error) from error
     return {**params, **case, **own, **more}
 
 

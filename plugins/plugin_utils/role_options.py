@@ -1,21 +1,78 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads the options of a role in an action, so that only the role's argument specification declares them."""
+"""The options of a role: an action reads or declares them, and only the argument specification of the role has them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleError
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible.module_utils.common.yaml import yaml_load
 from ansible.plugins.action import ActionBase
 
-from .modules import ROOT
+from ..module_utils.durable.calls import Arguments
 
+ROLES = Path(__file__).resolve().parents[2] / "roles"
+ROLE_OF_TRIALS = "vmotion_test"
+DOCUMENTED = ("description", "type", "elements", "choices", "required", "default")
 # The keys of a specification that arguments of modules have too.
 TYPED = ("type", "elements", "choices", "options")
+
+
+def of_trial(*left_out: str) -> dict[str, object]:
+    """Return the options of an action around a running job: the role takes the job as one mapping."""
+    options = _of_role(ROLE_OF_TRIALS, {"job", *left_out}, {})
+    options["dir"] = {**options["dir"], "default": None, "required": True}
+    return options
+
+
+def of_esxi_rollout() -> dict[str, object]:
+    """Return the options of the action esxi_rollout: the role saves the evidence."""
+    return _of_role("esxi_host", {"evidence_dir"}, {"profiles": "host_profiles"})
+
+
+def specification(options: Arguments) -> dict[str, object]:
+    """Return options as an argument specification; elements of lists are not taken apart."""
+    spec: dict[str, Any] = {}
+    for name, option in options.items():
+        spec[name] = {key: option[key] for key in DOCUMENTED[1:] if option.get(key) is not None}
+        if "options" in option and option["type"] != "list":
+            spec[name]["options"] = specification(option["options"])
+    return spec
+
+
+def documentation(options: Arguments) -> dict[str, object]:
+    """Return options as the documentation of a module has them."""
+    documented: dict[str, Any] = {}
+    for name, option in options.items():
+        documented[name] = {key: option[key] for key in DOCUMENTED if option.get(key) is not None}
+        if "options" in option:
+            documented[name]["suboptions"] = documentation(option["options"])
+    return documented
+
+
+def _of_role(role: str, left_out: Collection[str], renamed: Mapping[str, str]) -> dict[str, Any]:
+    text = (ROLES / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8")
+    options = yaml_load(re.sub(rf"\bO\({role}_", "O(", text))["argument_specs"]["main"]["options"]
+    names = {name: name[len(role) + 1 :] for name in options}
+    return {
+        renamed.get(names[name], names[name]): _without_template(option)
+        for name, option in options.items()
+        if names[name] not in left_out
+    }
+
+
+def _without_template(option: Mapping[str, Any]) -> dict[str, object]:
+    """Return an option for an action, which has no templates: it is required instead, or empty by default."""
+    default = option.get("default", {"list": [], "dict": {}}.get(option["type"], ""))
+    if default == "{{ inventory_hostname }}":
+        return {**option, "default": None, "required": True}
+    return {**option, "default": "" if "{{" in str(default) else default}
 
 
 def role_options(
@@ -30,7 +87,7 @@ def role_options(
     The templates are those of the host of the task; ``more`` has further variables for them. With ``only``, the other
     options are left out.
     """
-    path = ROOT / "roles" / role / "meta" / "argument_specs.yml"
+    path = ROLES / role / "meta" / "argument_specs.yml"
     spec = action._loader.load_from_file(str(path))["argument_specs"]["main"]["options"]
     variables = {**task_vars, **(more or {})}
     templar = action._templar.copy_with_new_env(available_variables=variables)

@@ -1,42 +1,55 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Begins, continues or ends a vMotion test, a maintenance window or an observation, or shows its plan."""
+"""The actions around a running job: they begin, continue or end a test, a window or an observation, or show its plan."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
+
+from ansible.module_utils.parsing.convert_bool import boolean
+from ansible.plugins.action import ActionBase
 
 from ..module_utils.core import observer_clock
 from ..module_utils.durable.calls import Result, required
 from ..module_utils.durable.program import END, START, ControllerGone, Program
 from ..module_utils.durable.program_journal import NAME, FileJournal
-from ..module_utils.errors import CollectionError, Failed, WholeError
+from ..module_utils.errors import CollectionError, Failed, Refused, WholeError
+from ..module_utils.jobs import around
 from ..module_utils.trials.evidence import prediction
 from ..module_utils.trials.evidence.facts import Facts
-from ..module_utils.trials.evidence.other_verdicts import results
-from ..module_utils.trials.evidence.outcome import last_verdict, passed
+from ..module_utils.trials.evidence.outcome import last_verdict, passed, results
+from ..module_utils.trials.evidence.verdict_input import check_limits
+from ..module_utils.trials.evidence.window_settings import require_known
 from ..module_utils.trials.folder import continued_settings, trial_folder
+from ..module_utils.trials.programs.maintenance_window import window
 from ..module_utils.trials.programs.observe import observe
+from ..module_utils.trials.programs.restart_window import restart_window
 from ..module_utils.trials.programs.test import test
-from ..module_utils.trials.programs.window_by import window_by
-from ..module_utils.trials.steps import permission, window_end, window_ways
+from ..module_utils.trials.steps import window_end, window_ways
 from ..module_utils.trials.steps.trial import Trial
 from ..module_utils.trials.steps.window_notices import notify_of_pause
-from .interruption import shown_if_interrupted
-from .modules import Modules
-from .node_modules import require_user
+from ..module_utils.trials.steps.window_ways import AUTO, INSTEAD, MOVE, RESTART, choose
+from . import facts
+from .interruption import in_progress, shown_if_interrupted
+from .modules import CONNECTION, Modules
+from .node_modules import Variables, require_user
 from .observer import ended_by_signal
+from .role_options import ROLE_OF_TRIALS, of_trial, role_options, specification
+from .running_jobs import clusters_around_job
 from .slurm_place import with_place
 from .trial_site import ObservationSite, TrialSite, job_of
-from .window_signal import in_progress
 from .world import show
 
 REPLACED = "The window ends here, because a window with other settings takes its place."
+# The options that a journal does not keep; the job names the defaults of others.
+PATHS = ("dir", "folder", "metrics")
+OF_THE_RUN = (*PATHS, "ending")
 
 
 @dataclass(frozen=True)
@@ -94,7 +107,7 @@ def _show_moves(trial: Trial, request: Request, _now: float) -> window_ways.Way:
 def _show_ways(trial: Trial, request: Request, now: float) -> window_ways.Way:
     """Show both ways through a window, and return that of the moves, with the reason why the window is impossible."""
     settings, window = trial.settings, trial.settings["window"]
-    late = permission.over(window, now, now)
+    late = window_end.over(window, now, now)
     if late:
         return window_ways.Way(window_ways.MOVE, f"Cluster {request.cluster}: no window would be opened: {late}.")
     earlier = _earlier_changes(request)
@@ -206,6 +219,21 @@ def _as_observation(_facts: Facts, site: TrialSite) -> AbstractContextManager[No
     return ended_by_signal(site.ask_for_end)
 
 
+def window_by(p: Program, trial: Trial) -> str:
+    """Return why the window failed; empty if it did not."""
+    by = trial.settings["window"].get("by") or MOVE
+    if by == AUTO:
+        way = p.once("way", lambda: choose(trial, p.now()))
+        p.say(way["why"])
+        by = way["by"]
+    if by == RESTART:
+        return restart_window(p, trial)
+    reason = window(p, trial)
+    is_without_plan = p.written("cluster") is not None and p.written("plan") is None
+    is_refused = is_without_plan or any(not move["ok"] for move in trial.facts.moves)
+    return f"{reason} {INSTEAD}" if reason and is_refused else reason
+
+
 TEST = Kind(test, _show_moves, _as_test)
 WINDOW = Kind(window_by, _show_ways, _as_window)
 OBSERVATION = Kind(observe, _show_moves, _as_observation, ObservationSite)
@@ -228,3 +256,64 @@ def _reason(run: Callable[[Program, Trial], str], program: Program, trial: Trial
     if is_over:
         journal.write(END, {"passed": not reason, "said": reason})
     return reason
+
+
+class TrialAction(ActionBase):  # type: ignore[misc]  # ansible is not read by mypy
+    """Carries out the program of its kind, or only shows the plan."""
+
+    _supports_check_mode = True
+    kind: Kind
+    options: ClassVar[Mapping[str, Any]]
+
+    def run(self, tmp: Any = None, task_vars: Any = None) -> Result:
+        """Return the result of the program; in check mode, that of its plan."""
+        result: Result = super().run(tmp, task_vars)
+        task_vars = task_vars or {}
+        carried_out = show_plan if self._task.check_mode else carry_out
+        try:
+            return {**result, **carried_out(Modules(self, task_vars), self._request(task_vars), self.kind)}
+        except CollectionError as error:
+            return {**result, "failed": True, "msg": str(error)}
+
+    def _request(self, task_vars: Variables) -> Request:
+        """Return the checked options of the task, with those of the role if it asks for them."""
+        job: Mapping[str, Any] = {}
+        if boolean(self._task.args.pop("of_role", False)):
+            of_role = role_options(self, task_vars, ROLE_OF_TRIALS)
+            # Its values are the defaults of other options.
+            job = of_role.pop("job", None) or {}
+            self._task.args = {**self._own(of_role), **self._task.args}
+        # The modules check the options of the connection, which they get unchanged.
+        connection = {name: {"type": "raw", "no_log": name in ("password", "proxy")} for name in CONNECTION}
+        _validation, given = self.validate_argument_spec({**self.options, **connection})
+        facts.require_none_on_workers(task_vars)
+        around.require_one_cluster(clusters_around_job(task_vars))
+        # A relative path is relative to the folder in which ansible-playbook was started.
+        paths = {name: os.path.realpath(given[name]) if given[name] else "" for name in PATHS}
+        request = request_of({**{name: given[name] for name in self.options}, **paths}, job)
+        check_limits(request.settings["limits"])
+        require_known(request.settings["window"])
+        if request.settings["user"]:
+            require_user(str(request.settings["user"]))
+        return request
+
+    def _own(self, of_role: Mapping[str, object]) -> dict[str, object]:
+        """Return the options of this action; refuse those of another, which would be ignored."""
+        for name in ("window", "observe"):
+            if of_role.get(name) and name not in self.options:
+                cause, remedy = f"they are for tasks_from={name} of the role", "leave them out, or include those tasks"
+                raise Refused(f"{ROLE_OF_TRIALS}_{name}", "use these options", cause, remedy)
+        return {name: value for name, value in of_role.items() if name in self.options}
+
+
+def request_of(given: Mapping[str, Any], job: Mapping[str, Any]) -> Request:
+    """Return options as a request, with what a window needs to restart the job."""
+    settings = {"window": {}, "observe": {}, **{key: given[key] for key in given if key not in OF_THE_RUN}}
+    if job.get("restart") and settings["window"]:
+        settings["restart"] = job["restart"]
+    return Request(settings, given["dir"], given["folder"], given["metrics"], given.get("ending") or "")
+
+
+def options_of(*left_out: str) -> dict[str, Any]:
+    """Return the options of an action, without those of other kinds."""
+    return specification(of_trial(*left_out))

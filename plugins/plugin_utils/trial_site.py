@@ -26,14 +26,14 @@ from ..module_utils.training.results.report_files import for_collector
 from ..module_utils.training.runs.jobs import Job
 from ..module_utils.training.runs.restartable import WINDOW, NotRestartable, Restartable
 from ..module_utils.trials.evidence.facts import Facts
-from ..module_utils.trials.folder import facts_file, job_moves, trial_folder
+from ..module_utils.trials.folder import job_moves, trial_folder
 from ..module_utils.watch.watcher import is_watched
 from . import running_jobs
 from .controller import start_watch
+from .interruption import PAUSE
 from .modules import Modules
 from .observer import post, run_command
 from .restartable_jobs import restartable
-from .window_signal import PAUSE
 from .world import ActionWorld
 
 DRIVERS = "stacks/facts/compatibility.yml"
@@ -135,11 +135,11 @@ class TrialSite(ActionWorld):
 
     def write(self, name: str, content: object) -> None:
         """Write a JSON file in the folder of the test."""
-        facts_file.write_json(self._folder / f"{name}.json", content)
+        trial_folder.write_json(self._folder / f"{name}.json", content)
 
     def write_facts(self, facts: Facts) -> None:
         """Write the facts so far, and their metrics."""
-        facts_file.write(self._folder, facts)
+        trial_folder.write_facts(self._folder, facts)
         self.write_metrics(facts, is_running=True)
 
     def write_metrics(self, facts: Facts, is_running: bool) -> None:

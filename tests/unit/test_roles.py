@@ -150,7 +150,7 @@ def test_the_main_file_is_a_table_of_contents(role: Path) -> None:
 
 # The rooms of programs that do not have the name of their role.
 ROOM_OF_PROGRAMS = {"vmotion_test": "trials"}
-ACTION_OF_PROGRAMS = {"vmotion_test": "trial_action"}
+ACTION_OF_PROGRAMS = {"vmotion_test": "trial"}
 
 
 def used_by_programs(role: Path, tasks: str) -> set[str]:

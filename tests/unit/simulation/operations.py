@@ -27,9 +27,8 @@ from plugins.module_utils.trials.evidence.facts import Facts
 from plugins.module_utils.trials.folder import continued_settings
 from plugins.module_utils.trials.programs.observe import observe
 from plugins.module_utils.trials.programs.test import test
-from plugins.module_utils.trials.programs.window_by import window_by
 from plugins.module_utils.trials.steps.trial import Trial
-from plugins.plugin_utils.trial import _reason
+from plugins.plugin_utils.trial import _reason, window_by
 from tests.fakes.deaths import Killed
 
 from . import slurm_queue

@@ -23,7 +23,7 @@ from plugins.module_utils.trials.evidence import facts, prediction
 from plugins.module_utils.trials.evidence.facts import ranks_by_worker
 from plugins.module_utils.trials.folder import continued_settings
 from plugins.module_utils.trials.programs import around_job, maintenance_window
-from plugins.module_utils.trials.steps import permission, window_end
+from plugins.module_utils.trials.steps import window_end
 
 from . import modules, trial_calls
 from .faults import CLOCK_SET_SECONDS
@@ -155,8 +155,8 @@ MENDS: dict[str, list[tuple[Any, str, Any]]] = {
         (continued_settings, "refuse_other", nothing),
         (maintenance_window, "not_as_requested", lambda _trial: ""),
     ],
-    "a window moves no job that started meanwhile": [(permission, "jobs_beside", lambda *_arguments: [])],
-    "an old acknowledgement does not count": [(permission, "unacknowledged", lambda *_arguments: "")],
+    "a window moves no job that started meanwhile": [(window_end, "present_jobs", lambda *_arguments: [])],
+    "an old acknowledgement does not count": [(window_end, "unacknowledged", lambda *_arguments: "")],
     "a request outlives its controller": [(modules, "hold", forgetful)],
     "a remediation of an earlier controller is awaited": [
         (change_hosts.HostChange, "has_no_remediation", lambda _change: True)

@@ -13,9 +13,8 @@ from plugins.module_utils.jobs.running_job import job_from
 from plugins.module_utils.trials.evidence.facts import Facts
 from plugins.module_utils.trials.programs.observe import observe
 from plugins.module_utils.trials.programs.test import test as test_program
-from plugins.module_utils.trials.programs.window_by import window_by
 from plugins.module_utils.trials.steps.trial import Trial
-from plugins.plugin_utils.trial_action import options_of
+from plugins.plugin_utils.trial import options_of, window_by
 from tests.fakes.deaths import Killed, MortalJournal
 
 from .host import Host, Profile

@@ -10,7 +10,7 @@ from ...continuity.limits import read_limits
 from ...errors import Refused
 from ...kubernetes.state import FINISHED, changes
 from ...training.transport import connections
-from . import move_lines, other_verdicts, prediction
+from . import move_lines, outcome, prediction
 from .facts import Facts, is_same_wave
 
 # The worst verdict of its windows is that of an observation.
@@ -62,7 +62,7 @@ def with_left(judged: Verdict, facts: Facts) -> Verdict:
     late = [move for move in facts.moves if move not in on_time]
     notes = list(facts.hangs)
     notes += [f"{move_lines.line(move)}: after the end of the job, so it is not judged" for move in late]
-    notes += other_verdicts.lines(facts.other_jobs) if facts.is_over else []
+    notes += outcome.lines(facts.other_jobs) if facts.is_over else []
     came = prediction.comparison(facts, judged.get("cost") or {}) if facts.is_over else ""
     notes += [came] if came else []
     judged = {**judged, "notes": [*judged["notes"], *notes]} if notes else judged

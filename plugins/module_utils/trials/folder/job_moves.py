@@ -13,8 +13,8 @@ from ...errors import CollectionError
 from ...training.output.live_state import JobMove, move_gauges
 from ...watch.watcher import is_locked
 from ..evidence.facts import Facts
-from . import facts_file
-from .facts_file import DAMAGES
+from . import trial_folder
+from .trial_folder import DAMAGES
 
 PREFIX = "dml_vmotion_test"
 VERDICTS = ("continuous", "inconclusive", "broken")
@@ -30,13 +30,13 @@ class JobMoves:
 
     def since(self, began: float, now: float) -> list[JobMove]:
         """Return the moves that ended after a time, or that continue, in the order of their starts."""
-        paths = sorted(self._where.glob(f"*/{facts_file.NAME}"))
+        paths = sorted(self._where.glob(f"*/{trial_folder.FACTS}"))
         moves = [move for path in paths for move in self._moves_in(path.parent, now)]
         return sorted((move for move in moves if move.until >= began), key=lambda move: (move.begin, move.worker))
 
     def _moves_in(self, folder: Path, now: float) -> Iterator[JobMove]:
         try:
-            status = (folder / facts_file.NAME).stat()
+            status = (folder / trial_folder.FACTS).stat()
             version = status.st_mtime_ns, status.st_size
             if folder not in self._read or self._read[folder][0] != version:
                 self._read[folder] = (version, self._moves(folder))
@@ -48,7 +48,7 @@ class JobMoves:
             return
 
     def _moves(self, folder: Path) -> Sequence[JobMove]:
-        facts = facts_file.read(folder)
+        facts = trial_folder.read_facts(folder)
         return tuple(moves_of(facts)) if facts.settings.get("run_dir") == self._run_dir else ()
 
 

@@ -10,16 +10,18 @@ import stat
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Tuple
 
+from ...core import whole_file
 from ...durable.calls import Arguments
 from ...durable.program import START
 from ...durable.program_journal import ADVICE, NAME, JournalEnds, ends, read, start_of
 from ...errors import CollectionError, Failed, Refused
 from ...plan import State
 from ...vsphere.escaped_names import file_name
+from ..evidence.facts import Facts
 from ..evidence.prediction import attended
 from .continued_settings import WINDOW, is_replaced, kind, refuse_other, with_next_attempt
 
@@ -32,6 +34,9 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 MOST_LINKS = 10
 ELSEWHERE = "name another folder, or judge this test again with the playbook judge"
 OWN_FOLDER = "give tests a folder that only you can write to: vmotion_test_dir"
+FACTS = "facts.json"
+# The errors of code that uses damaged facts.
+DAMAGES = (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError)
 
 
 @dataclass(frozen=True)
@@ -241,3 +246,38 @@ def _test_in(folder: Path, requested: State) -> dict[str, object]:
         return NOTHING
     refuse_other(folder, settings, requested)
     return {"found": True, "folder": str(folder), "replaced": is_replaced(settings, requested)}
+
+
+def read_facts(folder: Path) -> Facts:
+    """Return the facts of the test in a folder; raise if it has none, or if the file is damaged."""
+    path = folder / FACTS
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        facts = Facts(**content)
+        if not isinstance(facts.settings["cluster"], str) or not isinstance(facts.settings["limits"], dict):
+            raise ValueError("it does not have the settings of a test")
+    except FileNotFoundError as error:
+        reason = f"it ended before the job was warm, or an earlier version of the collection ran it: it has no {FACTS}"
+        raise Refused(str(folder), "judge the test in it", reason, "name the folder of another test") from error
+    except (OSError, *DAMAGES) as error:
+        raise damaged(folder, error) from error
+    return facts
+
+
+def damaged(folder: Path, error: Exception) -> Failed:
+    reason = f"it is not valid ({error!r}): the file was changed or damaged"
+    return Failed(str(folder / FACTS), "read the facts of the test", reason, ADVICE)
+
+
+def write_facts(folder: Path, facts: Facts) -> None:
+    """Write the facts atomically: a live page may read them at any time."""
+    write_json(folder / FACTS, asdict(facts), indent=None)
+
+
+def write_json(path: Path, content: object, indent: int | None = 4) -> None:
+    """Write a file of JSON atomically; only its owner can read it."""
+    try:
+        whole_file.write(str(path), json.dumps(content, indent=indent).encode())
+    except OSError as error:
+        reason, remedy = error.strerror or str(error), "free some space and run the playbook again"
+        raise Failed(str(path), "write it", reason, remedy) from error

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..evidence import move_lines, restart_lines
 from ..evidence.facts import Facts
-from . import facts_file, trial_folder
+from . import trial_folder
 
 Record = Mapping[str, Any]
 LEFT_OUT = (
@@ -33,8 +33,8 @@ def lines(cluster: str, lock: Record, folder: Path | None, out: Sequence[Record]
     if folder is None:
         return
     yield f"{cluster}: the unfinished window on this controller is in {folder}"
-    if (folder / facts_file.NAME).exists():
-        yield from _progress(facts_file.read(folder))
+    if (folder / trial_folder.FACTS).exists():
+        yield from _progress(trial_folder.read_facts(folder))
     if not is_attended:
         yield f"{cluster}: no run continues it: run the playbook hosts again, or this one with window_action=end"
 

@@ -14,17 +14,16 @@ from ...errors import CollectionError
 from ...hosts.change_hosts import HostChangeOptions, change_hosts, check_stop_rules, return_to_service
 from ...hosts.image_plan import commit_image, plan_image, with_image
 from ..evidence import move_lines
-from ..evidence.other_verdicts import broken
+from ..evidence.outcome import broken
 from ..evidence.prediction import predicted
 from ..steps import jobs_beside
 from ..steps.ending import keep_unfinished
 from ..steps.holding import reservation_in_slurm
 from ..steps.judgement import judge, review
 from ..steps.opening import planned
-from ..steps.permission import heed, permission, require_possible
 from ..steps.trial import Trial
 from ..steps.wave_of_moves import start_round, wave
-from ..steps.window_end import attend, ended, no_time, reason_to_end
+from ..steps.window_end import attend, ended, heed, no_time, permission, reason_to_end, require_possible
 from ..steps.window_notices import notify
 from .around_job import around_job
 

@@ -6,7 +6,7 @@ from functools import partial
 
 from ...core.findings import listed
 from ...durable.program import Program
-from ..evidence.other_verdicts import broken
+from ..evidence.outcome import broken
 from ..evidence.restart_lines import BROKEN
 from ..steps import workers_off
 from ..steps.trial import Trial

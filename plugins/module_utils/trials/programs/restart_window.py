@@ -33,11 +33,10 @@ from ..steps import workers_off
 from ..steps.ending import close, keep_unfinished
 from ..steps.holding import drs_override, lock_of_cluster, machines_of, reservation_of, reserve, unreserve
 from ..steps.opening import require_same_vcenter
-from ..steps.permission import changed_machines, require_possible, unacknowledged
 from ..steps.restarted import judge_next, keep_part, outcome
 from ..steps.stopping import TOUCHED, start_again, stop_at_checkpoint
 from ..steps.trial import Trial
-from ..steps.window_end import attend, ended, no_time
+from ..steps.window_end import attend, changed_machines, ended, no_time, require_possible, unacknowledged
 from ..steps.window_notices import notify
 from ..steps.window_ways import at_most
 from .maintenance_window import OF_RUNNING_WORKERS, keep_settled, not_as_requested, options_of

@@ -6,7 +6,7 @@ from ...continuity.judged_facts import Move
 from ...durable.program import Program
 from ...errors import WholeError
 from ..evidence.facts import Facts
-from .plans import not_applicable
+from .opening import not_applicable
 from .trial import Trial
 from .wave_of_moves import move_alone
 

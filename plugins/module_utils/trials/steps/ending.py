@@ -12,7 +12,7 @@ from ...durable.program import Attempt, Program
 from ...training.transport.connections import checksums
 from ..evidence import move_lines
 from ..evidence.facts import Facts
-from ..evidence.other_verdicts import results
+from ..evidence.outcome import results
 from ..evidence.verdict_input import transports
 from . import jobs_beside
 from .holding import lost_machines

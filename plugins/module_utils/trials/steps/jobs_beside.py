@@ -7,11 +7,12 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
+from ...core.names import short_name
 from ...durable.program import Program
 from ...errors import CollectionError
 from ...jobs.running_job import job_from
 from ...watch.live_pace import AwaitedSteps
-from ..evidence import other_verdicts
+from ..evidence import outcome
 from .holding import TAIL_BYTES, WATCH_SECONDS
 from .trial import Trial, tried
 
@@ -44,7 +45,7 @@ def _watch_each(p: Program, trial: Trial, stack: ExitStack, jobs: Sequence[Job])
     since = p.once(("begin of other jobs", *numbers), p.now) if jobs else 0.0
     for number in numbers:
         facts.keep_other_job(number, p.once(("other job", number), partial(_measured, p, trial, number, since)))
-        p.say("".join(other_verdicts.lines([facts.other_jobs[number - 1]])))
+        p.say("".join(outcome.lines([facts.other_jobs[number - 1]])))
 
 
 def _watch(p: Program, trial: Trial, number: int, job: Job) -> AbstractContextManager[None]:
@@ -103,7 +104,7 @@ def judge(p: Program, trial: Trial, key: str) -> None:
             p.say(f"judges the other job {job['title']}")
             judged = tried(p, trial, ("other job", number, key), partial(_verdict, p, trial, number))
             trial.facts.keep_other_job(number, judged or {})
-    for line in other_verdicts.lines(trial.facts.other_jobs):
+    for line in outcome.lines(trial.facts.other_jobs):
         p.say(line)
 
 
@@ -111,8 +112,57 @@ def _verdict(p: Program, trial: Trial, number: int) -> dict[str, object]:
     job = trial.facts.other_jobs[number - 1]
     on_launcher = partial(trial.site.on_node, job["launcher"], job["user"])
     state = job_from(trial.site.here, on_launcher, job).look().get("job") or {"state": "unknown"}
-    options = other_verdicts.verdict_options(trial.facts, job, state, p.now())
+    options = outcome.verdict_options(trial.facts, job, state, p.now())
     result = trial.here("continuity_verdict", records=_files(trial, number)["records"], **options)
     kept = {key: result[key] for key in ("verdict", "unproven", "longest_gap_s")}
     breaches = [str(breach["detail"]) for breach in result["breaches"]]
     return {**kept, "breaches": breaches, "state": state["state"]}
+
+
+def moving(window: Mapping[str, Any], planned: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the other jobs on workers that move, each with these workers as ``moving``.
+
+    A node whose name matches no worker may be any of them, unless other nodes of the job match: then it belongs to
+    another cluster.
+    """
+    jobs = window.get("other_jobs") or []
+    movers, workers = ({short_name(name) for name in names} for names in (_movers(planned), planned["places"]))
+    found = []
+    for job in jobs:
+        is_named_alike = any(short_name(node) in workers for node in job["nodes"])
+        there = [node for node in job["nodes"] if short_name(node) in movers or (movers and not is_named_alike)]
+        found += [{**job, "moving": there}] if there else []
+    return found
+
+
+def _movers(planned: Mapping[str, Any]) -> set[str]:
+    return {str(move["worker"]) for stage in planned.get("stages", ()) for move in stage["moves"]}
+
+
+def refusal(cluster: str, window: Mapping[str, object], found: Sequence[Job]) -> str:
+    """Return why a window with these other jobs is refused; empty if the user accepts them."""
+    if not found or window.get("accept_other_jobs"):
+        return ""
+    return (
+        f"Cluster {cluster}: the window would move workers of other training jobs: {_listed(found)}. Wait until they "
+        "end, or accept that with accept_other_jobs=true: then each of them is watched and judged too."
+    )
+
+
+def refusal_of_present(window: Mapping[str, object], found: Sequence[Job]) -> str:
+    """Return why the jobs that run now end a window before its next host; empty if the user accepts them."""
+    if not found or window.get("accept_other_jobs"):
+        return ""
+    return (
+        f"the next host would move workers of other training jobs: {_listed(found)}; wait until they end, or accept "
+        "that with accept_other_jobs=true"
+    )
+
+
+def line(found: Sequence[Job]) -> str:
+    """Return the line about accepted other jobs; empty without them."""
+    return f"moves workers of other training jobs, and judges each of them: {_listed(found)}" if found else ""
+
+
+def _listed(found: Sequence[Job]) -> str:
+    return "; ".join(f"{job['title']} on {', '.join(job['moving'])}" for job in found)

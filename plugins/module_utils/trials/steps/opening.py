@@ -7,23 +7,25 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
+from ...continuity.judged_facts import Move
 from ...core.vgpu_manager import is_manager
 from ...durable.calls import Result
 from ...durable.program import Program
 from ...errors import CollectionError, Refused, WholeError
 from ...jobs.running_job import placed, required_to_run
-from ...moves.plan.results import MovePlan
+from ...moves.plan.results import MovePlan, Wave
 from ...training.transport.connections import uses_rdma
 from ...watch.live_pace import AwaitedSteps
-from . import other_jobs
+from ..evidence import move_lines
+from . import jobs_beside
 from .holding import machines_of
-from .plans import KEPT, not_applicable, plan_lines, plan_options
 from .trial import Trial, tried
 
 # A job reports its first step within the first of these times; one that has run for longer, within the second.
 FIRST_STEP_SECONDS, SOON_SECONDS = 600.0, 30.0
 # While a test waits for steps, it reads the state of the job this often.
 LOOK_SECONDS = 10.0
+KEPT = ("moves", "rdma", "profile", "slots", "stages", "returns", "waves", "clock_offset_s")
 
 
 def prepare(p: Program, trial: Trial) -> None:
@@ -37,11 +39,11 @@ def prepare(p: Program, trial: Trial) -> None:
     trial.facts.keep_cluster(p.once("cluster", lambda: trial.of_cluster("cluster_info")["cluster"]))
     plan = planned(p, trial, "plan", trial.facts.moving_hosts)
     window = trial.settings["window"]
-    found = p.once("other jobs", lambda: other_jobs.moving(window, plan)) if window else []
-    reason = other_jobs.refusal(trial.facts.cluster, window, found)
+    found = p.once("other jobs", lambda: jobs_beside.moving(window, plan)) if window else []
+    reason = jobs_beside.refusal(trial.facts.cluster, window, found)
     if reason:
         raise WholeError(reason)
-    p.say(other_jobs.line(found))
+    p.say(jobs_beside.line(found))
     trial.facts.other_jobs = list(found)
     trial.facts.keep_places(plan)
 
@@ -204,3 +206,67 @@ def in_rank_order(warm_job: Mapping[str, Any]) -> list[tuple[str, Mapping[str, A
 
 def rank_list(ranks: Sequence[int]) -> str:
     return f"rank{'' if len(ranks) == 1 else 's'} {', '.join(map(str, ranks))}"
+
+
+def plan_options(
+    settings: Mapping[str, Any], hosts: Sequence[str] | None = None, avoided: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the options of vmotion_plan for all moves, or for those that empty these hosts, not to avoided ones."""
+    options: dict[str, Any] = {"cluster": settings["cluster"], "one_per_host": settings["one_per_host"]}
+    if settings.get("observe"):
+        return {**options, "empty_hosts": []}
+    if settings.get("window"):
+        return {**options, **_emptied(settings["window"], hosts), **({"avoid_hosts": avoided} if avoided else {})}
+    options["return_home"] = settings["return_home"]
+    if settings.get("max_moves", 1) > 1:
+        options.update(max_moves=settings["max_moves"], stun_budget=settings["stun_budget"])
+    return {**options, **({"workers": settings["workers"]} if settings["workers"] else {})}
+
+
+def _emptied(window: Mapping[str, Any], hosts: Sequence[str] | None) -> dict[str, object]:
+    """Return the options for a window; moves that vCenter does not support are refused before the first one."""
+    mode = {"non_disruptive": True} if window.get("non_disruptive") else {}
+    spare = {"spare": window["spare"]} if window.get("spare") else {}
+    return {"empty_hosts": list(window["hosts"] if hosts is None else hosts), **mode, **spare}
+
+
+def not_applicable(cluster: str, planned: Mapping[str, Any]) -> str:
+    """Return why a plan leaves nothing to test; empty if there are moves, or hosts to change."""
+    if "stages" in planned:
+        return ""
+    tied = planned["not_applicable"]
+    if planned["moves"] and not tied:
+        return ""
+    why = f"these workers are tied to their hosts by devices: {', '.join(tied)}" if tied else "no worker runs"
+    remedy = "name those that can move with vmotion_test_workers"
+    return f"Cluster {cluster}: a vMotion test is not applicable: {why}; {remedy}."
+
+
+def plan_lines(planned: Mapping[str, Any]) -> list[str]:
+    """Return a line for each move, after a line for each wave or for each host that leaves service."""
+    if "waves" in planned:
+        return [line for wave in planned["waves"] for line in _wave_lines(wave, planned["moves"])]
+    if "stages" not in planned:
+        return [move_lines.line(move) for move in planned["moves"]]
+    returns = [f"at the end: {move_lines.line(move)}{_stun(move)}" for move in planned.get("returns") or []]
+    return [
+        line
+        for number, stage in enumerate(planned["stages"], start=1)
+        for line in (
+            f"{number}. {stage['host']} is changed" + ("" if stage["moves"] else ", no worker runs on it"),
+            *(f"   before: {move_lines.line(move)}{_stun(move)}" for move in stage["moves"]),
+        )
+    ] + returns
+
+
+def _stun(move: Move) -> str:
+    """Return the expected stun of a move; empty if it is not known."""
+    return "" if move.get("stun_s") is None else f", stun about {move['stun_s']:.0f} s"
+
+
+def _wave_lines(wave: Wave, moves: Sequence[Move]) -> list[str]:
+    """Return the lines of a wave: its number, its moves, and why it is not larger."""
+    number = int(wave["moves"])
+    lines = [f"   {move_lines.line(move)}" for move in moves if move["wave"] == wave["wave"]]
+    waits = [f"   {wave['waits']} waits: {wave['reason']}"] if wave.get("reason") else []
+    return [f"{wave['wave']}. {number} moves at once" if number > 1 else f"{wave['wave']}. one move", *lines, *waits]

@@ -22,9 +22,8 @@ from ..checks import guest_checks
 from ..evidence import move_lines
 from ..evidence.facts import CheckedRequest, MoveRequest, next_wave
 from .holding import renew_lock
-from .judgement import judge
+from .judgement import EARLIER_SECONDS, from_its_request, judge, move_names, move_on_server, requested_moves
 from .opening import in_rank_order, look, managers, rank_list, resumed
-from .server_moves import EARLIER_SECONDS, from_its_request, move_names, move_on_server, requested_moves
 from .trial import Trial
 
 Value = Mapping[str, object]

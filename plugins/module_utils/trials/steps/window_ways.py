@@ -14,8 +14,8 @@ from ...maintenance import out_of_service
 from ...maintenance.cluster_facts import ClusterState
 from ..evidence import prediction
 from ..evidence.restart_lines import checkpoint_in_words
-from . import other_jobs, workers_off
-from .plans import not_applicable, plan_lines, plan_options
+from . import jobs_beside, workers_off
+from .opening import not_applicable, plan_lines, plan_options
 from .stopping import why_no_signal
 from .trial import Trial
 
@@ -51,9 +51,9 @@ def by_moves(trial: Trial, earlier: Sequence[Mapping[str, object]]) -> Way:
         planned = trial.here("vmotion_plan", **plan_options(settings))
     except CollectionError as error:
         return Way(MOVE, str(error))
-    found = other_jobs.moving(window, {**planned, "places": planned["at"]})
-    refusal = not_applicable(settings["cluster"], planned) or other_jobs.refusal(settings["cluster"], window, found)
-    lines = [*plan_lines(planned), *filter(None, [other_jobs.line(found)])]
+    found = jobs_beside.moving(window, {**planned, "places": planned["at"]})
+    refusal = not_applicable(settings["cluster"], planned) or jobs_beside.refusal(settings["cluster"], window, found)
+    lines = [*plan_lines(planned), *filter(None, [jobs_beside.line(found)])]
     expected = prediction.predicted(window, planned, earlier) if window and not refusal else {}
     return Way(MOVE, refusal, expected.get("stall_s"), lines, {**planned, "prediction": expected})
 

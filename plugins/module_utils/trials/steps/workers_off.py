@@ -11,7 +11,7 @@ from ...durable.calls import Result, required
 from ...durable.program import Program
 from ...errors import CollectionError, Failed, Refused, WholeError
 from ...slurm.commands import COMMAND
-from . import other_jobs
+from . import jobs_beside
 from .trial import Trial
 
 # Written before the first worker is shut down: from then on, the window sees to it that they run again.
@@ -86,7 +86,7 @@ def why_not_shut_down(trial: Trial, workers: Sequence[Mapping[str, object]]) -> 
     """Return which other jobs would stop if these workers shut down; empty if none would."""
     read = required(trial.site.jobs_on_workers(trial.settings))
     stage = {"moves": [{"worker": worker["name"]} for worker in workers]}
-    found = other_jobs.moving({"other_jobs": read["jobs"]}, {"stages": [stage], "places": trial.facts.at})
+    found = jobs_beside.moving({"other_jobs": read["jobs"]}, {"stages": [stage], "places": trial.facts.at})
     if not found:
         return str(read["unread"])
     jobs = "; ".join(f"{job['title']} on {', '.join(job['moving'])}" for job in found)

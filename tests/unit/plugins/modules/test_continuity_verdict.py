@@ -17,7 +17,7 @@ import pytest
 from ansible.module_utils.testing import patch_module_args
 
 from plugins.module_utils.durable.program_journal import NAME
-from plugins.module_utils.trials.folder import facts_file
+from plugins.module_utils.trials.folder import trial_folder
 from plugins.module_utils.watch import awaited_steps
 from plugins.module_utils.watch.awaited_steps import wait_for_steps
 from plugins.module_utils.watch.live_pace import AwaitedSteps
@@ -234,25 +234,25 @@ def test_judges_the_demo_and_refuses_a_missing_test(folder: Path, tmp_path: Path
 
 @pytest.mark.parametrize("is_there", [True, False])
 def test_refuses_a_test_that_ended_before_warm_up(folder: Path, is_there: bool) -> None:
-    facts = facts_file.read(folder)
+    facts = trial_folder.read_facts(folder)
     facts.warm = None
-    facts_file.write(folder, facts)
+    trial_folder.write_facts(folder, facts)
     if not is_there:
-        (folder / facts_file.NAME).unlink()
+        (folder / trial_folder.FACTS).unlink()
     assert "it ended before the job was warm" in judged(folder)["msg"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"settings": []}', '{"settings": {"cluster": 1}, "other": 2}'])
 def test_refuses_damaged_facts(folder: Path, text: str) -> None:
-    (folder / facts_file.NAME).write_text(text)
+    (folder / trial_folder.FACTS).write_text(text)
     assert "the file was changed or damaged; restore the file from a copy" in judged(folder)["msg"]
 
 
 @pytest.mark.parametrize("name", ["moves", "settings"])
 def test_refuses_facts_with_missing_keys(folder: Path, name: str) -> None:
-    content = json.loads((folder / facts_file.NAME).read_text())
+    content = json.loads((folder / trial_folder.FACTS).read_text())
     content[name] = [{}] if name != "settings" else {"cluster": "gpu", "limits": {}}
-    (folder / facts_file.NAME).write_text(json.dumps(content))
+    (folder / trial_folder.FACTS).write_text(json.dumps(content))
     assert "the file was changed or damaged; restore the file from a copy" in judged(folder)["msg"]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from plugins.module_utils.durable.program_journal import NAME as JOURNAL
 from plugins.module_utils.durable.program_journal import FileJournal
-from plugins.module_utils.trials.folder import facts_file
+from plugins.module_utils.trials.folder import trial_folder
 from plugins.module_utils.trials.folder.job_moves import JobMoves
 from tests.fakes.deaths import Killed
 from tests.unit.simulation.world import World, dies
@@ -20,7 +20,7 @@ RUN = "/run/one"
 def keep(world: World, folder: Path) -> Path:
     """Write the facts of a test, and return the path of its journal."""
     folder.mkdir(parents=True)
-    facts_file.write_json(folder / facts_file.NAME, world.files["facts"])
+    trial_folder.write_json(folder / trial_folder.FACTS, world.files["facts"])
     (folder / JOURNAL).touch()
     return folder / JOURNAL
 
@@ -81,9 +81,9 @@ def test_reads_new_facts_and_omits_damaged_ones(tmp_path: Path) -> None:
     assert moves.since(0.0, 1e9) == []
     whole = World()
     whole.carry_out()
-    facts_file.write(tmp_path / "gpu-1", whole.facts)
+    trial_folder.write_facts(tmp_path / "gpu-1", whole.facts)
     assert moves.since(0.0, 1e9)
     for number, text in enumerate(["[]", "{", '{"settings": {}}', '{"settings": {"cluster": "gpu"}}'], start=2):
         (tmp_path / f"gpu-{number}").mkdir()
-        (tmp_path / f"gpu-{number}" / facts_file.NAME).write_text(text)
+        (tmp_path / f"gpu-{number}" / trial_folder.FACTS).write_text(text)
     assert len(moves.since(0.0, 1e9)) == len(JobMoves(tmp_path, RUN).since(0.0, 1e9)) == 2

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from plugins.module_utils.durable.program import END, START
 from plugins.module_utils.durable.program_journal import NAME, FileJournal
-from plugins.module_utils.trials.folder import facts_file
+from plugins.module_utils.trials.folder import trial_folder
 from plugins.module_utils.trials.folder.continued_settings import STARTED_AGAIN
 from tests.fakes.programs import run
 from tests.unit.simulation.world import World
@@ -22,7 +22,7 @@ def keep(world: World, folder: Path, *, is_ended: bool = False) -> Path:
         if is_ended:
             journal.write(END, {"passed": True, "said": ""})
     if "facts" in world.files:
-        facts_file.write(folder, world.facts)
+        trial_folder.write_facts(folder, world.facts)
     return folder
 
 

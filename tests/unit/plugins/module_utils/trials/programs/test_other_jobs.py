@@ -10,7 +10,7 @@ import pytest
 
 from plugins.module_utils.continuity.verdict import verdict
 from plugins.module_utils.trials.evidence.verdict_input import with_left
-from plugins.module_utils.trials.steps.other_jobs import moving
+from plugins.module_utils.trials.steps.jobs_beside import moving
 from tests.fakes.deaths import histories
 from tests.unit.simulation.world import HOSTS, WINDOW, Window
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plugins.module_utils.trials.steps.plans import plan_lines, plan_options
+from plugins.module_utils.trials.steps.opening import plan_lines, plan_options
 from tests.unit.simulation.world import SETTINGS
 
 FIRST = {"worker": "w1", "source": "a", "target": "c"}

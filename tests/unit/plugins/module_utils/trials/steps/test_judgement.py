@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plugins.module_utils.trials.steps.server_moves import lines, others_in
+from plugins.module_utils.trials.steps.judgement import lines, others_in
 from tests.unit.plugins.module_utils.trials.steps.test_wave_of_moves import losing
 from tests.unit.simulation.world import World
 
