@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import json
 
+from ..module_utils.durable.calls import Arguments
 from ..plugin_utils import role_options
 
-_TEXT = "Whether options that the task does not name have the values of the role P(dml.vsphere.vmotion_test#role)."
+
+def _documentation(role: str, options: Arguments) -> str:
+    text = f"Whether options that the task does not name have the values of the role P(dml.vsphere.{role}#role)."
+    of_role = {"description": text, "type": "bool", "default": False}
+    return json.dumps({"options": {"of_role": of_role, **role_options.documentation(options)}})
 
 
 def _of_trial(*left_out: str) -> str:
-    options = role_options.documentation(role_options.of_trial(*left_out))
-    return json.dumps({"options": {"of_role": {"description": _TEXT, "type": "bool", "default": False}, **options}})
+    return _documentation(role_options.ROLE_OF_TRIALS, role_options.of_trial(*left_out))
 
 
 class ModuleDocFragment:
@@ -22,4 +26,4 @@ class ModuleDocFragment:
     VMOTION_TEST: str = _of_trial("window", "observe")
     OBSERVE: str = _of_trial("window")
     ESXI_WINDOW: str = _of_trial("observe")
-    ESXI_HOST: str = json.dumps({"options": role_options.documentation(role_options.of_esxi_rollout())})
+    ESXI_HOST: str = _documentation(role_options.ROLE_OF_HOSTS, role_options.of_esxi_rollout())

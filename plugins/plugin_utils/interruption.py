@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ctrl-C: a text that it shows, and a window that it pauses; the first one finishes the host at hand, the second ends."""
+"""Ctrl-C: shows a text, or has a window pause after the host at hand; a second one ends the run."""
 
 from __future__ import annotations
 

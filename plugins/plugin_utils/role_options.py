@@ -18,7 +18,7 @@ from ansible.plugins.action import ActionBase
 from ..module_utils.durable.calls import Arguments
 
 ROLES = Path(__file__).resolve().parents[2] / "roles"
-ROLE_OF_TRIALS = "vmotion_test"
+ROLE_OF_TRIALS, ROLE_OF_HOSTS = "vmotion_test", "esxi_host"
 DOCUMENTED = ("description", "type", "elements", "choices", "required", "default")
 # The keys of a specification that arguments of modules have too.
 TYPED = ("type", "elements", "choices", "options")
@@ -33,7 +33,7 @@ def of_trial(*left_out: str) -> dict[str, object]:
 
 def of_esxi_rollout() -> dict[str, object]:
     """Return the options of the action esxi_rollout: the role saves the evidence."""
-    return _of_role("esxi_host", {"evidence_dir"}, {"profiles": "host_profiles"})
+    return _of_role(ROLE_OF_HOSTS, {"evidence_dir"}, {"profiles": "host_profiles"})
 
 
 def specification(options: Arguments) -> dict[str, object]:

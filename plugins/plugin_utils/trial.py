@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The actions around a running job: they begin, continue or end a test, a window or an observation, or show its plan."""
+"""The actions around a running job: they begin, continue or end a test, a window or an observation, or plan it."""
 
 from __future__ import annotations
 

@@ -32,9 +32,8 @@ PURE = (
         "hosts/pci_address",
         "hosts/roce_settings",
         "hosts/preflight/*",
-        "hosts/programs/*",
         "hosts/privileges/*",
-        "hosts/rollout_plan",
+        "hosts/rollout",
     ),
     *("hosts/rollback/*", "maintenance/cluster_facts", "maintenance/evacuation", "maintenance/out_of_service"),
     *(

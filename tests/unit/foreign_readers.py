@@ -14,6 +14,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from plugins.module_utils.cluster import cluster_info
 from plugins.module_utils.core import masked, names, versions, vgpu_manager
 from plugins.module_utils.durable import program_journal
 from plugins.module_utils.fabric import fabric_marks
@@ -30,7 +31,7 @@ from plugins.module_utils.guests import (
 )
 from plugins.module_utils.hosts import driver_options, roce_settings
 from plugins.module_utils.hosts.pci_address import pci_address
-from plugins.module_utils.maintenance import availability, boot, service_note
+from plugins.module_utils.maintenance import boot, service_note
 from plugins.module_utils.maintenance.lock import lock_rules
 from plugins.module_utils.site.recording import archive
 from plugins.module_utils.slurm import job_states, named_job
@@ -238,7 +239,7 @@ RESYNC = {"dom_objects": {"a": {"content": {"attributes": {"bytesToSync": 1}}}}}
 OWNER = st.fixed_dictionaries({"config.annotation": text("owner: me")})
 READERS = (
     of("workers/capacity/machines.py", machines.owner_of, OWNER, str),
-    of("maintenance/availability.py", availability.resync_bytes, json_text(RESYNC), (int, float, NONE)),
+    of("cluster/cluster_info.py", cluster_info.resync_bytes, json_text(RESYNC), (int, float, NONE)),
     of("maintenance/boot.py", pending, json_text({"boot": BOOTED, "was": {"a": 1}}), dict),
     of("hosts/pci_address.py", pci_address, text("0000:3b:00.0"), str),
     of("maintenance/service_note.py", taken_out, json_text(NOTE), (service_note.ServiceNote, NONE)),

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from ..errors import CollectionError, NotFound
 from ..hosts import management, remediation
-from ..maintenance import availability, cluster_problems, out_of_service, service_note
-from ..maintenance.cluster_facts import ClusterFacts, ClusterIdentity, HostSlots, HostState, ProfileSlots, Remediation
+from ..maintenance import cluster_problems, out_of_service, service_note
+from ..maintenance.cluster_facts import (
+    ClusterFacts,
+    ClusterIdentity,
+    DrsState,
+    HaState,
+    HostSlots,
+    HostState,
+    ProfileSlots,
+    Remediation,
+    VsanState,
+)
 from ..maintenance.lock.cluster_lock import record_at
 from ..maintenance.lock.folders import LockFolders
 from ..maintenance.lock.lock_rules import stamp
@@ -17,7 +28,7 @@ from ..vsphere import host_clocks, rest
 from ..vsphere.faults import translating_faults
 from ..vsphere.inventory import Host, HostSet, find_cluster
 from ..vsphere.properties import Properties, id_of, read_many
-from ..vsphere.sdk import ApiObject
+from ..vsphere.sdk import ApiObject, vim
 from ..vsphere.session import Session
 from ..workers.capacity import host_capacity, machines, profile_info, server_capacity
 from ..workers.capacity.running_vm import Vm
@@ -42,6 +53,7 @@ HOST_PATHS = (
     "triggeredAlarmState",
     *service_note.PATHS,
 )
+_RESYNC_KEY = "bytesToSync"
 
 
 class ClusterReader:
@@ -76,10 +88,10 @@ class ClusterReader:
         facts: ClusterFacts = {
             **identity,
             "hosts": [self._host(host) for host in self.hosts],
-            "ha": availability.ha(config, self.values.get("summary"), len(self.hosts)),
-            "drs": availability.drs(config),
+            "ha": ha(config, self.values.get("summary"), len(self.hosts)),
+            "drs": drs(config),
             "evc": getattr(self.values.get("summary"), "currentEVCModeKey", None),
-            "vsan": availability.vsan(config, self.hosts),
+            "vsan": vsan(config, self.hosts),
             "alarms": cluster_problems.alarms(self.session, self.names, self._alarm_states()),
             "tasks": cluster_problems.tasks(self.session, self.ref, self.hosts, self.names),
             "remediations": self._remediations() if identity["image_managed"] else [],
@@ -242,3 +254,75 @@ def _slots_of_profile(profile: str, slots_by_host: dict[str, Slots], counted: Co
 def _by_names(slots: Slots, profile: str) -> Capacity:
     used = sum(gpu.used.count(profile) for gpu in slots.gpus)
     return Capacity(used, slots.free(profile), slots.total(profile), 0)
+
+
+def ha(config: ApiObject, summary: ApiObject, hosts: int) -> HaState:
+    """Return the state of HA: its policy, its reserved failover hosts, and the failures that it tolerates now."""
+    das = config.dasConfig
+    policy, details = _policy(das)
+    return {
+        "enabled": bool(das.enabled),
+        "admission_control": bool(das.admissionControlEnabled),
+        "policy": policy,
+        "failover_hosts": out_of_service.failover_hosts(policy, hosts, details),
+        # The server reports the currently tolerated failures only for the policy that counts hosts.
+        "failover_hosts_now": _now(summary),
+    }
+
+
+def _policy(das: ApiObject) -> tuple[str, Mapping[str, object]]:
+    policy = das.admissionControlPolicy
+    if isinstance(policy, vim.cluster.FailoverHostAdmissionControlPolicy):
+        return "dedicated", {"hosts": policy.failoverHosts or []}
+    if isinstance(policy, vim.cluster.FailoverResourcesAdmissionControlPolicy):
+        if policy.autoComputePercentages is not False and policy.failoverLevel:
+            return "hosts", {"level": policy.failoverLevel}
+        return "percent", {"cpu": policy.cpuFailoverResourcesPercent, "memory": policy.memoryFailoverResourcesPercent}
+    level = getattr(policy, "failoverLevel", None) or das.failoverLevel
+    return ("hosts", {"level": level}) if level is not None else ("unknown", {})
+
+
+def _now(summary: object) -> int | None:
+    info = getattr(summary, "admissionControlInfo", None)
+    return getattr(info, "currentFailoverLevel", None)
+
+
+def drs(config: ApiObject) -> DrsState:
+    """Return the state of DRS, with its advanced options as text."""
+    drs_config = config.drsConfig
+    options = sorted(drs_config.option or [], key=lambda option: str(option.key))
+    return {
+        "enabled": bool(drs_config.enabled),
+        "behaviour": str(drs_config.defaultVmBehavior) if drs_config.defaultVmBehavior else None,
+        "vmotion_rate": drs_config.vmotionRate,
+        "options": {option.key: str(option.value) for option in options},
+    }
+
+
+def vsan(config: ApiObject, hosts: Sequence[Host]) -> VsanState:
+    """Return whether vSAN is on, and the bytes left to resynchronise; None if they are unknown."""
+    on = bool(config.vsanConfigInfo and config.vsanConfigInfo.enabled)
+    answering = next((host for host in hosts if host.reachable and not host.in_maintenance), None)
+    if not on:
+        return {"enabled": False, "resync_bytes": 0}
+    if answering is None or answering["configManager.vsanInternalSystem"] is None:
+        return {"enabled": True, "resync_bytes": None}
+    with translating_faults(answering.name, "ask what vSAN is resyncing"):
+        text = answering["configManager.vsanInternalSystem"].QuerySyncingVsanObjects(uuids=[])
+    return {"enabled": True, "resync_bytes": resync_bytes(text)}
+
+
+def resync_bytes(text: str) -> int | None:
+    """Return the bytes that all components still have to resynchronise; None for an unknown format."""
+    try:
+        answer = json.loads(text)
+        return sum(_left(answer["dom_objects"]))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _left(node: object) -> list[int]:
+    if not isinstance(node, dict):
+        return []
+    own_bytes = [int(node[_RESYNC_KEY])] if _RESYNC_KEY in node else []
+    return [*own_bytes, *(left for child in node.values() for left in _left(child))]

@@ -15,8 +15,7 @@ from ..vsphere.inventory import Host, HostSet
 from ..vsphere.sdk import ApiObject, vim, vmodl
 from . import boot, recent_tasks, service_note
 from .evacuation import DRS, MODULE
-from .leaving import Evacuations
-from .maintenance_mode import MaintenanceMode
+from .maintenance_mode import Evacuations, MaintenanceMode
 from .service_options import ServiceOptions
 
 PATHS = (

@@ -20,8 +20,7 @@ from plugins.module_utils.core import observer_clock
 from plugins.module_utils.durable.program import START, ControllerGone, MemoryJournal, Program
 from plugins.module_utils.errors import CollectionError, Refused
 from plugins.module_utils.hosts.change_hosts import HostChangeOptions
-from plugins.module_utils.hosts.programs.rollout import rollout
-from plugins.module_utils.hosts.rollout_plan import RolloutOptions, plan_hosts, require_possible, window_of
+from plugins.module_utils.hosts.rollout import RolloutOptions, plan_hosts, require_possible, rollout, window_of
 from plugins.module_utils.jobs.running_job import job_from
 from plugins.module_utils.trials.evidence.facts import Facts
 from plugins.module_utils.trials.folder import continued_settings

@@ -10,8 +10,7 @@ import pytest
 
 from plugins.module_utils.durable.program import Program
 from plugins.module_utils.hosts.change_hosts import HostChangeOptions, change_hosts
-from plugins.module_utils.hosts.programs.rollout import rollout
-from plugins.module_utils.hosts.rollout_plan import RolloutOptions
+from plugins.module_utils.hosts.rollout import RolloutOptions, rollout
 from plugins.module_utils.trials.evidence.verdict_input import transports, verdict_input
 from tests.fakes.deaths import carry_out, histories
 

@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from plugins.module_utils.durable.program import Program
-from plugins.module_utils.hosts import change_hosts
-from plugins.module_utils.hosts.programs import rollout
+from plugins.module_utils.hosts import change_hosts, rollout
 from plugins.module_utils.hosts.rollback import restoring, rollback
 from plugins.module_utils.maintenance import rolling_change, stop_rules
 from plugins.module_utils.maintenance.lock.lock_rules import LockDecision, LockRecord, hold

@@ -8,8 +8,7 @@ from .fleet import Fleet, Together
 from .placement import Infeasible, listed
 from .plan import Move
 from .search import Search, SingleMoves
-from .window import plan_window
-from .window_search import HASTE, Window
+from .window import HASTE, Window, plan_window
 
 
 def keep_rules(fleet: Fleet, plan: Sequence[Move], at: Mapping[str, str], return_home: bool) -> list[Move]:

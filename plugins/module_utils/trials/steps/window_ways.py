@@ -9,7 +9,7 @@ from typing import Any
 from ...core.findings import listed
 from ...errors import CollectionError, WholeError
 from ...hosts.change_hosts import HostChangeOptions
-from ...hosts.rollout_plan import HostsAtOnce, hosts_at_once
+from ...hosts.rollout import HostsAtOnce, hosts_at_once
 from ...maintenance import out_of_service
 from ...maintenance.cluster_facts import ClusterState
 from ..evidence import prediction

@@ -13,7 +13,7 @@ from plugins.action import esxi_rollout
 from plugins.module_utils.core import observer_clock
 from plugins.module_utils.durable.program import Program
 from plugins.module_utils.errors import CollectionError
-from plugins.module_utils.hosts.rollout_plan import after_canary, plan_hosts, require_positive, require_possible
+from plugins.module_utils.hosts.rollout import after_canary, plan_hosts, require_positive, require_possible
 from plugins.module_utils.maintenance.window_limits import WindowLimits
 from tests.unit.simulation.host import Profile
 from tests.unit.simulation.world import Cluster

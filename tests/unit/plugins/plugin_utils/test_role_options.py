@@ -24,7 +24,7 @@ OF_ROLE: dict[str, Any] = {"of_role": {"type": "bool"}}
         (vmotion_test, ModuleDocFragment.VMOTION_TEST, {**test_action.ActionModule.options, **OF_ROLE}),
         (observe, ModuleDocFragment.OBSERVE, {**observe_action.ActionModule.options, **OF_ROLE}),
         (esxi_window, ModuleDocFragment.ESXI_WINDOW, {**window_action.ActionModule.options, **OF_ROLE}),
-        (esxi_rollout, ModuleDocFragment.ESXI_HOST, rollout_action.ARGUMENTS),
+        (esxi_rollout, ModuleDocFragment.ESXI_HOST, {**rollout_action.ARGUMENTS, **OF_ROLE}),
     ],
 )
 def test_module_documents_the_options_of_its_action(module: Any, fragment: str, arguments: dict[str, Any]) -> None:

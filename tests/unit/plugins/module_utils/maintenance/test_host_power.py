@@ -14,8 +14,7 @@ from plugins.module_utils.errors import Failed, Refused, Unreachable
 from plugins.module_utils.maintenance import boot, service_note
 from plugins.module_utils.maintenance.evacuation import Blocker, EvacuationMove, HostEvacuation
 from plugins.module_utils.maintenance.host_power import HostReboot, InService
-from plugins.module_utils.maintenance.leaving import Evacuations
-from plugins.module_utils.maintenance.maintenance_mode import MaintenanceMode, maintenance_spec
+from plugins.module_utils.maintenance.maintenance_mode import Evacuations, MaintenanceMode, maintenance_spec
 from plugins.module_utils.maintenance.recent_tasks import RecentTask
 from plugins.module_utils.maintenance.service_note import ServiceNote
 from plugins.module_utils.maintenance.service_options import ServiceOptions

@@ -16,8 +16,7 @@ from plugins.module_utils.moves.plan import search
 from plugins.module_utils.moves.plan.fleet import Fleet, HostRoom, MovingWorker
 from plugins.module_utils.moves.plan.placement import Infeasible
 from plugins.module_utils.moves.plan.plan import Move
-from plugins.module_utils.moves.plan.window import EmptiedHost, plan_window
-from plugins.module_utils.moves.plan.window_search import Window
+from plugins.module_utils.moves.plan.window import EmptiedHost, Window, plan_window
 
 from . import gpus
 

@@ -6,7 +6,7 @@ import pytest
 
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.hosts.change_hosts import HostChangeOptions
-from plugins.module_utils.hosts.rollout_plan import OPTIONS_OF_WINDOW, RolloutOptions, window_of
+from plugins.module_utils.hosts.rollout import OPTIONS_OF_WINDOW, RolloutOptions, window_of
 from plugins.module_utils.trials.evidence.window_settings import require_known
 
 

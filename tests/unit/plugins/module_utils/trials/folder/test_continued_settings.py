@@ -10,7 +10,7 @@ import pytest
 
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.hosts.change_hosts import HostChangeOptions
-from plugins.module_utils.hosts.rollout_plan import OPTIONS_OF_WINDOW, RolloutOptions, window_of
+from plugins.module_utils.hosts.rollout import OPTIONS_OF_WINDOW, RolloutOptions, window_of
 from plugins.module_utils.trials.folder import continued_settings as continuing
 from plugins.plugin_utils.trial import options_of
 from tests.unit.simulation.world import SETTINGS

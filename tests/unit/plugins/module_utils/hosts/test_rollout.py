@@ -10,8 +10,7 @@ import pytest
 from plugins.module_utils.durable.program import Program
 from plugins.module_utils.errors import CollectionError
 from plugins.module_utils.hosts.change_hosts import HostChangeOptions
-from plugins.module_utils.hosts.programs.rollout import rollout
-from plugins.module_utils.hosts.rollout_plan import RolloutOptions, plan_hosts
+from plugins.module_utils.hosts.rollout import RolloutOptions, plan_hosts, rollout
 from tests.fakes.deaths import MortalJournal
 from tests.unit.simulation.host import Profile
 from tests.unit.simulation.world import PROFILE, Cluster

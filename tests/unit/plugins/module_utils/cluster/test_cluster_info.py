@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyVmomi import vim
 
-from plugins.module_utils.maintenance import availability
+from plugins.module_utils.cluster import cluster_info
 
 POLICIES = vim.cluster
 
@@ -37,11 +37,11 @@ def config(policy: Any, **more: Any) -> Any:
     ],
 )
 def test_a_policy_defines_the_number_of_reserved_hosts(policy: Any, kept: int | None) -> None:
-    assert availability.ha(config(policy), None, 8)["failover_hosts"] == kept
+    assert cluster_info.ha(config(policy), None, 8)["failover_hosts"] == kept
 
 
 def test_reads_the_failover_level_of_an_old_cluster() -> None:
-    assert availability.ha(config(None, failoverLevel=1), None, 8)["failover_hosts"] == 1
+    assert cluster_info.ha(config(None, failoverLevel=1), None, 8)["failover_hosts"] == 1
 
 
 def test_sums_what_vsan_still_copies() -> None:
@@ -49,10 +49,10 @@ def test_sums_what_vsan_still_copies() -> None:
         "child-1": {"attributes": {"bytesToSync": 5}},
         "child-2": {"child-1": {"attributes": {"bytesToSync": "7"}}},
     }
-    assert availability.resync_bytes(json.dumps({"dom_objects": {"uuid": {"config": {"content": parts}}}})) == 12
-    assert availability.resync_bytes(json.dumps({"dom_objects": {}})) == 0
+    assert cluster_info.resync_bytes(json.dumps({"dom_objects": {"uuid": {"config": {"content": parts}}}})) == 12
+    assert cluster_info.resync_bytes(json.dumps({"dom_objects": {}})) == 0
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "no json", None])
 def test_reports_unreadable_answers_as_unknown_instead_of_zero(text: Any) -> None:
-    assert availability.resync_bytes(text) is None
+    assert cluster_info.resync_bytes(text) is None
