@@ -15,7 +15,7 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils.durable.calls import Result
 from ..module_utils.errors import Refused
-from ..module_utils.training.launch import folder, launcher_words
+from ..module_utils.training.launch import folder, mpirun
 from ..plugin_utils import packed_folder
 
 ARGUMENTS = {
@@ -37,7 +37,7 @@ def selected(given: dict[str, Any]) -> list[folder.FolderFile]:
     folder.check(given["path"], files, given["limit"])
     folder.check_secrets(given["path"], packed_folder.secrets_of(given["path"], files, given["include"]))
     if given["command"] is not None:
-        folder.check_command(given["path"], launcher_words.words_of(given["command"]), files)
+        folder.check_command(given["path"], mpirun.words_of(given["command"]), files)
     return files
 
 
@@ -59,7 +59,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
             content = "" if given["shared"] else packed_folder.small_archive(given["path"], files, kept)
             answer = self._module({**given, "content": content or None}, task_vars)
             answer = self._completed(answer, given, files, kept, task_vars)
-        except (Refused, launcher_words.LauncherError, OSError) as error:
+        except (Refused, mpirun.LauncherError, OSError) as error:
             return {**result, "failed": True, "msg": str(error)}
         finally:
             self._remove_tmp_path(self._connection._shell.tmpdir)

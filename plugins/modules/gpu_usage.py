@@ -182,7 +182,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils import runner
 from ..module_utils.pages import usage_page
 from ..module_utils.training.results.report_files import PRIVATE, ReportFiles, for_collector
-from ..module_utils.usage import gpu_usage, usage_metrics, usage_report, usage_text
+from ..module_utils.usage import gpu_usage, usage_report, usage_text
 from ..module_utils.usage.usage_report import Report
 from ..module_utils.vsphere import session
 from ..module_utils.vsphere.escaped_names import file_name
@@ -225,7 +225,7 @@ def body(module: AnsibleModule) -> runner.Result:
     files = [files_of(params["folder"], report)] if params["folder"] else []
     if params["metrics"]:
         name = f"audit_{file_name(str(report['cluster']))}"
-        files.append(for_collector(params["metrics"], name, usage_metrics.metrics(report)))
+        files.append(for_collector(params["metrics"], name, usage_text.metrics(report)))
     if not files:
         return answer
     work = runner.Work(subjects=files, refresh=lambda _subjects: None)

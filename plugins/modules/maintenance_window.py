@@ -58,7 +58,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.maintenance import cluster_problems
-from ..module_utils.maintenance.lock import cluster_lock, lock_requests
+from ..module_utils.maintenance.lock import cluster_lock, own_lock
 from ..module_utils.trials.folder import trial_folder, window_status
 from ..module_utils.vsphere import session
 from ..module_utils.vsphere.inventory import find_hosts
@@ -98,9 +98,9 @@ def record_of(lock: cluster_lock.ClusterLock) -> runner.Result:
 def requested(module: AnsibleModule, lock: cluster_lock.ClusterLock, is_left: bool) -> runner.Result:
     """Write the request, unless the window has no run that would read it: the playbook then ends the window itself."""
     action = module.params["action"]
-    if action == STATUS or (is_left and action == lock_requests.END):
+    if action == STATUS or (is_left and action == own_lock.END):
         return {"changed": False}
-    return runner.converge_one(module, lock_requests.WindowRequest(lock, action))
+    return runner.converge_one(module, own_lock.WindowRequest(lock, action))
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from ..module_utils.errors import CollectionError, Refused, summary
 from ..module_utils.slurm.job_states import task_of
 from ..module_utils.slurm.own_job import OwnSlurmJob, queued_runs
 from ..module_utils.training.launch import data, folder
-from ..module_utils.training.launch.launcher_words import LauncherError, rank_command
+from ..module_utils.training.launch.mpirun import LauncherError, rank_command
 from ..module_utils.training.programs import ask, fabric_check, stop, train, vary
 from ..module_utils.training.results import manifest
 from ..module_utils.training.running import busy

@@ -22,8 +22,8 @@ import pytest
 from plugins.module_utils.training.output.gpu_use import GpuUse, NodeGpus
 from plugins.module_utils.training.output.live_state import JobMove, metrics
 from plugins.module_utils.trials.folder.job_moves import metrics as window_metrics
-from plugins.module_utils.usage.usage_metrics import metrics as audit_metrics
 from plugins.module_utils.usage.usage_report import report
+from plugins.module_utils.usage.usage_text import metrics as audit_metrics
 from plugins.module_utils.watch.live_pace import LivePace
 from tests.unit.plugins.module_utils.training.output.test_live_state import state_of
 from tests.unit.plugins.module_utils.trials.programs.test_maintenance_window import Window

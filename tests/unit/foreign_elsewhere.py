@@ -36,10 +36,7 @@ ELSEWHERE: dict[str, str] = {
     **{f"guests/{one}.py": _HERE for one in ("mpi_checks", "kubernetes_member", "slurm_timers", "slurm_cluster")},
     **{f"{one}.py": _HERE for one in ("core/json_values", "guests/node_settings", "guests/training_image")},
     "core/schema.py": f"{_UNIT}/core/test_schema.py",
-    **{
-        f"{one}.py": USER
-        for one in ("training/launch/launcher_words", "guests/stack/part_versions", "workers/worker_spec")
-    },
+    **{f"{one}.py": USER for one in ("training/launch/mpirun", "guests/stack/part_versions", "workers/worker_spec")},
     "slurm/own_job.py": f"{_UNIT}/slurm/test_own_job.py",
     "slurm/requeued_job.py": f"{_UNIT}/slurm/test_requeued_job.py",
     "training/results/outputs.py": f"{_UNIT}/training/results/test_outputs.py",

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+
+from plugins.module_utils.hosts.change_hosts import HostChangeOptions
+from plugins.module_utils.hosts.rollout import RolloutOptions
 
 ROOT = Path(__file__).parents[2]
 ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir())
@@ -151,6 +155,8 @@ def test_the_main_file_is_a_table_of_contents(role: Path) -> None:
 # The rooms of programs that do not have the name of their role.
 ROOM_OF_PROGRAMS = {"vmotion_test": "trials"}
 ACTION_OF_PROGRAMS = {"vmotion_test": "trial"}
+# The options of roles that an action takes by the names of the fields of its options.
+FIELDS = {"esxi_host": {each.name for kind in (RolloutOptions, HostChangeOptions) for each in fields(kind)}}
 
 
 def used_by_programs(role: Path, tasks: str) -> set[str]:
@@ -166,10 +172,20 @@ def used_by_programs(role: Path, tasks: str) -> set[str]:
     return {f"{role.name}_{word}" for word in words} | {f"{role.name}_fabric_{word}" for word in words}
 
 
+def used_by_action(role: Path, tasks: str) -> set[str]:
+    """Return the options that the action of a role reads if its task asks for those of the role, without its prefix."""
+    if "of_role: true" not in tasks:
+        return set()
+    actions = set(re.findall(r"dml\.vsphere\.(\w+): \{of_role: true", tasks))
+    texts = ((ROOT / "plugins" / "action" / f"{action}.py").read_text() for action in actions)
+    words = {word for text in texts for word in re.findall(r'given\["(\w+)"\]', text)} | FIELDS.get(role.name, set())
+    return {f"{role.name}_{word}" for word in words}
+
+
 def test_every_default_has_a_use(role: Path) -> None:
     files = (path for kind in ("tasks", "templates", "vars") for path in (role / kind).rglob("*") if path.is_file())
     texts = "\n".join(path.read_text() for path in files)
-    used = set(VARIABLE.findall(texts)) | used_by_programs(role, texts)
+    used = set(VARIABLE.findall(texts)) | used_by_programs(role, texts) | used_by_action(role, texts)
     unused = sorted(set(defaults_of(role)) - used)
     assert [f"roles/{role.name}: use {name} in a task or remove it from the defaults" for name in unused] == []
 

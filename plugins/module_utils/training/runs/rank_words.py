@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...errors import Refused
-from ..launch import launcher_words
+from ..launch import mpirun
 from ..transport import job_settings
 from .training_options import Options
 from .training_run import SLURM, Prepared, TrainingRun
@@ -59,8 +59,8 @@ def _without_resume(words: Sequence[str]) -> list[str]:
 def split_command(command: str | Sequence[str]) -> list[str]:
     """Return the words of a command that is a list or text."""
     try:
-        return launcher_words.words_of(command)
-    except launcher_words.LauncherError as error:
+        return mpirun.words_of(command)
+    except mpirun.LauncherError as error:
         raise refused(error) from error
 
 
@@ -71,16 +71,16 @@ def _given(o: Options, python: str) -> RankWords:
         return RankWords([], [])
     torchrun = f"{o['dir']}/dml_torchrun.py"
     try:
-        rank = launcher_words.rank_command(command, python, torchrun)
-    except launcher_words.LauncherError as error:
+        rank = mpirun.rank_command(command, python, torchrun)
+    except mpirun.LauncherError as error:
         raise refused(error) from error
     # In a folder that was copied to the nodes, as on the user's machine, "python" has the packages of the training.
     words = [python, *rank.command[1:]] if o["folder"] and rank.command[:1] in PYTHONS else list(rank.command)
     steps = _steps_program(o)
-    return RankWords(launcher_words.with_steps(words, steps) if steps else words, rank.dropped)
+    return RankWords(mpirun.with_steps(words, steps) if steps else words, rank.dropped)
 
 
-def refused(error: launcher_words.LauncherError) -> Refused:
+def refused(error: mpirun.LauncherError) -> Refused:
     """Return the error of a command that cannot be translated."""
     return Refused("training_command", "run it", str(error))
 

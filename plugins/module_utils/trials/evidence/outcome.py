@@ -1,4 +1,4 @@
-"""The result of a vMotion test in words; pure."""
+"""The result of a vMotion test in words, with the verdicts on other jobs; pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of a vMotion test: that of an unfinished test, or a new one."""
+"""The folder of a vMotion test, an unfinished one or a new one, and the file with its facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watch and judge the training jobs besides that of a maintenance window, whose workers move too; pure."""
+"""The training jobs besides that of a maintenance window whose workers move too: refuse, watch and judge them; pure."""
 
 from __future__ import annotations
 

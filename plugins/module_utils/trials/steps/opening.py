@@ -1,4 +1,4 @@
-"""The beginning of a vMotion test: read the job and its cluster, wait until the job is warm, and measure it; pure."""
+"""The beginning of a vMotion test: plan the moves, read the job, wait until it is warm, and measure it; pure."""
 
 from __future__ import annotations
 

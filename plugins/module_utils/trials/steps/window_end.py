@@ -1,4 +1,4 @@
-"""The end of a maintenance window: its limits, and requests to pause or end it before the next host; pure."""
+"""The end of a maintenance window: limits, permissions, and requests to pause or end it before the next host; pure."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.maintenance.lock import lock_requests
+from plugins.module_utils.maintenance.lock import own_lock
 from tests.unit.plugins.module_utils.maintenance.lock.test_lock_rules import ALICE, NOW, record
 
 WINDOW = replace(record(ALICE, left=9), note="1of4")
@@ -33,7 +33,7 @@ def lock(found: Any) -> Any:
     ],
 )
 def test_a_request_needs_a_window_at_work(found: Any, reason: str, action: str) -> None:
-    desired = lock_requests.WindowRequest(lock(found), action)
+    desired = own_lock.WindowRequest(lock(found), action)
 
     if not reason or (action == "resume" and "run out" in reason):
         assert desired.read() == {"request": ""}

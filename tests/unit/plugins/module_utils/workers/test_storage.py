@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.vsphere import rest, storage_policies
+from plugins.module_utils.vsphere import rest
 from plugins.module_utils.workers import storage
 
 POLICIES = "/api/vcenter/storage/policies"
@@ -37,7 +37,7 @@ def api(monkeypatch: pytest.MonkeyPatch, sent: list[tuple[str, str, Any]]) -> re
 
 
 def test_reads_the_worst_compliance_of_many_machines(api: rest.Rest, sent: list[tuple[str, str, Any]]) -> None:
-    found = storage_policies.compliance(api, [f"vm-{number}" for number in range(1, 451)])
+    found = storage.compliance(api, [f"vm-{number}" for number in range(1, 451)])
     assert found == {"vm-1": "COMPLIANT", "vm-2": "OUT_OF_DATE"}
     assert [number for _verb, _path, number in sent] == [200, 200, 50]
 
@@ -53,7 +53,7 @@ def test_reads_the_worst_compliance_of_many_machines(api: rest.Rest, sent: list[
 def test_only_parts_without_the_policy_get_it(
     api: rest.Rest, sent: list[tuple[str, str, Any]], machine: str, disks: list[str], changed: Any
 ) -> None:
-    storage_policies.assign(api, machine, "p1", disks)
+    storage.assign(api, machine, "p1", disks)
     written = [body for verb, _path, body in sent if verb == "PATCH"]
     chosen = {"type": "USE_SPECIFIED_POLICY", "policy": "p1"}
     expected = {key: dict.fromkeys(keys, chosen) if keys else chosen for key, keys in (changed or {}).items()}

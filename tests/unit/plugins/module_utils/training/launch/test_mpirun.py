@@ -6,14 +6,15 @@ import re
 
 import pytest
 
-from plugins.module_utils.training.launch.launcher_words import (
+from plugins.module_utils.training.launch.mpirun import (
     LauncherError,
+    LaunchError,
     is_launcher,
+    job_of,
     rank_command,
     with_steps,
     words_of,
 )
-from plugins.module_utils.training.launch.mpirun import LaunchError, job_of
 
 PYTHON, OURS = "/opt/dml/bin/python", "/lib/dml_torchrun.py"
 
