@@ -23,7 +23,7 @@ from ..module_utils.training.programs.follow import TrainingSite
 from ..module_utils.training.results import saved_manifests
 from ..module_utils.training.results.manifest import REPORTED, Manifest
 from ..module_utils.training.runs import gpu_gate, job_search, run_source, training_run
-from ..module_utils.training.runs.jobs import OwnJob, OwnMpirun
+from ..module_utils.training.runs.any_job import OwnJob, OwnMpirun
 from ..module_utils.training.runs.rank_words import split_command
 from ..module_utils.training.runs.training_options import Options
 from ..module_utils.training.runs.training_run import KUBERNETES, MPI, SLURM, Node, TrainingRun

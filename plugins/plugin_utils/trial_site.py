@@ -23,7 +23,7 @@ from ..module_utils.durable.program_journal import NAME
 from ..module_utils.jobs.running_job import job_from
 from ..module_utils.maintenance.lock.holder import current_user
 from ..module_utils.training.results.report_files import for_collector
-from ..module_utils.training.runs.jobs import Job
+from ..module_utils.training.runs.any_job import Job
 from ..module_utils.training.runs.restartable import WINDOW, NotRestartable, Restartable
 from ..module_utils.trials.evidence.facts import Facts
 from ..module_utils.trials.folder import job_moves, trial_folder

@@ -14,8 +14,8 @@ from plugins.module_utils.training.programs.follow import TrainingSite
 from plugins.module_utils.training.results import manifest
 from plugins.module_utils.training.results.attempts import previous
 from plugins.module_utils.training.runs import run_source
+from plugins.module_utils.training.runs.any_job import OwnMpirun
 from plugins.module_utils.training.runs.controller_site import Files, KeptRuns, NodeReads, Outputs, Records
-from plugins.module_utils.training.runs.jobs import OwnMpirun
 from plugins.module_utils.training.runs.run_watch import LATE_SECONDS
 from plugins.module_utils.training.runs.training_run import TrainingRun
 from tests.fakes.deaths import MortalWorld

@@ -12,7 +12,7 @@ from ..kubernetes.mpijob import MpiJob
 from ..kubernetes.state import ranks_of_pods
 from ..slurm.named_job import JobInSlurm
 from ..training.ending.job_state import JobState
-from ..training.runs.jobs import Ask, Job, JobOnNodes
+from ..training.runs.any_job import Ask, Job, JobOnNodes
 
 
 def job_from(here: Ask, on_launcher: Ask, settings: Mapping[str, Any], on_login: Ask | None = None) -> Job:

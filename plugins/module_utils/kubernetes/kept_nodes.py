@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ..durable.calls import Calls, Result, required
 from ..durable.program import MemoryJournal, Program
 from ..errors import Refused
-from ..training.runs.jobs import Ask
+from ..training.runs.any_job import Ask
 from .object_fields import Object, conditions, is_true, part, whole
 
 K8S, K8S_INFO = "kubernetes.core.k8s", "kubernetes.core.k8s_info"

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from ..durable.calls import Result, required
-from ..training.runs.jobs import Ask, Findings, touch_finish
+from ..training.runs.any_job import Ask, Findings, touch_finish
 from ..training.runs.training_run import PLACE
 from .job_kinds import KINDS, V2BETA1
 from .manifests import deletion

@@ -16,7 +16,7 @@ from ..durable.calls import NodeCalls, Result, required
 from ..errors import Refused
 from ..training.output.log import figures
 from ..training.runs import node_setup, rank_words, run_files
-from ..training.runs.jobs import Launched, watched_nodes
+from ..training.runs.any_job import Launched, watched_nodes
 from ..training.runs.training_run import PLACE, Prepared, TrainingFailed, TrainingRun
 from ..training.transport import job_settings
 from . import job_spec, manifests, preflight

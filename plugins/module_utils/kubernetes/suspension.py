@@ -14,8 +14,8 @@ from ..durable.program import MemoryJournal, Program
 from ..errors import NotFound, Refused, TimedOut
 from ..training.ending.job_state import JobState
 from ..training.programs import restart_commands
+from ..training.runs.any_job import RunPlace
 from ..training.runs.controller_site import TrainingCalls
-from ..training.runs.jobs import RunPlace
 from ..training.runs.restartable import Checkpoints, NamedJob, SeenCheckpoint
 from ..training.runs.run_watch import RunWatch
 from ..training.runs.training_run import PLACE

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..durable.calls import Result
 from ..guests.slurm_timers import with_cause
-from ..training.runs.jobs import Ask
+from ..training.runs.any_job import Ask
 
 COMMAND = "ansible.builtin.command"
 

@@ -12,7 +12,7 @@ from ..core.names import is_user, short_name
 from ..durable.calls import ModuleFailed, Result, required
 from ..errors import NotFound, Refused
 from ..guests.slurm_timers import RULE
-from ..training.runs.jobs import INFO, Ask, Findings, JobOnNodes
+from ..training.runs.any_job import INFO, Ask, Findings, JobOnNodes
 from . import job_states
 from .commands import run
 

@@ -18,7 +18,7 @@ from ..durable.calls import ModuleFailed, NodeCalls, Result, required
 from ..errors import Refused
 from ..guests.slurm_timers import CLOCK, SET_CLOCK, is_unauthenticated
 from ..training.ending.job_state import STOP_REQUEST
-from ..training.runs.jobs import JOB, Launched, OwnMpirun
+from ..training.runs.any_job import JOB, Launched, OwnMpirun
 from ..training.runs.run_files import COPY
 from ..training.runs.training_options import Options
 from ..training.runs.training_run import Prepared, TrainingFailed, TrainingRun

@@ -10,8 +10,8 @@ from ..durable.program import MemoryJournal, Program
 from ..errors import Failed, TimedOut
 from ..training.ending.job_state import STOP_REQUEST, JobState
 from ..training.programs.restart_commands import OthersJob
+from ..training.runs.any_job import RunPlace
 from ..training.runs.controller_site import TrainingCalls
-from ..training.runs.jobs import RunPlace
 from ..training.runs.restartable import NamedJob, SeenCheckpoint
 from . import job_states
 from .commands import run

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..durable.calls import Result
 from ..errors import Failed
-from ..training.runs.jobs import Ask
+from ..training.runs.any_job import Ask
 from .commands import run
 
 # A window that no run ends does not keep its nodes forever.

@@ -1,4 +1,4 @@
-"""The lock of a cluster for one module, from before its first write to its end, and requests to the run that holds it."""
+"""The lock of a cluster for one module, from its first write to its end, and requests to the run that holds it."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from ...durable.program import Program
 from ...errors import Refused
 from ...guests import gpudirect
 from ..pairs import pair_rounds
-from ..runs import gpu_gate, jobs, node_setup, rank_words, run_files
+from ..runs import any_job, gpu_gate, node_setup, rank_words, run_files
 from ..runs.training_options import Options
 from ..runs.training_run import MPI, Prepared, TrainingFailed, TrainingRun
 from .follow import TrainingSite
@@ -62,7 +62,7 @@ def fabric_check(p: Program, site: TrainingSite, run: TrainingRun) -> Result:
     options = job_options(run, prepared, pairs)
     with p.held(
         f"the measurement {run.name}",
-        lambda: required(site.calls.on(run.launcher, jobs.JOB, options)),
+        lambda: required(site.calls.on(run.launcher, any_job.JOB, options)),
         site.job_of(run).stop,
     ):
         measured = _wait_for_end(p, site, run, pairs)
@@ -116,7 +116,7 @@ def job_options(run: TrainingRun, prepared: Prepared, pairs: pair_rounds.PairPla
         "secret_environment": o["environment"],
         "script": script,
         "mpirun_arguments": [*settings["mpirun_arguments"], *o["mpirun_arguments"]],
-        **jobs.launch_options(o),
+        **any_job.launch_options(o),
     }
 
 

@@ -11,8 +11,8 @@ from ...durable.calls import Result
 from ...durable.program import Program
 from ...errors import CollectionError
 from ...watch.live_pace import longest_silence
+from ..runs.any_job import OwnJob
 from ..runs.controller_site import Followed, TrainingCalls
-from ..runs.jobs import OwnJob
 from ..runs.run_watch import RunWatch, where_ranks_are, who_waits
 from ..runs.training_run import GROUP, SLURM, TrainingFailed, TrainingRun
 

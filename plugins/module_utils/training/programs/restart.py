@@ -14,8 +14,8 @@ from ...errors import CollectionError, Refused, TimedOut
 from ..ending.job_state import SIGNAL_REQUEST, STOP_REQUEST, JobState
 from ..results.manifest import REPORTED
 from ..running import busy
-from ..runs import job_search, jobs, node_setup, run_files
-from ..runs.jobs import Place, RunPlace
+from ..runs import any_job, job_search, node_setup, run_files
+from ..runs.any_job import Place, RunPlace
 from ..runs.restartable import WINDOW, Checkpoints, Ranks, SeenCheckpoint, checkpoints_of
 from ..runs.run_watch import RunWatch
 from ..runs.training_options import Options
@@ -108,7 +108,7 @@ class RestartableRun:
             "patterns": node_setup.checkpoint_patterns(run),
             "ranks": self._size,
         }
-        found: Mapping[str, Any] = required(self._calls.on(self._run.rank_0, jobs.INFO, options))["checkpoints"]
+        found: Mapping[str, Any] = required(self._calls.on(self._run.rank_0, any_job.INFO, options))["checkpoints"]
         return found
 
     def ask_for_checkpoint(self, signal: str, seconds: float) -> None:

@@ -11,9 +11,9 @@ from ...durable.calls import ReachedNode, Result, required
 from ...durable.program import MemoryJournal, Program
 from ...errors import Failed, TimedOut
 from ..ending.job_state import JobState
-from ..runs import jobs, run_files
+from ..runs import any_job, run_files
+from ..runs.any_job import Launched, RunPlace
 from ..runs.controller_site import TrainingCalls
-from ..runs.jobs import Launched, RunPlace
 from ..runs.restartable import Checkpoints, NamedJob, Ranks, SeenCheckpoint, checkpoints_of
 from ..runs.run_watch import RunWatch
 from ..runs.training_options import Options
@@ -47,7 +47,7 @@ class OthersJob:
     def state(self) -> JobState:
         """Return whether the job runs; one without a running rank on its launcher counts as stopped."""
         options = {"gather": ["job"], "run_dir": self._job["run_dir"], "records": self._records}
-        state: JobState = required(self._on_launcher(jobs.INFO, options))["job"]
+        state: JobState = required(self._on_launcher(any_job.INFO, options))["job"]
         return {**state, "state": "stopped"} if state["state"] == "absent" and not self._ranks.found()[0] else state
 
     def stopped_by_owner(self) -> str:
@@ -159,7 +159,7 @@ class OthersJob:
 def checkpoints_in(calls: TrainingCalls, job: NamedJob) -> Checkpoints:
     """Return the checkpoints in the folder that the user names, on the launcher."""
     folder, launcher = str(job["checkpoints"]), str(job["launcher"])
-    found = required(calls.on(launcher, jobs.INFO, {"gather": ["checkpoints"], "checkpoints": folder}))
+    found = required(calls.on(launcher, any_job.INFO, {"gather": ["checkpoints"], "checkpoints": folder}))
     return checkpoints_of(found["checkpoints"], f"{launcher}:{folder}", calls.now())
 
 

@@ -12,7 +12,7 @@ from ...errors import Refused
 from ..ending.job_state import ENDED
 from ..results.manifest import Manifest
 from ..running import busy
-from ..runs import job_search, jobs, run_files
+from ..runs import any_job, job_search, run_files
 from ..runs.restartable import WINDOW
 from ..runs.training_run import LAUNCHER, TrainingFailed, TrainingRun
 from .follow import TrainingSite
@@ -133,7 +133,7 @@ def _ended_before(site: TrainingSite, run: TrainingRun) -> Mapping[str, Any]:
 
 def _ended_on(calls: NodeCalls, launcher: str, run_dir: str) -> Mapping[str, Any]:
     """Return the job of a run directory if it has ended; empty if it has not, and if its launcher does not answer."""
-    job = calls.on(launcher, jobs.INFO, {"gather": ["job"], "run_dir": run_dir}).get("job") or {}
+    job = calls.on(launcher, any_job.INFO, {"gather": ["job"], "run_dir": run_dir}).get("job") or {}
     return job if job.get("state") in ENDED else {}
 
 
@@ -171,7 +171,7 @@ def _stop_found(
     """
     job, options = found["runs"][0], {"run_dir": found["run_dir"], "state": "stopped", "by": run.requested_by}
     user, launcher = site.calls.as_user(str(job["user"])), found["launcher"]
-    stopped = p.ensure(lambda: user.on(launcher, jobs.JOB, options))
+    stopped = p.ensure(lambda: user.on(launcher, any_job.JOB, options))
     ended = p.ensure(lambda: _ended_on(user, launcher, found["run_dir"])) if stopped.get("failed") else stopped["job"]
     if ended and run.known:
         _keep_end(p, site, run, {**ended, "step": job.get("step")}, by)

@@ -15,7 +15,7 @@ from ...durable.program import Program
 from ...errors import CollectionError
 from ..results.manifest import Manifest
 from ..runs import gpu_gate, node_setup, run_files
-from ..runs.jobs import Launched, forwarding_command
+from ..runs.any_job import Launched, forwarding_command
 from ..runs.run_watch import RunWatch, who_waits
 from ..runs.training_run import Prepared, TrainingFailed, TrainingRun, hashed_environment
 from .follow import Ended, TrainingSite, await_start, follow, follow_command, is_reachable, stop_command

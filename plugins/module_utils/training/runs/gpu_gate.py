@@ -9,8 +9,8 @@ from ...core.findings import WARN, FindingRecord, stops
 from ...durable.calls import on_all
 from ...errors import Refused
 from ..running import busy
+from .any_job import INFO
 from .controller_site import TrainingCalls
-from .jobs import INFO
 from .training_run import KUBERNETES, SLURM, Node, TrainingRun
 
 STOP, IGNORE = "stop", "ignore"

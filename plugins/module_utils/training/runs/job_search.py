@@ -10,8 +10,8 @@ from ...errors import Refused
 from ..results import manifest
 from ..results.manifest import Manifest
 from ..running import busy
+from .any_job import Launched, RunPlace
 from .controller_site import TrainingCalls
-from .jobs import Launched, RunPlace
 from .node_setup import INFO
 from .training_options import Options
 from .training_run import KUBERNETES, Node, TrainingRun

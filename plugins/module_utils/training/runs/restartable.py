@@ -8,8 +8,8 @@ from typing import Any, Mapping, NoReturn, Protocol, Sequence, TypedDict
 from ...durable.calls import ReachedNode, Result
 from ...errors import Refused, WholeError
 from ..ending.job_state import JobState
+from .any_job import RunPlace
 from .controller_site import TrainingCalls
-from .jobs import RunPlace
 from .run_watch import RunWatch
 
 # Who stops a job for a window; the user and the controller may differ when it continues.

@@ -15,8 +15,8 @@ from ..ending.job_state import STOP_REQUEST
 from ..results import manifest, result
 from ..results.manifest import Manifest
 from . import node_setup, rank_words
+from .any_job import Launched
 from .controller_site import TrainingCalls
-from .jobs import Launched
 from .training_run import GROUP, KUBERNETES, Prepared, TrainingFailed, TrainingRun, request_of
 
 COMMAND, COPY = "ansible.builtin.command", "ansible.builtin.copy"

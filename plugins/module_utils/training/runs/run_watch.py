@@ -8,8 +8,8 @@ from typing import Any
 
 from ...errors import CollectionError
 from ...watch.live_pace import longest_silence
+from .any_job import Launched, watched_nodes
 from .controller_site import Followed, FollowOptions, TrainingCalls
-from .jobs import Launched, watched_nodes
 from .training_run import GROUP, KUBERNETES, TrainingFailed, TrainingRun
 
 # A script may report no steps at all: the watch ends with its job or its controller.

@@ -13,7 +13,7 @@ from ...durable.calls import required
 from ...durable.program import Program
 from ...errors import CollectionError, Refused
 from ...slurm import reservation
-from ...training.runs.jobs import Ask
+from ...training.runs.any_job import Ask
 from .trial import Trial
 
 RULE = "vmotion-test"

@@ -9,8 +9,8 @@ from typing import Any, Protocol, TypeVar
 from ...durable.calls import Arguments, Calls, Result, required
 from ...durable.program import EndRequested, Key, Program
 from ...errors import CollectionError
+from ...training.runs.any_job import Job
 from ...training.runs.controller_site import NodeReads, Records
-from ...training.runs.jobs import Job
 from ...training.runs.restartable import Restartable
 from ..evidence.facts import Facts
 

@@ -24,7 +24,7 @@ from plugins.module_utils.training.results import other_runs
 from plugins.module_utils.training.results.known_runs import list_runs
 from plugins.module_utils.training.running import busy
 from plugins.module_utils.training.runs import job_search
-from plugins.module_utils.training.runs.jobs import JobOnNodes
+from plugins.module_utils.training.runs.any_job import JobOnNodes
 from plugins.module_utils.training.transport import connections
 from plugins.module_utils.trials.checks import guest_checks
 from plugins.module_utils.watch import hangs

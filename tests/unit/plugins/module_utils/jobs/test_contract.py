@@ -13,7 +13,7 @@ from plugins.module_utils.kubernetes.job_kinds import KINDS
 from plugins.module_utils.kubernetes.mpijob import ANNOTATION
 from plugins.module_utils.kubernetes.own_mpijob import OwnMpiJob
 from plugins.module_utils.slurm.own_job import OwnSlurmJob
-from plugins.module_utils.training.runs.jobs import Job, OwnMpirun
+from plugins.module_utils.training.runs.any_job import Job, OwnMpirun
 from tests.fakes.training_world import TrainingWorld
 
 SLURM = {"running": "RUNNING", "finished": "COMPLETED", "died": "FAILED", "stopped": "CANCELLED", "waiting": "PENDING"}

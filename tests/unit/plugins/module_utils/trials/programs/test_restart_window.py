@@ -11,7 +11,7 @@ import pytest
 
 from plugins.module_utils.errors import WholeError
 from plugins.module_utils.training.ending.job_state import JobState
-from plugins.module_utils.training.runs.jobs import JobOnNodes
+from plugins.module_utils.training.runs.any_job import JobOnNodes
 from plugins.module_utils.training.runs.restartable import Checkpoints, SeenCheckpoint
 from plugins.module_utils.trials.evidence import restart_lines
 from plugins.module_utils.trials.evidence.outcome import last_verdict, passed
