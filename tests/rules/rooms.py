@@ -35,7 +35,7 @@ PURE = (
         "hosts/privileges/*",
         "hosts/rollout",
     ),
-    *("hosts/rollback/*", "maintenance/cluster_facts", "maintenance/evacuation", "maintenance/out_of_service"),
+    *("hosts/rollback/*", "maintenance/cluster_facts", "maintenance/evacuation"),
     *(
         "maintenance/rolling_change",
         "maintenance/service_options",

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import CollectionError, NotFound
 from ..hosts import management, remediation
-from ..maintenance import cluster_problems, out_of_service, service_note
+from ..maintenance import cluster_problems, service_note, stop_rules
 from ..maintenance.cluster_facts import (
     ClusterFacts,
     ClusterIdentity,
@@ -104,7 +104,7 @@ class ClusterReader:
             "occupied": self._occupied() if "occupied" in gather else None,
             "max_out_of_service": {"allowed": 0, "why": ""},
         }
-        most, why = out_of_service.allowed(facts)
+        most, why = stop_rules.allowed(facts)
         return {**facts, "max_out_of_service": {"allowed": most, "why": why}}
 
     def _remediations(self) -> list[Remediation]:
@@ -264,7 +264,7 @@ def ha(config: ApiObject, summary: ApiObject, hosts: int) -> HaState:
         "enabled": bool(das.enabled),
         "admission_control": bool(das.admissionControlEnabled),
         "policy": policy,
-        "failover_hosts": out_of_service.failover_hosts(policy, hosts, details),
+        "failover_hosts": stop_rules.failover_hosts(policy, hosts, details),
         # The server reports the currently tolerated failures only for the policy that counts hosts.
         "failover_hosts_now": _now(summary),
     }

@@ -1,13 +1,13 @@
-"""The rules that stop a rolling change before the next hosts leave service."""
+"""The rules that stop a rolling change before the next hosts leave service, and how many may be out of service."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..core.findings import STOP, Finding, FindingRecord, as_dicts, listed
-from . import out_of_service
-from .cluster_facts import ClusterState
+from .cluster_facts import ClusterState, ProfileSlots
 
 CONNECTED = "connected"
 # A leaving host that another user has taken out of service.
@@ -82,14 +82,14 @@ def _too_many(cluster: ClusterState, leaving: LeavingHosts) -> Iterator[Finding]
 
 
 def _ha(cluster: ClusterState, leaving: LeavingHosts) -> Iterator[Finding]:
-    bound, out = out_of_service.by_ha(cluster), _out(cluster, leaving)
+    bound, out = by_ha(cluster), _out(cluster, leaving)
     if leaving.hosts and bound and len(out) > bound[0]:
         text = f"{bound[1]} and {len(out)} would be out of service ({listed(out)}); return hosts to service first"
         yield Finding(STOP, "ha_capacity", cluster["name"], text)
 
 
 def _slots(cluster: ClusterState, leaving: LeavingHosts) -> Iterator[Finding]:
-    for profile in out_of_service.lacking_slots(cluster, leaving.hosts):
+    for profile in lacking_slots(cluster, leaving.hosts):
         text = f"the other hosts in service have too few free places for the {profile} of {listed(leaving.hosts)}"
         yield Finding(STOP, "gpu_slots", cluster["name"], f"{text}; power workers off or add a host")
 
@@ -114,3 +114,65 @@ def _remediations(cluster: ClusterState, _leaving: LeavingHosts) -> Iterator[Fin
             of = f" of {listed(sorted(hosts))}" if hosts else ""
             text = f"vLCM applies its image, in a remediation{of}{by}; wait until that ends"
             yield Finding(STOP, "remediation", cluster["name"], text)
+
+
+def allowed(cluster: ClusterState) -> tuple[int, str]:
+    """Return the lowest of several limits, and the sentence that names it."""
+    bounds = [by_count(cluster), by_ha(cluster), by_slots(cluster)]
+    return min((bound for bound in bounds if bound is not None), key=lambda bound: bound[0])
+
+
+def by_count(cluster: ClusterState) -> tuple[int, str]:
+    """Return the limit that keeps one host in service."""
+    count = len(cluster["hosts"])
+    return max(count - 1, 0), f"the cluster has {_hosts(count)}"
+
+
+def by_ha(cluster: ClusterState) -> tuple[int, str] | None:
+    """Return the limit from the hosts that HA keeps free for failures; None if HA keeps no host free."""
+    ha = cluster["ha"]
+    if not (ha["enabled"] and ha["admission_control"]) or ha["failover_hosts"] is None:
+        return None
+    return ha["failover_hosts"], f"HA admission control keeps {_hosts(ha['failover_hosts'])} free for failures"
+
+
+def by_slots(cluster: ClusterState) -> tuple[int, str] | None:
+    """Return the limit up to which the other hosts can take the virtual GPUs, whichever hosts leave."""
+    bounds = [_by_profile(slots) for slots in cluster["gpu_slots"] if slots["used"]]
+    return min(bounds, key=lambda bound: bound[0]) if bounds else None
+
+
+def _by_profile(slots: ProfileSlots) -> tuple[int, str]:
+    """Return the limit for one profile. Leaving hosts lose their free slots too: those with most come first."""
+    free, taken, count = slots["free"], 0, 0
+    for places in sorted((host["used"] + host["free"] for host in slots["hosts"]), reverse=True):
+        taken += places
+        if taken > free:
+            break
+        count += 1
+    return count, f"{free} places for {slots['profile']} are free"
+
+
+def lacking_slots(cluster: ClusterState, leaving: Iterable[str]) -> list[str]:
+    """Return the profiles for which the leaving hosts use more slots than the other hosts have free."""
+    gone = set(leaving)
+    return [
+        slots["profile"]
+        for slots in cluster["gpu_slots"]
+        if sum(host["used"] for host in slots["hosts"] if host["host"] in gone)
+        > sum(host["free"] for host in slots["hosts"] if host["host"] not in gone)
+    ]
+
+
+def failover_hosts(policy: str, hosts: int, details: Mapping[str, Any]) -> int | None:
+    """Return the number of hosts that an admission control policy keeps free; None if the policy does not define it."""
+    if policy == "hosts":
+        return int(details["level"])
+    if policy == "dedicated":
+        return len(details["hosts"])
+    percents: Sequence[int] = [one for one in (details.get("cpu"), details.get("memory")) if one is not None]
+    return int(hosts * min(percents) / 100) if policy == "percent" and percents else None
+
+
+def _hosts(count: int) -> str:
+    return "1 host" if count == 1 else f"{count} hosts"

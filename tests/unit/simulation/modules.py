@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from plugins.module_utils.core import observer_clock
-from plugins.module_utils.maintenance import out_of_service, stop_rules
+from plugins.module_utils.maintenance import stop_rules
 from plugins.module_utils.maintenance.cluster_facts import ClusterState
 from plugins.module_utils.maintenance.lock.lock_rules import LockRecord, LockRequest, hold, release
 from plugins.module_utils.moves.plan.fleet import Fleet, HostRoom, MovingWorker
@@ -158,7 +158,7 @@ class SimulatedCalls(MortalWorld):
             "clocks": [],
             "licences": [],
         }
-        allowed, why = out_of_service.allowed(cast(ClusterState, cluster))
+        allowed, why = stop_rules.allowed(cast(ClusterState, cluster))
         return cast(ClusterState, {**cluster, "max_out_of_service": {"allowed": allowed, "why": why}})
 
     def esxi_profile(self, options: Result, is_planned: bool) -> Result:

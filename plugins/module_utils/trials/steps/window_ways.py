@@ -10,7 +10,7 @@ from ...core.findings import listed
 from ...errors import CollectionError, WholeError
 from ...hosts.change_hosts import HostChangeOptions
 from ...hosts.rollout import HostsAtOnce, hosts_at_once
-from ...maintenance import out_of_service
+from ...maintenance import stop_rules
 from ...maintenance.cluster_facts import ClusterState
 from ..evidence import prediction
 from ..evidence.restart_lines import checkpoint_in_words
@@ -94,7 +94,7 @@ def expected_at_once(window: Mapping[str, Any], cluster: ClusterState) -> int:
     """Return how many hosts leave service together when no worker runs any more."""
     if cluster["vsan"]["enabled"]:
         return 1
-    most, _why = out_of_service.allowed({**cluster, "gpu_slots": []})
+    most, _why = stop_rules.allowed({**cluster, "gpu_slots": []})
     return max(1, min(int(window.get("max_out_of_service") or 1), most))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.maintenance import out_of_service, stop_rules
+from plugins.module_utils.maintenance import stop_rules
 from plugins.module_utils.maintenance.stop_rules import LeavingHosts
 
 T4 = "grid_t4-16c"
@@ -55,7 +55,7 @@ OUT = {"host": "esx2", "why": "maintenance", "ours": False, "by": "bob"}
     ],
 )
 def test_applies_the_tightest_limit(facts: dict[str, Any], allowed: int, why: str) -> None:
-    found, sentence = out_of_service.allowed(cluster(**facts))
+    found, sentence = stop_rules.allowed(cluster(**facts))
     assert found == allowed and why in sentence
 
 
@@ -71,7 +71,7 @@ def test_applies_the_tightest_limit(facts: dict[str, Any], allowed: int, why: st
     ],
 )
 def test_reads_the_reserve_of_each_policy(policy: str, details: dict[str, Any], hosts: int | None) -> None:
-    assert out_of_service.failover_hosts(policy, 8, details) == hosts
+    assert stop_rules.failover_hosts(policy, 8, details) == hosts
 
 
 LOST = [{"host": "esx1", "connection": "connected"}, {"host": "esx2", "connection": "notResponding"}]
