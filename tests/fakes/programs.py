@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from plugins.action.program import Planned
 from plugins.plugin_utils import role_programs
 
 
@@ -20,13 +21,6 @@ class Answers:
     planned = here
 
 
-class Gate:
-    """A task that changes or only plans."""
-
-    def __init__(self, check_mode: bool) -> None:
-        self.check_mode = check_mode
-
-
 def run(name: str, calls: Answers | None = None, *, check: bool = False, **options: Any) -> dict[str, Any]:
     """The result of a program."""
-    return role_programs.run(name, options, calls or Answers(), Gate(check))
+    return role_programs.run(name, options, calls or Answers(), Planned(check))

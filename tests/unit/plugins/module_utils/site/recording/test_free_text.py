@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,8 +13,9 @@ from hypothesis import strategies as st
 from lab.replay.server import accept, replayed
 from plugins.module_utils.site.recording import anonymization, archive, free_text
 from plugins.module_utils.site.recording.pseudonyms import Pseudonyms
-from plugins.module_utils.site.recording.recording import EsxcliCommand, RecordedObject, Recording, RestRequest
+from plugins.module_utils.site.recording.recording import EsxcliCommand, Recording, RestRequest
 from plugins.module_utils.vsphere.sdk import vim
+from tests.unit.plugins.module_utils.site.recording.test_anonymization import anonymized
 
 SITES = sorted((Path(__file__).parents[5] / "fixtures" / "sites").glob("*.tar.xz"))
 STRUCTURES = {
@@ -103,12 +103,6 @@ def test_a_recorded_site_reads_alike_without_its_words(path: Path, tmp_path: Pat
     (tmp_path / "again.tar.xz").write_bytes(archive.archive_bytes(files, manifest))
     with replayed(tmp_path / "again.tar.xz") as session:
         assert [(row["reader"], row["status"]) for row in accept(session).rows] == before
-
-
-def anonymized(kind: str, path: str, value: Any) -> Any:
-    recording = Recording(objects={"one": RecordedObject(kind, {"name": "granite", path: value})})
-    anonymization.replace_names(recording, Pseudonyms())
-    return recording.objects["one"].values[path]
 
 
 def test_anonymizes_texts_of_events_tasks_faults_and_options() -> None:

@@ -7,8 +7,7 @@ import os
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +20,7 @@ from plugins.module_utils.training.ending.job_state import SIGNAL_REQUEST, STOP_
 from plugins.module_utils.training.guest import job
 from plugins.module_utils.training.guest.job import TrainingJob, job_state
 from plugins.module_utils.training.launch import mpirun
+from tests.unit.plugins.module_utils.guests.test_supervisor import wait_for
 
 PATIENCE = 60
 HOSTS = [{"name": "localhost", "slots": 2}]
@@ -61,14 +61,6 @@ def program(folder: Path, text: str) -> str:
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
     return str(path)
-
-
-def wait_for(condition: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + PATIENCE
-    while not (value := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return value
 
 
 def gone() -> dict[str, Any]:
