@@ -29,11 +29,10 @@ from ..module_utils.training.runs.training_options import Options
 from ..module_utils.training.runs.training_run import KUBERNETES, MPI, SLURM, Node, TrainingRun
 from ..module_utils.training.runs.variations import Variation, variations
 from ..module_utils.training.transport import node_transport
-from . import folder_file, packed_folder, running_jobs
-from .folder_file import PROJECT
+from . import packed_folder, running_jobs
 from .modules import ROOT, Modules
 from .node_modules import NodeModules, Variables, require_user
-from .requested_options import ROLE, RequestedOptions, answering
+from .requested_options import PROJECT, ROLE, RequestedOptions, answering, dependencies, read_folder
 from .role_options import role_options
 from .world import NodeWorld
 
@@ -279,7 +278,7 @@ def with_variables(o: Options, known: Manifest) -> Options:
     The folder in a manifest that a node reported is not read: its user would choose which variables the ranks get.
     """
     folder = "" if known.get(REPORTED) else str(known.get("folder") or "")
-    return {**o, "environment": {**folder_file.read(folder).options.get("environment", {}), **o["environment"]}}
+    return {**o, "environment": {**read_folder(folder).options.get("environment", {}), **o["environment"]}}
 
 
 def requirements_of(o: Options) -> str:
@@ -288,7 +287,7 @@ def requirements_of(o: Options) -> str:
     text = packed_folder.requirements_of(o["folder"], name, o["include"]) if name else ""
     if os.path.basename(name) != PROJECT:
         return text
-    return folder_file.dependencies(os.path.join(o["folder"], name), text, o["requirements"] == name)
+    return dependencies(os.path.join(o["folder"], name), text, o["requirements"] == name)
 
 
 def requirements_file(o: Mapping[str, Any]) -> str:

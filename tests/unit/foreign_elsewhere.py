@@ -17,7 +17,9 @@ ELSEWHERE: dict[str, str] = {
     **{f"plugin_utils/{one}.py": OURS for one in ("controller", "modules", "node_modules", "trial_site")},
     **{f"trials/folder/{one}.py": OURS for one in ("facts_file", "trial_folder")},
     **dict.fromkeys(("trials/steps/window_end.py", "kubernetes/mpijob.py"), USER),
-    **dict.fromkeys(("lookup/run_request.py", "plugin_utils/folder_file.py", "plugin_utils/packed_folder.py"), USER),
+    **dict.fromkeys(
+        ("lookup/run_request.py", "plugin_utils/requested_options.py", "plugin_utils/packed_folder.py"), USER
+    ),
     **{f"{one}.py": OURS for one in ("site/recording/recorder", "moves/move/move_watch", "hosts/module_privileges")},
     **{f"{one}.py": OURS for one in (*_LOCAL, "fabric/recorded_settings")},
     "site/acceptance/assumption_checks.py": f"{_UNIT}/site/acceptance/test_acceptance.py",

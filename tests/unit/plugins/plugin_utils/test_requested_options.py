@@ -13,8 +13,8 @@ import pytest
 from plugins.module_utils.core import schema
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.training.results.manifest import REPORTED
-from plugins.plugin_utils import folder_file
-from plugins.plugin_utils.folder_file import options_of, variables_of
+from plugins.plugin_utils import requested_options
+from plugins.plugin_utils.requested_options import options_of, variables_of
 from plugins.plugin_utils.training_site import requirements_file, requirements_of, with_variables
 
 SCHEMA = json.loads((Path(__file__).parents[4] / "docs" / "dml.schema.json").read_text())
@@ -22,7 +22,7 @@ JUDGE = jsonschema.Draft202012Validator(SCHEMA)
 
 
 def test_a_reported_run_reads_no_folder(tmp_path: Path) -> None:
-    (tmp_path / folder_file.FILE).write_text("environment: {SEED: 7}\ncommand: python train.py\n")
+    (tmp_path / requested_options.FILE).write_text("environment: {SEED: 7}\ncommand: python train.py\n")
     known = {"folder": str(tmp_path)}
 
     assert with_variables({"environment": {}}, known)["environment"] == {"SEED": "7"}
@@ -72,17 +72,17 @@ def test_ranks_find_the_packages_of_a_project(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "pyproject.toml").write_text(PROJECT)
     assert with_variables({"environment": {}}, {"folder": str(tmp_path)})["environment"] == {"PYTHONPATH": "src"}
-    folder_file.read.cache_clear()
-    (tmp_path / folder_file.FILE).write_text("environment: {PYTHONPATH: lib}\n")
+    requested_options.read_folder.cache_clear()
+    (tmp_path / requested_options.FILE).write_text("environment: {PYTHONPATH: lib}\n")
     assert with_variables({"environment": {}}, {"folder": str(tmp_path)})["environment"] == {"PYTHONPATH": "lib"}
 
 
 @pytest.mark.parametrize("text", ["environment: {TOKEN: s3cret", "environment: {TOKEN: [s3cret]}", "- s3cret: [\n"])
 def test_no_error_shows_a_value(tmp_path: Path, text: str) -> None:
-    (tmp_path / folder_file.FILE).write_text(text)
+    (tmp_path / requested_options.FILE).write_text(text)
 
     with pytest.raises(Refused) as raised:
-        folder_file.read(str(tmp_path))
+        requested_options.read_folder(str(tmp_path))
 
     assert "s3cret" not in "".join(traceback.format_exception(raised.value))
 
