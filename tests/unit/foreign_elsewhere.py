@@ -15,7 +15,7 @@ _ANSWERS = f"{_UNIT}/vsphere/test_odd_answers.py"
 USER, OURS = "the user wrote it", "this collection wrote it, or the kernel of the local machine"
 ELSEWHERE: dict[str, str] = {
     **{f"plugin_utils/{one}.py": OURS for one in ("controller", "modules", "node_modules", "trial_site")},
-    **{f"trials/folder/{one}.py": OURS for one in ("facts_file", "trial_folder")},
+    **dict.fromkeys(("trials/folder/trial_folder.py", "watch/beside_records.py"), OURS),
     **dict.fromkeys(("trials/steps/window_end.py", "kubernetes/mpijob.py"), USER),
     **dict.fromkeys(
         ("lookup/run_request.py", "plugin_utils/requested_options.py", "plugin_utils/packed_folder.py"), USER
@@ -53,7 +53,6 @@ ELSEWHERE: dict[str, str] = {
     "vsphere/route.py": _ANSWERS,
     **{f"watch/{one}.py": _RECORDS for one in ("growing_file", "guest_program", "link", "node_programs")},
     **{f"watch/{one}.py": _RECORDS for one in ("records_program", "transport_program", "watcher")},
-    "watch/beside_records.py": OURS,
     "watch/gpu_program.py": f"{_UNIT}/watch/test_node_programs.py",
     "workers/library_templates.py": f"{_UNIT}/workers/test_library_templates.py",
     **dict.fromkeys(("training/runs/rank_words.py", "training/runs/variations.py"), USER),
