@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -25,6 +26,9 @@ from .site import Site, Violation
 
 # The time after which worker_vm gives up a guest.
 HANG_SECONDS = 300.0
+# The verdicts on a job, by all that they depend on; a verdict takes most of the time of a history.
+VERDICTS: dict[str, Verdict] = {}
+MOST_VERDICTS = 1000
 
 
 @dataclass
@@ -134,8 +138,15 @@ class TrialCalls(SimulatedCalls):
         case = verdict_input(facts)
         assert self.job is not None
         # An observation removes the records that it has judged.
-        records: Iterable[dict[str, Any]] = self.job.records(self.files.get("rolled_at", 0.0))
-        result = judged(verdict(records, case.pop("moves"), case.pop("limits"), **case))
+        since = float(self.files.get("rolled_at", 0.0))
+        # Histories that end at different points begin alike, so that many of their verdicts are the same.
+        key = repr((self.job, since, case))
+        if key not in VERDICTS:
+            if len(VERDICTS) >= MOST_VERDICTS:
+                VERDICTS.clear()
+            records: Iterable[dict[str, Any]] = self.job.records(since)
+            VERDICTS[key] = judged(verdict(records, case.pop("moves"), case.pop("limits"), **case))
+        result = copy.deepcopy(VERDICTS[key])
         return {**with_left(with_earlier(result, facts), facts), "lines": [], "files": []}
 
     def is_same(self, worker: str) -> bool:
