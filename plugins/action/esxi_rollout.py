@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
 from ..module_utils.durable.calls import Arguments, Result
@@ -29,7 +28,7 @@ from ..module_utils.hosts.rollout import (
 )
 from ..plugin_utils.interruption import shown_if_interrupted
 from ..plugin_utils.modules import CONNECTION, Modules
-from ..plugin_utils.role_options import ROLE_OF_HOSTS, of_esxi_rollout, role_options, specification
+from ..plugin_utils.role_options import RENAMED, ROLE_OF_HOSTS, of_esxi_rollout, requested_of_role, specification
 from ..plugin_utils.world import ActionWorld
 
 ARGUMENTS: dict[str, Any] = {
@@ -83,13 +82,9 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
 
     def run(self, tmp: Any = None, task_vars: Any = None) -> Result:
         """Return the plan that was made or carried out."""
-        if boolean(self._task.args.pop("of_role", False)):
-            of_role = role_options(self, task_vars, ROLE_OF_HOSTS)
-            of_role["host_profiles"] = of_role.pop("profiles")
-            self._task.args = {
-                **{name: value for name, value in of_role.items() if name in ARGUMENTS},
-                **self._task.args,
-            }
+        of_role = requested_of_role(self, task_vars or {}, ROLE_OF_HOSTS)
+        own = {RENAMED.get(name, name): value for name, value in of_role.items()}
+        self._task.args = {**{name: own[name] for name in own if name in ARGUMENTS}, **self._task.args}
         arguments = {**ARGUMENTS, **{name: {"type": "raw"} for name in CONNECTION}}
         _validation, given = self.validate_argument_spec(arguments)
         self._supports_check_mode = given["plan_only"]

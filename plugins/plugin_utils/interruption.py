@@ -82,7 +82,7 @@ def pause_before_the_end() -> None:
         signal.signal(number, before)
         before(number, frame)
 
-    interrupted.is_of_windows = True  # type: ignore[attr-defined]
+    vars(interrupted)["is_of_windows"] = True
     if not getattr(before, "is_of_windows", False):
         signal.signal(signal.SIGINT, interrupted)
 

@@ -13,12 +13,15 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.yaml import yaml_load
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
 from ..module_utils.durable.calls import Arguments
 
 ROLES = Path(__file__).resolve().parents[2] / "roles"
 ROLE_OF_TRIALS, ROLE_OF_HOSTS = "vmotion_test", "esxi_host"
+# The options of the action esxi_rollout that have other names than those of the role.
+RENAMED = {"profiles": "host_profiles"}
 DOCUMENTED = ("description", "type", "elements", "choices", "required", "default")
 # The keys of a specification that arguments of modules have too.
 TYPED = ("type", "elements", "choices", "options")
@@ -33,7 +36,7 @@ def of_trial(*left_out: str) -> dict[str, object]:
 
 def of_esxi_rollout() -> dict[str, object]:
     """Return the options of the action esxi_rollout: the role saves the evidence."""
-    return _of_role(ROLE_OF_HOSTS, {"evidence_dir"}, {"profiles": "host_profiles"})
+    return _of_role(ROLE_OF_HOSTS, {"evidence_dir"}, RENAMED)
 
 
 def specification(options: Arguments) -> dict[str, object]:
@@ -101,6 +104,11 @@ def role_options(
     desired = [name for name in known if not only or name[start:] in only]
     given = {name: templar.template(templar.available_variables[name]) for name in desired}
     return {name[start:]: value for name, value in _typed(role, spec, given).items()}
+
+
+def requested_of_role(action: ActionBase, task_vars: Mapping[str, object], role: str) -> dict[str, Any]:
+    """Return the options of a role if the task asks for them with ``of_role``, and take that option from the task."""
+    return role_options(action, task_vars, role) if boolean(action._task.args.pop("of_role", False)) else {}
 
 
 def _is_words(value: object) -> bool:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
 from ..module_utils.core import observer_clock
@@ -40,7 +39,7 @@ from .interruption import in_progress, shown_if_interrupted
 from .modules import CONNECTION, Modules
 from .node_modules import Variables, require_user
 from .observer import ended_by_signal
-from .role_options import ROLE_OF_TRIALS, of_trial, role_options, specification
+from .role_options import ROLE_OF_TRIALS, of_trial, requested_of_role, specification
 from .running_jobs import clusters_around_job
 from .slurm_place import with_place
 from .trial_site import ObservationSite, TrialSite, job_of
@@ -277,12 +276,10 @@ class TrialAction(ActionBase):  # type: ignore[misc]  # ansible is not read by m
 
     def _request(self, task_vars: Variables) -> Request:
         """Return the checked options of the task, with those of the role if it asks for them."""
-        job: Mapping[str, Any] = {}
-        if boolean(self._task.args.pop("of_role", False)):
-            of_role = role_options(self, task_vars, ROLE_OF_TRIALS)
-            # Its values are the defaults of other options.
-            job = of_role.pop("job", None) or {}
-            self._task.args = {**self._own(of_role), **self._task.args}
+        of_role = requested_of_role(self, task_vars, ROLE_OF_TRIALS)
+        # Its values are the defaults of other options.
+        job: Mapping[str, Any] = of_role.pop("job", None) or {}
+        self._task.args = {**self._own(of_role), **self._task.args}
         # The modules check the options of the connection, which they get unchanged.
         connection = {name: {"type": "raw", "no_log": name in ("password", "proxy")} for name in CONNECTION}
         _validation, given = self.validate_argument_spec({**self.options, **connection})

@@ -122,7 +122,7 @@ def _look_after_return(p: Program, site: TrainingSite, run: TrainingRun, looked:
     """Return the answer of a launcher that was rebooted; only a run with another attempt waits for it."""
     if run.has_another_attempt:
         p.say(f"waits up to {run.o['attempt_wait']} s for the launcher {run.launcher}, which does not respond")
-        p.wait(lambda: is_reachable(site.calls, run.launcher), float(run.o["attempt_wait"]))
+        p.wait(lambda: not unreachable(site.calls, [run.launcher]), float(run.o["attempt_wait"]))
         again = p.ensure(lambda: site.job_of(run).look())
         if "job" in again:
             return again
@@ -132,10 +132,6 @@ def _look_after_return(p: Program, site: TrainingSite, run: TrainingRun, looked:
         f"the last observed step was {followed['pace']['step']}: restore the launcher and run the same command "
         f"again with training_name={run.name}, which continues the job if it still runs."
     )
-
-
-def is_reachable(calls: TrainingCalls, node: str) -> bool:
-    return not unreachable(calls, [node])
 
 
 def unreachable(calls: TrainingCalls, nodes: Iterable[str]) -> list[str]:

@@ -20,7 +20,7 @@ from ..runs.restartable import WINDOW, Checkpoints, Ranks, SeenCheckpoint, check
 from ..runs.run_watch import RunWatch
 from ..runs.training_options import Options
 from ..runs.training_run import KUBERNETES, SLURM, TrainingRun
-from .follow import ALIVE, TrainingSite, is_reachable
+from .follow import ALIVE, TrainingSite, unreachable
 from .train import require_same_environment, start
 
 FILE = "ansible.builtin.file"
@@ -188,7 +188,7 @@ class RestartableRun:
             self.free_nodes()
             return {"by_owner": by_owner}
         seconds = float(new.o["attempt_wait"])
-        p.wait(lambda: all(is_reachable(self._calls, node) for node in new.nodes), seconds)
+        p.wait(lambda: not unreachable(self._calls, new.nodes), seconds)
         if not p.wait(lambda: not self._place.why_not_ready(), seconds):
             raise TimedOut(
                 self.name, "start it again", self._place.why_not_ready(), "repair them, and continue the window"

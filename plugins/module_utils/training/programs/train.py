@@ -18,7 +18,7 @@ from ..runs import gpu_gate, node_setup, run_files
 from ..runs.any_job import Launched, forwarding_command
 from ..runs.run_watch import RunWatch, who_waits
 from ..runs.training_run import Prepared, TrainingFailed, TrainingRun, hashed_environment
-from .follow import Ended, TrainingSite, await_start, follow, follow_command, is_reachable, stop_command
+from .follow import Ended, TrainingSite, await_start, follow, follow_command, stop_command, unreachable
 
 NOWHERE: Launched = {"launcher": "", "kubernetes": {}, "watched": []}
 
@@ -133,7 +133,7 @@ def _next_attempt(p: Program, site: TrainingSite, run: TrainingRun, started: Sta
     number, most, seconds = run.number + 1, run.o["attempts"], float(run.o["attempt_wait"])
     require_same_environment(run)
     p.say(f"Attempt {number} of {most}: the training run {run.name} failed with a machine: {ended.job.get('why')}")
-    if not p.wait(lambda: all(is_reachable(site.calls, node) for node in run.nodes), seconds):
+    if not p.wait(lambda: not unreachable(site.calls, run.nodes), seconds):
         raise TrainingFailed(
             f"The training run {run.name} is not tried again: its nodes did not respond within {seconds:.0f} s. Start "
             f"them, then resume the run with training_resume={run.name}."

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar
 
 from plugins.action import esxi_rollout as rollout_action
 from plugins.action import esxi_window as window_action
@@ -14,6 +17,7 @@ from plugins.action import observe as observe_action
 from plugins.action import vmotion_test as test_action
 from plugins.doc_fragments.roles import ModuleDocFragment
 from plugins.modules import esxi_rollout, esxi_window, observe, vmotion_test
+from plugins.plugin_utils.role_options import ROLE_OF_HOSTS, requested_of_role
 
 OF_ROLE: dict[str, Any] = {"of_role": {"type": "bool"}}
 
@@ -48,3 +52,14 @@ def test_action_has_no_template_of_its_role() -> None:
     ) == ([], {})
     assert rollout_action.ARGUMENTS["host_profiles"] == {"type": "dict", "default": {}}
     assert "options" not in rollout_action.ARGUMENTS["window"]["options"]["notify"]
+
+
+@pytest.mark.parametrize(
+    ("given", "found"), [({"of_role": True}, {"canary": "esx2"}), ({"of_role": False}, {}), ({}, {})]
+)
+def test_task_gets_options_of_the_role_on_request(given: dict[str, Any], found: dict[str, Any]) -> None:
+    loader = DataLoader()
+    action: Any = SimpleNamespace(_loader=loader, _templar=Templar(loader), _task=SimpleNamespace(args=given))
+
+    assert requested_of_role(action, {"esxi_host_canary": "esx2"}, ROLE_OF_HOSTS) == found
+    assert action._task.args == {}
