@@ -2,7 +2,8 @@
 
 python tools/stages.py TARGET=SECONDS ...
 
-With RECORD=1, a run of committed files writes its results to the table of stages in docs/testing.md.
+With RECORD=1, a run of committed files writes its results to the table of stages in docs/testing.md, with the number of
+commits since each run. The head of the README's table names the columns whose stages failed or are older than ten days.
 """
 
 from __future__ import annotations
@@ -15,12 +16,22 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 REPORTS = Path(".cache/reports")
-PAGE = Path("docs/testing.md")
+PAGE, README = Path("docs/testing.md"), Path("README.md")
 TABLE = re.compile(r"(\| Stage \| Commit .*\n\|[-|]+\n)((?:\|.*\n)*)")
+# A commit that changes these makes a result old.
+SUBJECT = ("plugins", "roles", "playbooks")
+# The stages that show what a column of the README's table says.
+COLUMNS = {
+    "Python code and playbooks": ("unit", "integration"),
+    "Simulated vCenter and ESXi": ("integration",),
+    "Real Linux guests": ("nodes",),
+    "Real Kubernetes": ("kubernetes",),
+}
 
 
 @dataclass(frozen=True)
@@ -85,31 +96,70 @@ def processor_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def recorded(page: str, outcomes: list[Outcome], commit: str, day: str) -> str:
-    """Return a page whose table of stages has the results of a run; other stages keep theirs."""
+def rows_of(page: str) -> dict[str, list[str]]:
+    """Return the cells of the table of stages by stage."""
     place = TABLE.search(page)
     if place is None:
         raise ValueError("the page has no table of stages")
-    rows = {line.split("`")[1]: line for line in place[2].splitlines()}
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in place[2].splitlines()]
+    return {row[0].strip("`"): row for row in rows}
+
+
+def recorded(page: str, outcomes: list[Outcome], commit: str, day: str, since: Callable[[str], int]) -> str:
+    """Return a page whose table of stages has the results of a run; other stages keep theirs."""
+    rows = {name: [*row[:7], str(since(row[1]))] for name, row in rows_of(page).items()}
     for one in outcomes:
         tests = f"{one.tests.passed} passed" + (f", **{one.tests.failed} failed**" if one.tests.failed else "")
         result = "passed" if one.good else "**failed**"
-        rows[one.name] = (
-            f"| `{one.name}` | {commit} | {day} | {result} | {tests} | {one.seconds:.0f} | {one.processor:.0f} |"
-        )
-    return page[: place.start(2)] + "".join(f"{line}\n" for line in rows.values()) + page[place.end(2) :]
+        rows[one.name] = [
+            f"`{one.name}`",
+            commit,
+            day,
+            result,
+            tests,
+            f"{one.seconds:.0f}",
+            f"{one.processor:.0f}",
+            "0",
+        ]
+    table = "".join(f"| {' | '.join(row)} |\n" for row in rows.values())
+    return TABLE.sub(lambda place: place[1] + table, page)
+
+
+def dated(readme: str, page: str, today: datetime.date) -> str:
+    """Return the README whose table names in its head the columns whose stages failed, or did not run in ten days."""
+    rows = rows_of(page)
+    for column, stages in COLUMNS.items():
+        found = [rows[stage] for stage in stages if stage in rows]
+        day = min(row[2] for row in found) if len(found) == len(stages) else ""
+        note = ""
+        if not day:
+            note = " (no run recorded)"
+        elif any(row[3] != "passed" for row in found):
+            note = f" (failed on {day})"
+        elif today - datetime.date.fromisoformat(day) > datetime.timedelta(days=10):
+            note = f" (not since {day})"
+        readme = re.sub(rf"\| {column}(?: \([^)]*\))? \|", f"| {column}{note} |", readme)
+    return readme
+
+
+def commits_since(commit: str) -> int:
+    """Return the number of commits after this one that changed what users run."""
+    return int(_git("rev-list", "--count", f"{commit}..HEAD", "--", *SUBJECT))
 
 
 def record(outcomes: list[Outcome]) -> None:
-    """Write the results to the table, unless files differ from the commit that was tested."""
-    git = ["git", "--no-optional-locks"]
-    changed = subprocess.run([*git, "status", "--porcelain"], check=True, capture_output=True, text=True).stdout
-    if changed:
+    """Write the results to the tables, unless other files differ from the commit that was tested."""
+    if changed := _git("status", "--porcelain", "--", ".", *(f":!{path}" for path in (PAGE, README))):
         raise SystemExit(f"the results are not recorded, because files differ from the commit:\n{changed}")
-    commit = [*git, "rev-parse", "--short=8", "HEAD"]
-    tested = subprocess.run(commit, check=True, capture_output=True, text=True).stdout.strip()
-    day = datetime.datetime.now(datetime.UTC).date().isoformat()
-    PAGE.write_text(recorded(PAGE.read_text(), outcomes, tested, day))
+    today = datetime.datetime.now(datetime.UTC).date()
+    commit = _git("rev-parse", "--short=8", "HEAD")
+    PAGE.write_text(recorded(PAGE.read_text(), outcomes, commit, today.isoformat(), commits_since))
+    README.write_text(dated(README.read_text(), PAGE.read_text(), today))
+
+
+def _git(*arguments: str) -> str:
+    git = ["git", "--no-optional-locks", *arguments]
+    return subprocess.run(git, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def main(arguments: list[str]) -> int:

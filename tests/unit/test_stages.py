@@ -2,35 +2,59 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
-from tools.stages import TABLE, Count, Outcome, recorded
+import pytest
 
+from tools.stages import COLUMNS, Count, Outcome, dated, recorded, rows_of
+
+ROOT = Path(__file__).parents[2]
 PAGE = """\
 Before
 
-| Stage | Commit | Day |
-|---|---|---|
-| `unit` | 1 | old |
-| `attack` | 1 | old |
+| Stage | Commit | Day | Result | Tests | Seconds | Processor seconds | Commits since |
+|---|---|---|---|---|---|---|---|
+| `unit` | 1 | 2026-11-20 | passed | 9 passed | 20 | 31 | 0 |
+| `integration` | 3 | 2026-11-22 | passed | 9 passed | 20 | 31 | 0 |
 
 After
 """
+README = "| | Python code and playbooks (not since 2026-01-01) | Simulated vCenter and ESXi | Real Linux guests |\n"
 
 
 def outcome(name: str, good: bool, tests: Count) -> Outcome:
     return Outcome(name, 10, 20.4, 30.6, good, tests)
 
 
-def test_a_run_replaces_its_own_rows_only() -> None:
+def test_run_replaces_its_own_rows_only() -> None:
     done = [outcome("unit", False, Count(9, 1)), outcome("setup", True, Count(1))]
 
-    assert recorded(PAGE, done, "abc", "today") == PAGE.replace(
-        "| `unit` | 1 | old |", "| `unit` | abc | today | **failed** | 9 passed, **1 failed** | 20 | 31 |"
+    assert recorded(PAGE, done, "abc", "today", lambda commit: int(commit) + 1) == PAGE.replace(
+        "| `unit` | 1 | 2026-11-20 | passed | 9 passed | 20 | 31 | 0 |",
+        "| `unit` | abc | today | **failed** | 9 passed, **1 failed** | 20 | 31 | 0 |",
     ).replace(
-        "| `attack` | 1 | old |\n", "| `attack` | 1 | old |\n| `setup` | abc | today | passed | 1 passed | 20 | 31 |\n"
+        "| 9 passed | 20 | 31 | 0 |\n\n",
+        "| 9 passed | 20 | 31 | 4 |\n| `setup` | abc | today | passed | 1 passed | 20 | 31 | 0 |\n\n",
     )
 
 
-def test_the_documentation_has_the_table() -> None:
-    assert TABLE.search((Path(__file__).parents[2] / "docs" / "testing.md").read_text())
+@pytest.mark.parametrize(
+    ("page", "code", "simulated"),
+    [
+        (PAGE, " (not since 2026-11-20)", ""),
+        (PAGE.replace("2026-11-20", "2026-11-25"), "", ""),
+        (PAGE.replace("22 | passed", "22 | **failed**"), " (failed on 2026-11-20)", " (failed on 2026-11-22)"),
+    ],
+)
+def test_readme_names_stages_that_failed_or_are_old(page: str, code: str, simulated: str) -> None:
+    assert dated(README, page, date(2026, 12, 1)) == (
+        f"| | Python code and playbooks{code} | Simulated vCenter and ESXi{simulated} |"
+        " Real Linux guests (no run recorded) |\n"
+    )
+
+
+def test_pages_have_the_tables() -> None:
+    assert {"unit", "integration"} <= set(rows_of((ROOT / "docs" / "testing.md").read_text()))
+    readme = (ROOT / "README.md").read_text()
+    assert [column for column in COLUMNS if f"| {column}" not in readme] == []
