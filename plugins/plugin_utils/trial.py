@@ -32,7 +32,7 @@ from ..module_utils.trials.programs.restart_window import restart_window
 from ..module_utils.trials.programs.test import test
 from ..module_utils.trials.steps import window_end, window_ways
 from ..module_utils.trials.steps.trial import Trial
-from ..module_utils.trials.steps.window_notices import notify_of_pause
+from ..module_utils.trials.steps.window_end import notify_of_pause
 from ..module_utils.trials.steps.window_ways import AUTO, INSTEAD, MOVE, RESTART, choose
 from . import facts
 from .interruption import in_progress, shown_if_interrupted

@@ -23,8 +23,7 @@ from ..steps.judgement import judge, review
 from ..steps.opening import planned
 from ..steps.trial import Trial
 from ..steps.wave_of_moves import start_round, wave
-from ..steps.window_end import attend, ended, heed, no_time, permission, reason_to_end, require_possible
-from ..steps.window_notices import notify
+from ..steps.window_end import attend, ended, heed, no_time, notify, permission, reason_to_end, require_possible
 from .around_job import around_job
 
 # The options of a window that are those of a change; the hosts are not.

@@ -26,24 +26,26 @@ from ...hosts.change_hosts import HostChanges, change_hosts, check_stop_rules, r
 from ...hosts.image_plan import commit_image
 from ...jobs.running_job import required_to_run
 from ...maintenance.window_limits import limits_of
+from ...watch.live_pace import AwaitedSteps
 from ..evidence import prediction, restart_lines
+from ..evidence.outcome import broken
 from ..evidence.outcome import outcome as moves_outcome
 from ..folder.continued_settings import STARTED_AGAIN
 from ..steps import workers_off
 from ..steps.ending import close, keep_unfinished
 from ..steps.holding import drs_override, lock_of_cluster, machines_of, reservation_of, reserve, unreserve
-from ..steps.opening import require_same_vcenter
-from ..steps.restarted import judge_next, keep_part, outcome
+from ..steps.opening import FIRST_STEP_SECONDS, require_same_vcenter
 from ..steps.stopping import TOUCHED, start_again, stop_at_checkpoint
-from ..steps.trial import Trial
-from ..steps.window_end import attend, changed_machines, ended, no_time, require_possible, unacknowledged
-from ..steps.window_notices import notify
+from ..steps.trial import Trial, tried
+from ..steps.window_end import attend, changed_machines, ended, no_time, notify, require_possible, unacknowledged
 from ..steps.window_ways import at_most
-from .maintenance_window import OF_RUNNING_WORKERS, keep_settled, not_as_requested, options_of
-from .moves_first import move_others
+from .around_job import conclude, make_moves
+from .maintenance_window import OF_RUNNING_WORKERS, change_all, keep_settled, not_as_requested, options_of
 
 # Written before the nodes of a job in Slurm are reserved: from then on, the window ends the reservation.
 RESERVES = "reserves nodes"
+# The hosts that change before the job stops.
+FIRST = "hosts of other jobs"
 
 
 def restart_window(p: Program, trial: Trial) -> str:
@@ -241,3 +243,70 @@ def return_unchanged(trial: Trial, batches: Sequence[Sequence[str]]) -> bool:
     for hosts in batches:
         return_to_service(trial.site, hosts)
     return True
+
+
+def move_others(p: Program, trial: Trial) -> bool:
+    """Change the hosts that other jobs leave by moves; return whether this hurt no job, so that its own may stop."""
+    facts = trial.facts
+    # A window that an earlier version began has come further.
+    is_late = p.written("job") is not None and p.written(FIRST) is None
+    facts.first_hosts = [] if is_late else p.once(FIRST, partial(first_hosts, trial))
+    if not facts.first_hosts:
+        return True
+    p.say(f"changes {listed(facts.first_hosts)} before the job stops: workers of other jobs move")
+    make_moves(p, trial, change_all)
+    conclude(p, trial)
+    # The transport of workers without a rank of the job cannot be verified: the window goes on.
+    is_broken = (facts.judged or {}).get("verdict", restart_lines.BROKEN) == restart_lines.BROKEN
+    return not (facts.stopped or facts.failures or facts.lost or p.left or is_broken or broken(facts.other_jobs))
+
+
+def first_hosts(trial: Trial) -> list[str]:
+    """Return the hosts that other jobs leave by moves; refuse what would fail on the rest after the stop."""
+    trial.facts.at = workers_off.places_of(trial)
+    first = workers_off.left_by_moves(trial)
+    if first:
+        workers_off.concerned(trial, trial.facts.waiting_after(first))
+    return first
+
+
+def keep_part(p: Program, trial: Trial, name: str) -> None:
+    """Keep a part of the time without the job, from the end of the one before."""
+    known = trial.facts.restart
+    at = p.once(("end of", name), p.now)
+    before = known.get("part_ended") or (known.get("stop") or {}).get("at") or at
+    known.setdefault("parts", []).append([name, max(0.0, at - float(before))])
+    known["part_ended"] = at
+
+
+def judge_next(p: Program, trial: Trial) -> None:
+    """Wait for steps of the next attempt that no earlier one made, and judge the restart."""
+    known = trial.facts.restart
+    if not known["started"].get("run"):
+        return
+    job = trial.restartable(known["started"])
+    watch = job.watch()
+    with p.attempt("the first steps") as seen, p.held("the watch of the next attempt", watch.start, watch.stop):
+        p.say("waits for the first steps")
+        p.once("first steps", lambda: new_steps(trial, watch.records))
+    close(trial, seen)
+    known["verdict"] = tried(p, trial, "verdict", job.judged)
+
+
+def new_steps(trial: Trial, records: str) -> bool:
+    """Wait until every rank has made some steps, and return True."""
+    settings, first = trial.settings, FIRST_STEP_SECONDS
+    awaited = AwaitedSteps(int(settings["steps"]), float(settings["warm_timeout"]) + first, first=first)
+    trial.site.records.wait_for_steps(records, awaited)
+    return True
+
+
+def outcome(p: Program, trial: Trial) -> str:
+    """Write the evidence, show the result, and return why the window failed; empty if it did not."""
+    facts = trial.facts
+    p.ensure(partial(trial.site.write_facts, facts))
+    for line in restart_lines.lines(facts):
+        p.say(line)
+    for name, content in {"window": facts.host_changes, "restart": facts.restart}.items():
+        p.ensure(partial(trial.site.write, name, content))
+    return " ".join([*restart_lines.reasons(facts), *p.left.values()])

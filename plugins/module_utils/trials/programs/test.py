@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from ...continuity.judged_facts import Move
 from ...durable.program import Program
-from ..steps.canary import move_idle_worker_first
-from ..steps.opening import planned
+from ...errors import WholeError
+from ..evidence.facts import Facts
+from ..steps.opening import not_applicable, planned
 from ..steps.trial import Trial
-from ..steps.wave_of_moves import start_round, wave
+from ..steps.wave_of_moves import move_alone, start_round, wave
 from .around_job import around_job
 
 
@@ -33,3 +35,49 @@ def is_due(p: Program, trial: Trial) -> bool:
     if number < int(settings["rounds"]) or not settings["duration"]:
         return number < int(settings["rounds"])
     return bool(p.once(("time after round", number), p.now) < trial.facts.began + float(settings["duration"]))
+
+
+def move_idle_worker_first(p: Program, trial: Trial) -> bool:
+    """Move the idle worker, and return whether the test may continue."""
+    if not trial.settings["canary"]:
+        return True
+    p.say("asks vCenter whether a worker has ever moved")
+    first = p.once("first worker", lambda: first_worker(trial))
+    if not first["worker"]:
+        p.say("" if first["ever"] else _moved_by_no_user(trial.facts.cluster))
+        return True
+    p.say("plans the move of a worker without a rank, which goes first")
+    trial.facts.left = [p.once("plan of the first worker", lambda: _plan(trial, first["worker"]))]
+    move_alone(p, trial)
+    return not trial.facts.stopped
+
+
+def _moved_by_no_user(cluster: str) -> str:
+    return f"no worker of cluster {cluster} has ever moved, and a rank runs on each: one of these moves first"
+
+
+def first_worker(trial: Trial) -> dict[str, object]:
+    """Name the worker that goes first, and the number of moves that the cluster has had."""
+    moves = trial.of_cluster("vmotion_info", since=0.0)["moves"]
+    ever = sum(bool(move["ok"]) for move in moves)
+    return {"ever": ever, "worker": "" if ever else idle_worker(trial.facts)}
+
+
+def idle_worker(facts: Facts) -> str:
+    """Return a worker on which no rank runs, or the one that the settings name.
+
+    If the host name of a rank does not match a worker, the rank may run on any of them, and none counts as idle.
+    """
+    if facts.settings["canary"] != "auto":
+        return str(facts.settings["canary"])
+    free = sorted(set(facts.at) - set(facts.ranks)) if set(facts.ranks) <= set(facts.at) else []
+    return free[0] if free else ""
+
+
+def _plan(trial: Trial, worker: str) -> Move:
+    planned = trial.of_cluster("vmotion_plan", one_per_host=trial.settings["one_per_host"], workers=[worker])
+    reason = not_applicable(trial.facts.cluster, planned)
+    if reason:
+        raise WholeError(reason)
+    move: Move = planned["moves"][0]
+    return move

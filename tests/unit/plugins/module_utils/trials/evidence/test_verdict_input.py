@@ -13,7 +13,7 @@ from plugins.module_utils.errors import Refused
 from plugins.module_utils.pages.verdict_files import junit_report
 from plugins.module_utils.trials.evidence.facts import Facts
 from plugins.module_utils.trials.evidence.verdict_input import check_limits, title, verdict_input, with_left
-from plugins.module_utils.trials.steps.canary import idle_worker
+from plugins.module_utils.trials.programs.test import idle_worker
 from tests.unit.plugins.module_utils.continuity import runs
 from tests.unit.simulation.world import SETTINGS, World
 

@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from plugins.module_utils.trials.steps.window_notices import EVENTS, in_format
+from plugins.module_utils.trials.steps.window_end import EVENTS, in_format
 
 ROOT = Path(__file__).resolve().parents[6]
 
