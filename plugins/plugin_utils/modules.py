@@ -23,8 +23,7 @@ from ansible.plugins.loader import action_loader, connection_loader
 from ..module_utils.core.child_environment import account_names
 from ..module_utils.durable.calls import Arguments, Result
 from .follow import FollowingAction
-from .module_result import explained
-from .node_modules import NodeModules, Variables
+from .node_modules import NodeModules, Variables, explained
 
 COLLECTION, ROOT = "dml.vsphere", Path(__file__).resolve().parents[2]
 # The options of the connection to vCenter, which the action has for all modules that it runs.

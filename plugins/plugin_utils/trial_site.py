@@ -29,12 +29,11 @@ from ..module_utils.trials.evidence.facts import Facts
 from ..module_utils.trials.folder import job_moves, trial_folder
 from ..module_utils.watch.watcher import is_watched
 from . import running_jobs
-from .controller import start_watch
 from .interruption import PAUSE
 from .modules import Modules
 from .observer import post, run_command
 from .restartable_jobs import restartable
-from .world import ActionWorld
+from .world import ActionWorld, start_watch
 
 DRIVERS = "stacks/facts/compatibility.yml"
 NOTICE_SECONDS = 30.0

@@ -14,7 +14,7 @@ _KUBERNETES = f"{_UNIT}/kubernetes/test_odd_objects.py"
 _ANSWERS = f"{_UNIT}/vsphere/test_odd_answers.py"
 USER, OURS = "the user wrote it", "this collection wrote it, or the kernel of the local machine"
 ELSEWHERE: dict[str, str] = {
-    **{f"plugin_utils/{one}.py": OURS for one in ("controller", "modules", "node_modules", "trial_site")},
+    **{f"plugin_utils/{one}.py": OURS for one in ("world", "modules", "trial_site")},
     **dict.fromkeys(("trials/folder/trial_folder.py", "watch/beside_records.py"), OURS),
     **dict.fromkeys(("trials/steps/window_end.py", "kubernetes/mpijob.py"), USER),
     **dict.fromkeys(
@@ -27,7 +27,7 @@ ELSEWHERE: dict[str, str] = {
     "site/acceptance/shapes.py": f"{_UNIT}/site/acceptance/test_acceptance.py",
     **{f"site/{one}.py": f"{_UNIT}/site/discovery/test_inventory_plan.py" for one in _DISCOVERY},
     "site/recording/free_text.py": f"{_UNIT}/site/recording/test_free_text.py",
-    "plugin_utils/module_result.py": "tests/unit/plugins/plugin_utils/test_module_result.py",
+    "plugin_utils/node_modules.py": "tests/unit/plugins/plugin_utils/test_node_modules.py",
     **{f"hosts/rollback/{one}.py": _ROLLBACK for one in ("evidence", "restoring", "ways")},
     **{f"{one}.py": USER for one in _OPTIONS},
     **dict.fromkeys(("vsphere/option_definitions.py", "workers/unified_memory.py"), USER),

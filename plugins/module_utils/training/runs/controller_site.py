@@ -1,6 +1,6 @@
 """The records, outputs, files, runs and reads of a program on the controller, as typed methods; pure.
 
-A method raises CollectionError if it fails. The functions that ``plugin_utils/controller.py`` names describe them.
+A method raises CollectionError if it fails. The functions that ``plugin_utils/world.py`` names describe them.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from plugins.module_utils.training.guest.environment import Environment
 from plugins.module_utils.training.results.outputs import copy_outputs
 from plugins.module_utils.watch.node_programs import read_gpus, read_guests
 from plugins.modules import mpijob_info, signing_key, training_job
-from plugins.plugin_utils.controller import start_watch
+from plugins.plugin_utils.world import start_watch
 from tests.fakes.calling import here
 from tests.lab.places import until
 from tests.rules.architecture import Checkout, Source

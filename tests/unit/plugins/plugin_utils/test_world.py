@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from plugins.module_utils.durable.program import ControllerGone
-from plugins.plugin_utils import controller, world
+from plugins.plugin_utils import world
 from plugins.plugin_utils.world import ActionWorld
 
 AWAY = {"failed": True, "msg": "vc:443: could not connect", "not_connected": True}
@@ -108,7 +109,17 @@ def test_function_receives_ansible_warnings_as_plain_data() -> None:
 
     given, called = {"w1": {"warnings": [Warned()]}}, list[str]()
     plain = {"w1": {"warnings": ["a warning"]}}
-    run = controller.OnController(lambda: called.append("attended"))(lambda *values, **more: [*values, more])
+    run = world.OnController(lambda: called.append("attended"))(lambda *values, **more: [*values, more])
 
     assert run(Options(given), given, nodes=given) == [Options(plain), plain, {"nodes": plain}]
     assert called == ["attended"]
+
+
+def test_watch_that_cannot_write_names_path_and_reason(tmp_path: Path) -> None:
+    records = tmp_path / "gone" / "records.jsonl"
+
+    result = world.start_watch({"records": str(records)})
+
+    assert result["failed"]
+    assert result["msg"].startswith(f"{records.parent}/")
+    assert result["msg"].endswith(": could not start the watch: No such file or directory")

@@ -20,7 +20,7 @@ import pytest
 from plugins.module_utils import runner
 from plugins.module_utils.watch import link, records_program, watcher
 from plugins.module_utils.watch.watcher import is_watched, watch_records, why_ended
-from plugins.plugin_utils.controller import start_watch
+from plugins.plugin_utils.world import start_watch
 from tests.lab.places import until
 
 HERE = ("sh", "-c")
