@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ctrl-C: shows a text, or has a window pause after the host at hand; a second one ends the run."""
+"""Ctrl-C: shows a text, ends an observation, or has a window pause after the host at hand; a second ends the run."""
 
 from __future__ import annotations
 
@@ -103,3 +103,15 @@ def in_progress(folder: Path) -> Iterator[None]:
         yield
     finally:
         note.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def ended_by_signal(ask: Callable[[], None]) -> Iterator[None]:
+    """Have SIGTERM and SIGINT, which Ansible passes on to this process, end an observation with its report."""
+    signals = (signal.SIGTERM, signal.SIGINT)
+    former = {number: signal.signal(number, lambda *_: ask()) for number in signals}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)

@@ -18,8 +18,7 @@ from ..module_utils.core import observer_clock
 from ..module_utils.durable.calls import Arguments, NodeCalls, Result, required
 from ..module_utils.durable.program import MemoryJournal, Program
 from ..module_utils.errors import CollectionError, WholeError
-from ..module_utils.jobs import around
-from ..module_utils.jobs.running_job import job_from, required_to_run
+from ..module_utils.jobs import running_job
 from ..module_utils.training.running import busy
 from ..module_utils.trials.folder import trial_folder
 from .modules import Modules
@@ -57,20 +56,20 @@ class JobSearch:
         """Return the job around which the hosts are changed; refuse an incomplete one, and a change without one."""
         given = self._given
         if given["around"]:
-            around.require_complete(given["around"], under_training=given["under_training"])
-            around.require_one_cluster(clusters_around_job(self._vars))
+            running_job.require_complete(given["around"], under_training=given["under_training"])
+            running_job.require_one_cluster(clusters_around_job(self._vars))
             # A folder with a dot is not one of a window.
             results = os.path.join(os.path.abspath(given["windows"] or "."), ".jobs")
-            return {**given["around"], "restart": around.restart_of(given["around"], results)}
+            return {**given["around"], "restart": running_job.restart_of(given["around"], results)}
         if not given["under_training"]:
             return {}
-        around.require_one_cluster(clusters_around_job(self._vars))
-        if self._window and not around.first_found(self._found()):
+        running_job.require_one_cluster(clusters_around_job(self._vars))
+        if self._window and not running_job.first_found(self._found()):
             # Its job ended while no controller was at work: the host at hand is finished, and the job is judged.
             return {key: self._window.get(key) for key in PLACE}
         limit, workers = str(self._vars.get("ansible_limit") or ""), self._vars["groups"].get("workers") or []
         name = self._vars["inventory_hostname"]
-        return around.require_found(name, self._found(), limit=limit, has_workers=bool(workers))
+        return running_job.require_found(name, self._found(), limit=limit, has_workers=bool(workers))
 
     def place(self, action: ActionBase) -> None:
         """Find the workers of a job in Slurm; an unfinished window knows them, also after the end of its job."""
@@ -92,7 +91,9 @@ class JobSearch:
             return
         on_launcher = nodes.as_user(str(job["user"])) if job.get("user") else nodes
         login = partial(nodes.on, str(job["slurm"]["login"])) if job.get("slurm") else None
-        required_to_run(job_from(self._calls.here, partial(on_launcher.on, launcher), job, login))
+        running_job.required_to_run(
+            running_job.job_from(self._calls.here, partial(on_launcher.on, launcher), job, login)
+        )
 
     def answers(self) -> dict[str, Result]:
         """Return the jobs on each worker; refuse to stop one of them, unless it may be stopped or ends in time."""

@@ -19,7 +19,7 @@ from ..module_utils.durable.calls import Result, required
 from ..module_utils.durable.program import END, START, ControllerGone, Program
 from ..module_utils.durable.program_journal import NAME, FileJournal
 from ..module_utils.errors import CollectionError, Failed, Refused, WholeError
-from ..module_utils.jobs import around
+from ..module_utils.jobs.running_job import require_one_cluster
 from ..module_utils.trials.evidence import prediction
 from ..module_utils.trials.evidence.facts import Facts
 from ..module_utils.trials.evidence.outcome import last_verdict, passed, results
@@ -35,10 +35,9 @@ from ..module_utils.trials.steps.trial import Trial
 from ..module_utils.trials.steps.window_end import notify_of_pause
 from ..module_utils.trials.steps.window_ways import AUTO, INSTEAD, MOVE, RESTART, choose
 from . import facts
-from .interruption import in_progress, shown_if_interrupted
+from .interruption import ended_by_signal, in_progress, shown_if_interrupted
 from .modules import CONNECTION, Modules
 from .node_modules import Variables, require_user
-from .observer import ended_by_signal
 from .role_options import ROLE_OF_TRIALS, of_trial, requested_of_role, specification
 from .running_jobs import clusters_around_job
 from .slurm_place import with_place
@@ -284,7 +283,7 @@ class TrialAction(ActionBase):  # type: ignore[misc]  # ansible is not read by m
         connection = {name: {"type": "raw", "no_log": name in ("password", "proxy")} for name in CONNECTION}
         _validation, given = self.validate_argument_spec({**self.options, **connection})
         facts.require_none_on_workers(task_vars)
-        around.require_one_cluster(clusters_around_job(task_vars))
+        require_one_cluster(clusters_around_job(task_vars))
         # A relative path is relative to the folder in which ansible-playbook was started.
         paths = {name: os.path.realpath(given[name]) if given[name] else "" for name in PATHS}
         request = request_of({**{name: given[name] for name in self.options}, **paths}, job)

@@ -1,22 +1,30 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The world of a test, a window or an observation: modules, the watch of the job's records, and its folder."""
+"""The world of a test, a window or an observation: modules, the watch, its folder, and the user's hooks."""
 
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from http.client import HTTPException, InvalidURL
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
 from uuid import uuid4
 
+from ansible.module_utils.urls import open_url
 from ansible.release import __version__ as ansible_version
 
 from ..module_utils import runner
 from ..module_utils.core import observer_clock
+from ..module_utils.core.child_environment import without_account
 from ..module_utils.durable.calls import Arguments, Result
 from ..module_utils.durable.program import ControllerGone
 from ..module_utils.durable.program_journal import NAME
@@ -31,13 +39,13 @@ from ..module_utils.watch.watcher import is_watched
 from . import running_jobs
 from .interruption import PAUSE
 from .modules import Modules
-from .observer import post, run_command
 from .restartable_jobs import restartable
 from .world import ActionWorld, start_watch
 
 DRIVERS = "stacks/facts/compatibility.yml"
 NOTICE_SECONDS = 30.0
 WATCH_SECONDS, UNWATCH_SECONDS, ROLL_SECONDS = 60.0, 60.0, 30.0
+MOST_OUTPUT = 300
 
 
 class TrialSite(ActionWorld):
@@ -175,3 +183,66 @@ def _until(condition: Callable[[], bool], seconds: float, pause: float = 0.2) ->
             return False
         time.sleep(pause)
     return True
+
+
+def run_command(words: Sequence[str], text: str, seconds: float) -> Result:
+    """Run a command of the user without the vCenter account; return its exit status, and why it failed."""
+    name = words[0] if words else "the command"
+    if not words:
+        return {"rc": None, "msg": "the command is empty: name it as a list of words."}
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    options: dict[str, Any] = {**pipes, "text": True, "errors": "replace", "start_new_session": True}
+    try:
+        # Its separate session, so that all that the command has started ends with it.
+        process = subprocess.Popen(words, env=without_account(os.environ), **options)  # noqa: S603 - the user's command
+    except OSError as error:
+        return {"rc": None, "msg": f"{name}: could not run the command: {error.strerror or error}."}
+    with process:
+        try:
+            written, errors = process.communicate(text, seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return {"rc": None, "msg": f"{name}: could not finish the command: it ran for {seconds:.0f} s."}
+    if process.returncode:
+        output = (errors or written).strip()[-MOST_OUTPUT:]
+        return {"rc": process.returncode, "msg": f"{name}: the command ended with {process.returncode}: {output}"}
+    return {"rc": 0}
+
+
+def post(url: str, text: str, seconds: float) -> Result:
+    """Post JSON to a URL of the user, and return why that failed."""
+    if not url.startswith(("https://", "http://")):
+        return {"msg": f"{_shown(url)}: could not post to it: it is not a URL of http or https."}
+    reasons: list[str] = []
+    thread = threading.Thread(target=lambda: reasons.append(_posted(url, text, seconds)), daemon=True)
+    thread.start()
+    # The time limit of a connection is for each of its reads: a server that sends slowly would hold the window.
+    thread.join(seconds)
+    reason = reasons[0] if reasons else f"it did not answer within {seconds:.0f} s"
+    return {"msg": f"{_shown(url)}: could not post to it: {reason}."} if reason else {}
+
+
+def _posted(url: str, text: str, seconds: float) -> str:
+    """Post JSON, and return why that failed, without the words of the server, which may contain the URL."""
+    headers = {"Content-Type": "application/json"}
+    try:
+        open_url(url, data=text.encode(), headers=headers, method="POST", timeout=seconds).close()
+    except HTTPError as error:
+        return f"it answered with the HTTP status {error.code}"
+    except (InvalidURL, ValueError):
+        return "its URL is malformed"
+    except HTTPException:
+        return "its answer is not HTTP"
+    except OSError as error:
+        cause = error.reason if isinstance(error, URLError) else error
+        return (cause.strerror if isinstance(cause, OSError) else "") or type(cause).__name__
+    return ""
+
+
+def _shown(url: str) -> str:
+    """Return a URL without its account, path and query, which usually contain the token of a webhook."""
+    try:
+        parts = urlsplit(url)
+        return f"{parts.scheme}://{parts.hostname or ''}"
+    except ValueError:
+        return "a malformed URL"

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from plugins.plugin_utils.observer import ended_by_signal, post, run_command
+from plugins.plugin_utils.interruption import ended_by_signal
+from plugins.plugin_utils.trial_site import post, run_command
 
 WRITE = "import json, os, sys; json.dump([sys.argv[1:], sys.stdin.read(), dict(os.environ)], open(sys.argv[1], 'w'))"
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.errors import CollectionError
-from plugins.module_utils.jobs import around
+from plugins.module_utils.jobs import running_job
 
 MPI: dict[str, Any] = {"run_dir": "/runs/one", "nodes": [], "launcher": "w1"}
 
 
 @pytest.mark.parametrize("job", [MPI, {"run_dir": "/runs/one", "kubernetes": {"name": "one"}}])
 def test_accepts_a_named_job_with_all_keys(job: dict[str, Any]) -> None:
-    around.require_complete(job, under_training=True)
+    running_job.require_complete(job, under_training=True)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_accepts_a_named_job_with_all_keys(job: dict[str, Any]) -> None:
 )
 def test_refuses_an_incomplete_job(job: dict[str, Any], under_training: bool, end: str) -> None:
     with pytest.raises(CollectionError) as refused:
-        around.require_complete(job, under_training=under_training)
+        running_job.require_complete(job, under_training=under_training)
 
     assert str(refused.value).endswith(end)
 
@@ -36,7 +36,7 @@ def test_refuses_an_incomplete_job(job: dict[str, Any], under_training: bool, en
 def test_returns_the_job_that_was_found() -> None:
     found = [{"why": "w1 is idle"}, {**MPI, "found": True}]
 
-    assert around.require_found("gpu", found, limit="", has_workers=True)["run_dir"] == "/runs/one"
+    assert running_job.require_found("gpu", found, limit="", has_workers=True)["run_dir"] == "/runs/one"
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_returns_the_job_that_was_found() -> None:
 )
 def test_refuses_to_change_hosts_without_a_found_job(found: list[dict[str, Any]], limit: str, cause: str) -> None:
     with pytest.raises(CollectionError) as refused:
-        around.require_found("gpu", found, limit=limit, has_workers=True)
+        running_job.require_found("gpu", found, limit=limit, has_workers=True)
 
     assert str(refused.value).startswith("gpu: could not change its hosts around a training job: no job was found,")
     assert cause in str(refused.value)
@@ -57,6 +57,6 @@ def test_refuses_to_change_hosts_without_a_found_job(found: list[dict[str, Any]]
 
 def test_named_job_is_restarted_only_with_its_commands() -> None:
     commands = {"stop": "stop-it", "start": "start-it", "checkpoints": "/ck"}
-    restart = around.restart_of({**MPI, **commands}, "/reports")
+    restart = running_job.restart_of({**MPI, **commands}, "/reports")
     assert restart == {"run": "one", "job": {**MPI, **commands, "results": "/reports"}}
-    assert "it lacks stop, start, checkpoints." in around.restart_of(MPI, "")["why"]
+    assert "it lacks stop, start, checkpoints." in running_job.restart_of(MPI, "")["why"]

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from plugins.module_utils.errors import CollectionError
-from plugins.module_utils.jobs import around
+from plugins.module_utils.jobs.running_job import restart_of
 from plugins.module_utils.kubernetes.suspension import STOPPED_BY, SuspendableJob
 from plugins.module_utils.training.runs.restartable import SeenCheckpoint
 from tests.fakes.deaths import histories
@@ -198,7 +198,7 @@ def test_named_job_needs_its_checkpoints_on_a_host() -> None:
     named = {"kubernetes": {"name": "bert"}, "run_dir": "/records"}
     complete = {**named, "launcher": "w1", "checkpoints": "/data"}
 
-    assert "it lacks launcher, checkpoints." in around.restart_of(named, "/results")["why"]
-    assert around.restart_of(complete, "/results") == {"run": "bert", "job": {**complete, "results": "/results"}}
+    assert "it lacks launcher, checkpoints." in restart_of(named, "/results")["why"]
+    assert restart_of(complete, "/results") == {"run": "bert", "job": {**complete, "results": "/results"}}
     in_slurm = {"slurm": {"job": 7}, "run_dir": "/run/a"}
-    assert "it lacks checkpoints." in around.restart_of(in_slurm, "/results")["why"]
+    assert "it lacks checkpoints." in restart_of(in_slurm, "/results")["why"]
