@@ -94,7 +94,7 @@ def test_job_survives_moves_of_all_its_nodes(place: Place, tmp_path: Path) -> No
     requested = values(evidence, "request")
     assert len(requested) == len(WORKERS)
     assert not [one for entry in requested for one in entry["findings"] if one["severity"] == "stop"]
-    assert re.search(r"with rank 0 in pod dml-test-a-job-outlives\S+-worker-0", done.out)
+    assert re.search(rf"with rank 0 in pod dml-{tmp_path.name.replace('_', '-')}-\w+-worker-0", done.out)
     # The test had started the job.
     assert place.lab.kubernetes.get("mpijobs")["items"] == []
 
