@@ -157,7 +157,7 @@ unit-go: environment
 	cd lab/vcenter && go test ./...
 
 # A changed program may send a signal to every process: it sees only its own.
-mutants: setup-tests ## long: Run mutation tests of a sample of each room; ROOMS="hosts workers" for some
+mutants: environment ## long: Run mutation tests of a sample of each room; ROOMS="hosts workers" for some
 	unshare $$(test "$$(id -u)" = 0 || echo --map-root-user) --pid --fork --kill-child --mount-proc python -m tools.mutants $(ROOMS)
 
 explore: environment ## long: Explore random histories of a simulated site for ten minutes; SECONDS=3600, SEED=7
@@ -187,18 +187,17 @@ nodes: root setup-nodes setup-machines ## long: Run the tests of the lab's nodes
 kubernetes: root setup-kubernetes ## long: Run the tests of the lab's Kubernetes, as root
 	$(PYTEST) tests/kubernetes $(MARKS) --junitxml=$(REPORTS)/kubernetes.xml
 
-# Slow tests kill and repeat runs, which no version of Ansible changes.
 oldest: setup-tests ## long: Run module and integration tests with the oldest supported ansible-core and pyVmomi
-	tools/other_core $@ -m "not slow" --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/$@.xml
+	tools/other_core $@
 
 between: setup-tests ## long: Run module and integration tests with the ansible-core between the oldest and that of .venv
-	tools/other_core $@ -m "not slow" --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/$@.xml
+	tools/other_core $@
 
 newest: setup-tests ## long: Run module and integration tests with the next ansible-core, which needs Python 3.13
-	tools/other_core $@ -m "not slow" --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/$@.xml
+	tools/other_core $@
 
 devel: setup-tests ## long: Run module and integration tests with the branch devel of ansible-core, which needs GitHub
-	tools/other_core $@ -m "not slow" --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/$@.xml
+	tools/other_core $@
 
 molecule: root setup-nodes setup-machines ## long: Test the roles on the lab's nodes and machines, as root; SCENARIO=NAME for one scenario
 	molecule test $(if $(SCENARIO),--scenario-name $(SCENARIO),--all --exclude default)

@@ -111,16 +111,8 @@ def recorded(page: str, outcomes: list[Outcome], commit: str, day: str, since: C
     for one in outcomes:
         tests = f"{one.tests.passed} passed" + (f", **{one.tests.failed} failed**" if one.tests.failed else "")
         result = "passed" if one.good else "**failed**"
-        rows[one.name] = [
-            f"`{one.name}`",
-            commit,
-            day,
-            result,
-            tests,
-            f"{one.seconds:.0f}",
-            f"{one.processor:.0f}",
-            "0",
-        ]
+        cells = f"`{one.name}` | {commit} | {day} | {result} | {tests} | {one.seconds:.0f} | {one.processor:.0f} | 0"
+        rows[one.name] = cells.split(" | ")
     table = "".join(f"| {' | '.join(row)} |\n" for row in rows.values())
     return TABLE.sub(lambda place: place[1] + table, page)
 
@@ -130,12 +122,13 @@ def dated(readme: str, page: str, today: datetime.date) -> str:
     rows = rows_of(page)
     for column, stages in COLUMNS.items():
         found = [rows[stage] for stage in stages if stage in rows]
-        day = min(row[2] for row in found) if len(found) == len(stages) else ""
+        failed = [row[2] for row in found if row[3] != "passed"]
+        day = min((row[2] for row in found), default="")
         note = ""
-        if not day:
+        if len(found) < len(stages):
             note = " (no run recorded)"
-        elif any(row[3] != "passed" for row in found):
-            note = f" (failed on {day})"
+        elif failed:
+            note = f" (failed on {max(failed)})"
         elif today - datetime.date.fromisoformat(day) > datetime.timedelta(days=10):
             note = f" (not since {day})"
         readme = re.sub(rf"\| {column}(?: \([^)]*\))? \|", f"| {column}{note} |", readme)

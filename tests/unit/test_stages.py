@@ -44,7 +44,7 @@ def test_run_replaces_its_own_rows_only() -> None:
     [
         (PAGE, " (not since 2026-11-20)", ""),
         (PAGE.replace("2026-11-20", "2026-11-25"), "", ""),
-        (PAGE.replace("22 | passed", "22 | **failed**"), " (failed on 2026-11-20)", " (failed on 2026-11-22)"),
+        (PAGE.replace("22 | passed", "22 | **failed**"), " (failed on 2026-11-22)", " (failed on 2026-11-22)"),
     ],
 )
 def test_readme_names_stages_that_failed_or_are_old(page: str, code: str, simulated: str) -> None:

@@ -44,6 +44,8 @@ def call(module: Any, **arguments: Any) -> dict[str, Any]:
     with patch_module_args(arguments), redirect_stdout(answer), pytest.raises(SystemExit):
         module.main()
     result: dict[str, Any] = json.loads(answer.getvalue())
+    # From 2.22 on, a module sends values that Ansible masks, and Ansible takes them from the answer.
+    result.pop("_ansible_new_secrets", None)
     return result
 
 
