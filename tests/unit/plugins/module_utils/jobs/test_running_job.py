@@ -1,4 +1,7 @@
-"""A job is read, checked and ended where it runs: on its launcher, or with the API server of Kubernetes."""
+"""A job is read, checked and ended where it runs: on its launcher, or with the API server of Kubernetes.
+
+The job around which hosts are changed is complete and runs, or the hosts are not changed.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.errors import CollectionError
-from plugins.module_utils.jobs.running_job import job_from
+from plugins.module_utils.jobs.running_job import job_from, require_complete, require_found, restart_of
 from plugins.module_utils.kubernetes import manifests
 from plugins.module_utils.kubernetes.job_spec import job_of
 from plugins.module_utils.kubernetes.state import ranks_of_pods
@@ -15,6 +18,7 @@ from plugins.modules import mpijob_info
 from tests.fakes.deaths import MortalWorld
 
 WHERE: dict[str, Any] = {"name": "train", "namespace": "ml", "kubeconfig": "/k", "context": "here"}
+MPI: dict[str, Any] = {"run_dir": "/runs/one", "nodes": [], "launcher": "w1"}
 RUN = {"launcher": "w1", "run_dir": "/run/one", "records": "/records/one", "kubernetes": {}}
 KEPT = {"restarts": 0, "started": 1.0, "is_deleted": False, "role": "worker"}
 PODS = {name: {"uid": f"{name}-1", "node": node, **KEPT} for name, node in (("a", "node-2"), ("b", "node-1"))}
@@ -120,3 +124,53 @@ def test_finds_host_network_pods_by_node_name() -> None:
 def test_compares_rank_hosts_without_case_and_domain(node: str, host: str) -> None:
     pods = {"a": {**PODS["a"], "node": node}, "b": {**PODS["b"], "node": "10.0.0.8"}}
     assert ranks_of_pods({host: [1, 0]}, pods, {}) == {"a": {"worker": node, "ranks": [0, 1]}}
+
+
+@pytest.mark.parametrize("job", [MPI, {"run_dir": "/runs/one", "kubernetes": {"name": "one"}}])
+def test_accepts_a_named_job_with_all_keys(job: dict[str, Any]) -> None:
+    require_complete(job, under_training=True)
+
+
+@pytest.mark.parametrize(
+    ("job", "under_training", "end"),
+    [
+        (MPI, False, "or run_dir, nodes and launcher."),
+        ({"run_dir": "/runs/one"}, True, "nodes and launcher: it lacks nodes and launcher."),
+        ({"slurm": {"job": 1}}, False, "or run_dir, nodes and launcher."),
+        ({"kubernetes": {}}, True, "nodes and launcher: it lacks run_dir."),
+    ],
+)
+def test_refuses_an_incomplete_job(job: dict[str, Any], under_training: bool, end: str) -> None:
+    with pytest.raises(CollectionError) as refused:
+        require_complete(job, under_training=under_training)
+
+    assert str(refused.value).endswith(end)
+
+
+def test_returns_the_job_that_was_found() -> None:
+    found = [{"why": "w1 is idle"}, {**MPI, "found": True}]
+
+    assert require_found("gpu", found, limit="", has_workers=True)["run_dir"] == "/runs/one"
+
+
+@pytest.mark.parametrize(
+    ("found", "limit", "cause"),
+    [
+        ([], "one", "because --limit one excludes the workers. Add them to the limit, or leave out under_training"),
+        ([], "", "because this run has no workers in the inventory. Add the group workers, or leave out"),
+        ([{"why": "none runs"}], "one", "because none runs. Correct that, or leave out under_training to change the"),
+    ],
+)
+def test_refuses_to_change_hosts_without_a_found_job(found: list[dict[str, Any]], limit: str, cause: str) -> None:
+    with pytest.raises(CollectionError) as refused:
+        require_found("gpu", found, limit=limit, has_workers=True)
+
+    assert str(refused.value).startswith("gpu: could not change its hosts around a training job: no job was found,")
+    assert cause in str(refused.value)
+
+
+def test_named_job_is_restarted_only_with_its_commands() -> None:
+    commands = {"stop": "stop-it", "start": "start-it", "checkpoints": "/ck"}
+    restart = restart_of({**MPI, **commands}, "/reports")
+    assert restart == {"run": "one", "job": {**MPI, **commands, "results": "/reports"}}
+    assert "it lacks stop, start, checkpoints." in restart_of(MPI, "")["why"]
