@@ -10,7 +10,7 @@ import pytest
 from plugins.module_utils.durable.program_journal import NAME as JOURNAL
 from plugins.module_utils.durable.program_journal import FileJournal
 from plugins.module_utils.trials.folder import trial_folder
-from plugins.module_utils.trials.folder.job_moves import JobMoves
+from plugins.module_utils.trials.folder.job_moves import JobMoves, metrics
 from tests.fakes.deaths import Killed
 from tests.unit.simulation.world import World, dies
 
@@ -87,3 +87,13 @@ def test_reads_new_facts_and_omits_damaged_ones(tmp_path: Path) -> None:
         (tmp_path / f"gpu-{number}").mkdir()
         (tmp_path / f"gpu-{number}" / trial_folder.FACTS).write_text(text)
     assert len(moves.since(0.0, 1e9)) == len(JobMoves(tmp_path, RUN).since(0.0, 1e9)) == 2
+
+
+def test_metrics_of_a_window_name_the_state_of_each_host() -> None:
+    facts = World().carry_out()
+    facts.settings["window"], facts.judged, facts.at_hand = {"hosts": ["esx1", "esx2"]}, None, "esx2"
+
+    shown = metrics(facts, "one", 5.0, True)
+
+    assert 'host="esx2",state="changing"} 1\n' in shown
+    assert "dml_vmotion_test_verdict{" not in shown, "it is not known yet"

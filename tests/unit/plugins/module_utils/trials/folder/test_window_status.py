@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from plugins.module_utils.trials.folder import trial_folder
 from plugins.module_utils.trials.folder.window_status import lines
+from tests.unit.simulation.world import World
 
 FREE: dict[str, Any] = {"held": False, "over": None}
 HELD = {"held": True, "owner": "bob", "run": "one", "since": "then", "over": None}
@@ -25,3 +28,16 @@ def test_status_names_hosts_that_a_rollout_left(lock: dict[str, Any], begin: str
 
     assert len(shown) == 1 and shown[0].startswith(begin)
     assert ("esxi_power with state=in_service returns it as it is" in shown[0]) == advises
+
+
+def test_status_shows_the_progress_of_an_unfinished_window(tmp_path: Path) -> None:
+    facts = World().carry_out()
+    facts.at_hand = "esx1"
+
+    assert [line for line in lines("gpu", FREE, tmp_path) if "in progress" in line] == []
+    trial_folder.write_facts(tmp_path, facts)
+
+    _holder, folder, progress, *_others, advice = lines("gpu", FREE, tmp_path)
+    assert folder == f"gpu: the unfinished window on this controller is in {tmp_path}"
+    assert "in progress esx1; remaining none" in progress
+    assert advice.endswith("or this one with window_action=end")
