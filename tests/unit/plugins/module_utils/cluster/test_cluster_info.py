@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -56,3 +57,30 @@ def test_sums_what_vsan_still_copies() -> None:
 @pytest.mark.parametrize("text", ["", "{}", "[]", "no json", None])
 def test_reports_unreadable_answers_as_unknown_instead_of_zero(text: Any) -> None:
     assert cluster_info.resync_bytes(text) is None
+
+
+class Host(dict[str, Any]):
+    """A host whose vSAN answers with a text, or has none."""
+
+    def __init__(self, text: str = "", *, reachable: bool = True) -> None:
+        asked = SimpleNamespace(QuerySyncingVsanObjects=lambda uuids: text) if text else None
+        super().__init__({"configManager.vsanInternalSystem": asked})
+        self.name, self.reachable, self.in_maintenance = "esx1", reachable, False
+
+
+@pytest.mark.parametrize(
+    ("enabled", "hosts", "state"),
+    [
+        (None, [Host("{}")], (False, 0)),
+        (False, [Host("{}")], (False, 0)),
+        (True, [], (True, None)),
+        (True, [Host("{}", reachable=False)], (True, None)),
+        (True, [Host()], (True, None)),
+        (True, [Host('{"dom_objects": {}}')], (True, 0)),
+    ],
+)
+def test_vsan_is_asked_on_a_host_in_service(enabled: bool | None, hosts: list[Any], state: tuple[bool, Any]) -> None:
+    known = None if enabled is None else vim.vsan.cluster.ConfigInfo(enabled=enabled)
+
+    found = cluster_info.vsan(vim.cluster.ConfigInfoEx(vsanConfigInfo=known), hosts)
+    assert (found["enabled"], found["resync_bytes"]) == state

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyVmomi import vim
 
-from plugins.module_utils.maintenance.placements import must_run
+from plugins.module_utils.maintenance.placements import apart, must_run
 
 NAMES = {"host-1": "esx1", "host-2": "esx2", "host-3": "esx3"}
 
@@ -41,3 +41,17 @@ def test_a_rule_allows_the_hosts_of_its_groups(on: str, not_on: str, vms: str, a
     rules = [*must_run(vim.cluster.ConfigInfoEx(rule=[rule], group=groups), NAMES)]
 
     assert [set(each.hosts) for each in rules] == ([] if allowed is None else [allowed])
+
+
+def test_only_enabled_rules_keep_machines_apart() -> None:
+    machines = [vim.VirtualMachine("vm-1"), vim.VirtualMachine("vm-2")]
+    rules = [
+        vim.cluster.AntiAffinityRuleSpec(name="one", enabled=True, vm=machines),
+        vim.cluster.AntiAffinityRuleSpec(name="off", enabled=False, vm=machines),
+        vim.cluster.AffinityRuleSpec(name="together", enabled=True, vm=machines),
+    ]
+
+    assert [*apart(vim.cluster.ConfigInfoEx())] == []
+    assert [(each.name, each.vms) for each in apart(vim.cluster.ConfigInfoEx(rule=rules))] == [
+        ("one", frozenset({"vm-1", "vm-2"}))
+    ]

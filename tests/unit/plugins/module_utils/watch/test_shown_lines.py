@@ -42,6 +42,10 @@ def test_shows_one_of_many_lines_about_sigterm() -> None:
     ]
 
 
+def test_shows_a_single_line_about_sigterm_as_it_is() -> None:
+    assert last_lines("[1,0]<stderr>:[rank: 0] Received SIGTERM: 15\n") == ["rank 0: [rank: 0] Received SIGTERM: 15"]
+
+
 def test_joins_lines_from_parts_of_any_size() -> None:
     printed = "[1,0]<stdout>:half[1,1]<stdout>:other\n[1,0]<stdout>: a line\nmpi\n[1,1]<stderr>:1%\r2%\n[1,1]<stdout>:r"
     expected = [str(line) for line in lines_of(printed)]

@@ -129,3 +129,11 @@ def test_an_unresponsive_node_hides_no_other(tmp_path: Path) -> None:
     assert report["silent"] == {"error": "it did not answer in time"}
     assert report["refuses"] == {"error": "no way"}
     assert report["answers"]["ranks"] == []
+
+
+def test_counter_of_the_kernel_may_be_missing(tmp_path: Path) -> None:
+    (tmp_path / "rx").write_text("42\n")
+    (tmp_path / "tx").write_text("N/A (not counted)\n")
+
+    read = [transport_program.number(str(tmp_path), name) for name in ("rx", "tx", "none")]
+    assert read == [42, None, None]
