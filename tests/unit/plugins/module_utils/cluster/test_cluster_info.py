@@ -63,8 +63,8 @@ class Host(dict[str, Any]):
     """A host whose vSAN answers with a text, or has none."""
 
     def __init__(self, text: str = "", *, reachable: bool = True) -> None:
-        asked = SimpleNamespace(QuerySyncingVsanObjects=lambda uuids: text) if text else None
-        super().__init__({"configManager.vsanInternalSystem": asked})
+        system = SimpleNamespace(QuerySyncingVsanObjects=lambda uuids: text) if text else None
+        super().__init__({"configManager.vsanInternalSystem": system})
         self.name, self.reachable, self.in_maintenance = "esx1", reachable, False
 
 
@@ -79,7 +79,7 @@ class Host(dict[str, Any]):
         (True, [Host('{"dom_objects": {}}')], (True, 0)),
     ],
 )
-def test_vsan_is_asked_on_a_host_in_service(enabled: bool | None, hosts: list[Any], state: tuple[bool, Any]) -> None:
+def test_vsan_answers_through_a_host_in_service(enabled: bool | None, hosts: list[Any], state: tuple[bool, Any]) -> None:
     known = None if enabled is None else vim.vsan.cluster.ConfigInfo(enabled=enabled)
 
     found = cluster_info.vsan(vim.cluster.ConfigInfoEx(vsanConfigInfo=known), hosts)

@@ -1,4 +1,4 @@
-"""A host is not touched any more once the run that asked for it has ended."""
+"""A host is not touched any more once the run that requested it has ended."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from plugins.module_utils.errors import Abandoned
 from plugins.module_utils.maintenance.service_options import ServiceOptions
 
 
-def test_next_step_needs_the_run_that_asked_for_it() -> None:
+def test_next_step_needs_the_run_that_requested_it() -> None:
     ServiceOptions("ada").go_on("esx1", "reboot it")
 
     with pytest.raises(Abandoned, match="the ansible run that requested it has ended"):
