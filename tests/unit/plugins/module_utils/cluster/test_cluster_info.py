@@ -79,7 +79,9 @@ class Host(dict[str, Any]):
         (True, [Host('{"dom_objects": {}}')], (True, 0)),
     ],
 )
-def test_vsan_answers_through_a_host_in_service(enabled: bool | None, hosts: list[Any], state: tuple[bool, Any]) -> None:
+def test_vsan_answers_through_a_host_in_service(
+    enabled: bool | None, hosts: list[Any], state: tuple[bool, Any]
+) -> None:
     known = None if enabled is None else vim.vsan.cluster.ConfigInfo(enabled=enabled)
 
     found = cluster_info.vsan(vim.cluster.ConfigInfoEx(vsanConfigInfo=known), hosts)
