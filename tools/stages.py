@@ -111,8 +111,8 @@ def recorded(page: str, outcomes: list[Outcome], commit: str, day: str, since: C
     for one in outcomes:
         tests = f"{one.tests.passed} passed" + (f", **{one.tests.failed} failed**" if one.tests.failed else "")
         result = "passed" if one.good else "**failed**"
-        cells = f"`{one.name}` | {commit} | {day} | {result} | {tests} | {one.seconds:.0f} | {one.processor:.0f} | 0"
-        rows[one.name] = cells.split(" | ")
+        times = [f"{seconds:.0f}" for seconds in (one.seconds, one.processor)]
+        rows[one.name] = [f"`{one.name}`", commit, day, result, tests, *times, "0"]
     table = "".join(f"| {' | '.join(row)} |\n" for row in rows.values())
     return TABLE.sub(lambda place: place[1] + table, page)
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from tests.scenario import ROOT
 
 
 @pytest.mark.slow
@@ -29,14 +27,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 def test_benchmark_measures_all_that_it_prints(command: str, last: str) -> None:
     name, *words = command.split()
 
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "bench" / name), *words],
-        cwd=ROOT,
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command_line = [sys.executable, str(ROOT / "bench" / name), *words]
+    done = subprocess.run(command_line, cwd=ROOT, capture_output=True, text=True, check=False)
 
     assert "Traceback" not in done.stderr, done.stderr[-3000:]
     assert last in done.stdout.splitlines()[-1], done.stdout[-3000:] + done.stderr[-3000:]

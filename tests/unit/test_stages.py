@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from datetime import date
 from pathlib import Path
 
 import pytest
 
-from tools.stages import COLUMNS, Count, Outcome, dated, recorded, rows_of
+from tools.stages import COLUMNS, Count, Outcome, commits_since, dated, recorded, rows_of
 
 ROOT = Path(__file__).parents[2]
 PAGE = """\
@@ -37,6 +38,24 @@ def test_run_replaces_its_own_rows_only() -> None:
         "| 9 passed | 20 | 31 | 0 |\n\n",
         "| 9 passed | 20 | 31 | 4 |\n| `setup` | abc | today | passed | 1 passed | 20 | 31 | 0 |\n\n",
     )
+
+
+@pytest.mark.parametrize(
+    ("path", "ages"), [("plugins/a.py", 1), ("roles/one/tasks/a.yml", 1), ("roles/one/README.md", 0), ("tests/a.py", 0)]
+)
+def test_commit_of_a_page_makes_no_stage_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, ages: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    commit = ["git", "-c", "user.name=one", "-c", "user.email=one@example.com", "commit", "-q", "-m", "one"]
+    subprocess.run(["git", "init", "-q"], check=True)
+    subprocess.run([*commit, "--allow-empty"], check=True)
+    (tmp_path / path).parent.mkdir(parents=True)
+    (tmp_path / path).touch()
+    subprocess.run(["git", "add", "."], check=True)
+    subprocess.run(commit, check=True)
+
+    assert commits_since("HEAD~1") == ages
 
 
 @pytest.mark.parametrize(

@@ -30,11 +30,7 @@ def test_removes_attributes_that_no_object_uses(carriers: dict[str, Any], over: 
     assert plan.before["notes that are over"] == over
 
 
-def test_names_the_carrier_of_the_other_attributes() -> None:
-    plan = plan_attributes({WORKER: [f"w{number} (vm-{number})" for number in range(1, 6)]}, [])
-    assert plan.why == ("dml.vsphere.worker stays: w1, w2, w3 and 2 more carry it",)
-
-
-def test_names_all_carriers_of_a_few() -> None:
-    plan = plan_attributes({WORKER: [f"w{number} (vm-{number})" for number in range(1, 4)]}, [])
-    assert plan.why == ("dml.vsphere.worker stays: w1, w2, w3 carry it",)
+@pytest.mark.parametrize(("many", "names"), [(3, "w1, w2, w3"), (5, "w1, w2, w3 and 2 more")])
+def test_names_the_carrier_of_the_other_attributes(many: int, names: str) -> None:
+    plan = plan_attributes({WORKER: [f"w{number} (vm-{number})" for number in range(1, many + 1)]}, [])
+    assert plan.why == (f"dml.vsphere.worker stays: {names} carry it",)

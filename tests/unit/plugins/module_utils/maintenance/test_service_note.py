@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -18,10 +19,10 @@ from plugins.module_utils.maintenance import service_note
         (True, False, "ada 2026-11-30T09:00:00Z", True),
     ],
 )
-def test_host_without_answer_or_with_note_is_out_of_service(
+def test_unreachable_or_noted_host_is_out_of_service(
     monkeypatch: pytest.MonkeyPatch, reachable: bool, in_maintenance: bool, note: str | None, is_out: bool
 ) -> None:
     monkeypatch.setattr(service_note, "note_on", lambda _host: note)
-    host = SimpleNamespace(reachable=reachable, in_maintenance=in_maintenance)
+    host: Any = SimpleNamespace(reachable=reachable, in_maintenance=in_maintenance)
 
-    assert service_note.is_out_of_service(host) is is_out  # type: ignore[arg-type]
+    assert service_note.is_out_of_service(host) is is_out

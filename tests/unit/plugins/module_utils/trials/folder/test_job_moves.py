@@ -89,7 +89,7 @@ def test_reads_new_facts_and_omits_damaged_ones(tmp_path: Path) -> None:
     assert len(moves.since(0.0, 1e9)) == len(JobMoves(tmp_path, RUN).since(0.0, 1e9)) == 2
 
 
-def test_metrics_of_a_window_name_the_state_of_each_host() -> None:
+def test_metrics_name_the_state_of_each_host() -> None:
     facts = World().carry_out()
     facts.settings["window"], facts.judged, facts.at_hand = {"hosts": ["esx1", "esx2"]}, None, "esx2"
 

@@ -81,8 +81,22 @@ def test_a_folder_whose_test_has_ended_is_refused(tmp_path: Path) -> None:
 
 def test_creates_a_private_folder_named_after_the_cluster(tmp_path: Path) -> None:
     new = opening(tmp_path / "tests")
-    assert new.stat().st_mode & 0o777 == 0o700 and new.name.startswith("gpu-")
+    assert {path.stat().st_mode & 0o777 for path in (new, new.parent)} == {0o700} and new.name.startswith("gpu-")
     assert opening(tmp_path, str(tmp_path / "named")) == tmp_path / "named" and (tmp_path / "named").is_dir()
+
+
+def test_identity_of_a_cluster_needs_both_ids() -> None:
+    facts = {"vcenter": {"instance_uuid": "u"}, "id": "domain-c1"}
+
+    assert folders.identity_of(facts) == ("u", "domain-c1")
+    assert folders.identity_of({**facts, "id": ""}) == folders.UNKNOWN
+
+
+def test_damage_is_reported_with_its_file(tmp_path: Path) -> None:
+    (tmp_path / folders.FACTS).write_text("{")
+
+    with pytest.raises(Failed, match=f"^{tmp_path / folders.FACTS}: could not read the facts of the test: "):
+        folders.read_facts(tmp_path)
 
 
 def test_refuses_a_journal_of_an_earlier_version(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from plugins.module_utils.errors import Failed
-from plugins.module_utils.trials.folder import trial_folder
 from plugins.module_utils.trials.folder.verdicts import NewVerdict, write_text
 
 
@@ -30,19 +29,3 @@ def test_failed_write_names_the_file_and_the_reason(tmp_path: Path) -> None:
     with pytest.raises(Failed, match=r"verdict\.json: could not write it: File exists"):
         write_text(tmp_path / "verdict.json", "later", replaces=False)
     assert (tmp_path / "verdict.json").read_text() == "earlier"
-
-
-def test_identity_of_a_cluster_needs_both_ids() -> None:
-    facts = {"vcenter": {"instance_uuid": "u"}, "id": "domain-c1"}
-
-    assert trial_folder.identity_of(facts) == ("u", "domain-c1")
-    assert trial_folder.identity_of({**facts, "id": ""}) == trial_folder.UNKNOWN
-
-
-def test_folder_of_tests_is_only_for_its_owner(tmp_path: Path) -> None:
-    folder = trial_folder.opened("", str(tmp_path / "tests"), trial_folder.Cluster("gpu", lambda: trial_folder.UNKNOWN))
-
-    assert folder.name.startswith("gpu-")
-    assert {path.stat().st_mode & 0o777 for path in (folder, folder.parent)} == {0o700}
-    with pytest.raises(Failed, match=f"^{folder / trial_folder.FACTS}: could not read the facts of the test: "):
-        raise trial_folder.damaged(folder, ValueError("x"))
