@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.scenario import ROOT
+from lab.simulator import ROOT
 
 
 @pytest.mark.slow
