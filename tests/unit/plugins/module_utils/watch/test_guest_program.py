@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -78,3 +79,15 @@ def test_reports_the_launcher_of_the_rank_among_several(tmp_path: Path) -> None:
 def test_finds_the_launcher_on_nodes_without_ranks(tmp_path: Path) -> None:
     with two_launchers(tmp_path, DML_RECORDS=str(tmp_path)):
         assert guest_program.launcher(str(tmp_path))[3] == "ours"
+
+
+def test_the_newest_checkpoint_is_compared_with_its_checksum(tmp_path: Path) -> None:
+    assert guest_program.checkpoint(str(tmp_path)) is None
+
+    for name, age in (("step-20", 60), ("step-40", 0)):
+        (tmp_path / name).write_bytes(b"weights")
+        os.utime(tmp_path / name, (time.time() - age,) * 2)
+    newest = guest_program.checkpoint(str(tmp_path))
+
+    assert newest is not None
+    assert (newest["path"], newest["bytes"], newest["verified"]) == (str(tmp_path / "step-40"), 7, None)

@@ -106,6 +106,20 @@ def test_a_rank_reading_its_pipe_writes_a_dump(tmp_path: Path) -> None:
     assert list(found) == [0], "a rank that is gone opens no pipe, and is not waited for"
 
 
+def test_only_ranks_that_read_their_pipes_are_counted(tmp_path: Path) -> None:
+    for rank in range(2):
+        os.mkfifo(tmp_path / f"pipe_{rank}.pipe")
+    before = os.listdir("/proc/self/fd")
+
+    assert hang_program.request_dumps(str(tmp_path)) == 0
+    reader = os.open(tmp_path / "pipe_1.pipe", os.O_RDONLY | os.O_NONBLOCK)
+    assert hang_program.request_dumps(str(tmp_path)) == 1
+
+    assert os.read(reader, 10) == b"1\n"
+    os.close(reader)
+    assert os.listdir("/proc/self/fd") == before
+
+
 def test_reads_ras_at_the_address_of_the_rank(tmp_path: Path) -> None:
     with socket.create_server(("localhost", 0)) as server:
         port = server.getsockname()[1]

@@ -91,8 +91,10 @@ def test_does_not_read_links_pipes_and_folders(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "rank1.jsonl")
     (tmp_path / "rank2.jsonl").mkdir()
     (tmp_path / "run.json").symlink_to(tmp_path / "secret")
+    before = os.listdir("/proc/self/fd")
     (job,) = jobs_in(tmp_path)
     assert (job["step"], job["launched_here"]) == (None, False)
+    assert os.listdir("/proc/self/fd") == before
 
 
 @pytest.mark.usefixtures("rank")

@@ -316,12 +316,13 @@ def watched(place: Path, **more: Any) -> dict[str, Any]:
 def test_the_result_names_the_ending_and_each_source(tmp_path: Path) -> None:
     folder = tmp_path / "records"
     folder.mkdir()
-    (folder / "rank0.jsonl").write_text('{"step": 1}\n{"step": 2}\n')
-    nodes = [{"name": "n1", "reach": ["sh", "-c"]}]
+    (folder / "rank0.jsonl").write_text('{"step": 1}\n{"step": 2}\nno record\n')
+    nodes = [{"name": "n1", "reach": ["sh", "-c", 'echo Welcome; eval "$0"']}]
 
     result = watched(tmp_path, nodes=nodes, folder=str(folder), silence=2.0)
 
-    assert (result["ended"], result["unreadable"], result["nodes"]["n1"]["lines"]) == ("silent", 0, 2)
+    assert (result["ended"], result["nodes"]["n1"]["lines"]) == ("silent", 3)
+    assert result["unreadable"] == 2, "a line of the file, and the greeting of the shell"
     assert [json.loads(line)["step"] for line in (tmp_path / "out.jsonl").read_text().splitlines()] == [1, 2]
 
 

@@ -69,6 +69,23 @@ def test_names_the_workers_without_room_elsewhere() -> None:
         plan_window(fleet_of(dict.fromkeys(HOSTS, 2), at), at, ["esx1"], ["esx1"])
 
 
+@pytest.mark.parametrize(("full", "last"), [(8, "on esx8"), (9, "on esx8, 1 more")])
+def test_refusal_names_at_most_eight_reasons(full: int, last: str) -> None:
+    rooms = {f"esx{number}": HostRoom((1, 0, 0), gpus=gpus.room_of(["grid_t4-16c"])) for number in range(1, full + 1)}
+    hosts = {"esx0": HostRoom((1, 0, 0), gpus=gpus.room_of([])), **rooms}
+    fleet = Fleet({"w": MovingWorker((1, 0, 0), frozenset(hosts), profiles=("grid_t4-16c",))}, hosts)
+
+    with pytest.raises(Infeasible, match=rf"w on esx0 \(GPUs for grid_t4-16c on esx1, .* {last}\); free"):
+        plan_window(fleet, {"w": "esx0"}, ["esx0"], hosts)
+
+
+def test_workers_move_to_no_host_that_is_left_out() -> None:
+    fleet = fleet_of({"esx1": 1, "esx2": 1, "esx3": 1}, {"a": "esx1"})
+
+    assert fleet.without(["esx2"]).workers["a"].targets == {"esx1", "esx3"}
+    assert fleet.without([]) is fleet
+
+
 def test_names_a_worker_on_its_current_host() -> None:
     """Worker a must go to esx2 before b can leave it, and is stuck there when esx2 is emptied."""
     at = {"a": "esx1", "b": "esx2"}
