@@ -108,7 +108,7 @@ def _figures(state: LiveState) -> str:
     steps = () if images else tuple(_step_rates(state.points))
     bands = move_bands(state)
     drawn = [
-        plot(title, unit, [PlotLine(state.name, points)], STEPS, Extras(bands=bands, width=width))
+        plot(title, unit, [PlotLine(state.name, points)], STEPS, Extras("", bands, width, from_zero=title != "Loss"))
         for title, unit, points, width in (
             ("Loss", "", losses, WIDE),
             ("Images per second", "images/s", images, NARROW),

@@ -79,7 +79,8 @@ def figures(run: Judged) -> Iterator[str]:
         ]
         if drawn:
             over = "over the steps" if axis == STEPS else "over the time in seconds"
-            yield plot(f"Loss {over}", "", drawn, axis, Extras(bands=_holes(run) if axis == SECONDS else ()))
+            more = Extras(bands=_holes(run) if axis == SECONDS else (), from_zero=False)
+            yield plot(f"Loss {over}", "", drawn, axis, more)
 
 
 def _holes(run: Judged) -> Sequence[PlotBand]:

@@ -74,11 +74,15 @@ class PlotBand:
 
 
 class Extras(NamedTuple):
-    """A caution for the reader of a figure, the bands over parts of its axis, and its width."""
+    """A caution for the reader of a figure, the bands over parts of its axis, its width, and where its values begin.
+
+    The axis of a loss, which may be negative or hardly change, begins near its lowest value, and that of a rate at 0.
+    """
 
     note: str = ""
     bands: Sequence[PlotBand] = ()
     width: int = WIDTH
+    from_zero: bool = True
 
 
 NO_EXTRAS = Extras()
@@ -91,8 +95,9 @@ def plot(title: str, unit: str, lines: Sequence[PlotLine], axis: str = GPUS, mor
     across = sorted({point[0] for point in points})
     is_curve = len(across) > MOST_MARKS
     most = max([*map(bounded, across), 2])
-    top = nice(max([bounded(point[1]) for point in points], default=LOWEST))
-    frame = _Frame(nice(most) if is_curve else most, top, axis, is_curve, width)
+    values = [bounded(point[1]) for point in points] or [LOWEST]
+    bottom, top = (0.0, nice(max(values))) if more.from_zero else around(values)
+    frame = _Frame(nice(most) if is_curve else most, bottom, top, axis, is_curve, width)
     ticks = [frame.most * part / 4 for part in range(0, 5, 1 if width >= WIDTH else 2)] if is_curve else across
     parts = [
         f"<figure><figcaption>{escape(title)}</figcaption>",
@@ -119,9 +124,24 @@ def nice(value: float) -> float:
     return next(size * factor for factor in (1, 1.2, 1.6, 2, 2.4, 3.2, 4, 6, 8, 10) if size * factor >= value * 0.9999)
 
 
+def around(values: Sequence[float]) -> tuple[float, float]:
+    """Return round numbers below and above all values, which lie close to them unless 0 is as close."""
+    low, high = min(values), max(values)
+    if 0 <= low <= high / 2:
+        return 0.0, nice(high)
+    range_, step, bottom = max(high - low, abs(high) / 100), 0.0, 0.0
+    for parts in (4, 3):
+        step = nice(range_ / parts)
+        bottom = math.floor(low / step) * step
+        if bottom + 4 * step >= high:
+            break
+    return bottom, bottom + 4 * step
+
+
 @dataclass(frozen=True)
 class _Frame:
     most: float
+    bottom: float
     top: float
     axis: str
     is_curve: bool
@@ -132,12 +152,13 @@ class _Frame:
         return LEFT + (self.width - LEFT - RIGHT) * bounded(place) / self.most
 
     def up(self, value: float) -> float:
-        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * bounded(value) / self.top
+        part = (bounded(value) - self.bottom) / (self.top - self.bottom)
+        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * part
 
     def axes(self, ticks: Sequence[float], unit: str) -> Iterator[str]:
         """Yield the grid, its ticks and the name of the axis."""
         for part in range(5):
-            value = self.top * part / 4
+            value = self.bottom + (self.top - self.bottom) * part / 4
             up = self.up(value)
             yield f'<line class="grid" x1="{LEFT}" y1="{up:.1f}" x2="{self.width - RIGHT}" y2="{up:.1f}"/>'
             yield f'<text class="name" x="{LEFT - 8}" y="{up + 4:.1f}">{value:g}</text>'

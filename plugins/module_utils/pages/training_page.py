@@ -39,7 +39,7 @@ def figures(runs: Iterable[Run], unit_: str = "GPUs") -> list[str]:
             lines = list(_lines(group, key))
             if lines:
                 title = f"{gpus} {unit_ if gpus > 1 else unit_[:-1]}, {transport}: {quantity}"
-                drawn.append(plot(title, unit, lines, STEPS))
+                drawn.append(plot(title, unit, lines, STEPS, Extras(from_zero=key != "loss")))
     return drawn
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -39,3 +40,33 @@ def test_a_timeline_with_an_odd_rate_is_drawn(value: float) -> None:
 def test_an_axis_ends_at_the_highest_measurable_value(value: float) -> None:
     assert scaling_plot.nice(value) <= scaling_plot.HIGHEST
     assert [scaling_plot.nice(number) for number in (0.7, 11, 1.0)] == [pytest.approx(0.8), 12, 1]
+
+
+@pytest.mark.parametrize(
+    ("values", "ends"),
+    [
+        ((2.31, 2.285, 2.29), (2.28, 2.312)),
+        ((10.4, 2.1), (0, 12)),
+        ((-3.2, -1.5), (-3.6, -1.2)),
+        ((-0.5, 0.5), (-0.64, 0.64)),
+        ((0.0, 0.0), (0, scaling_plot.LOWEST)),
+        ((-1e15, 1e15), (-1.2e15, 1.2e15)),
+    ],
+)
+def test_the_axis_of_a_loss_is_round_and_contains_every_value(values: Sequence[float], ends: Sequence[float]) -> None:
+    bottom, top = scaling_plot.around(values)
+
+    assert (bottom, top) == pytest.approx(ends)
+    assert bottom <= min(values) and top >= max(values)
+
+
+def test_a_negative_loss_is_drawn_inside_its_axis() -> None:
+    line = scaling_plot.PlotLine("run", ((1.0, -0.2), (2.0, -3.9)))
+
+    drawing = scaling_plot.plot("Loss", "", [line], scaling_plot.STEPS, scaling_plot.Extras(from_zero=False))
+
+    assert [text.text for text in ET.fromstring(drawing).iter("text")][:5] == ["-4", "-3", "-2", "-1", "0"]
+    heights = [float(mark.get("cy", 0)) for mark in ET.fromstring(drawing).iter("circle")]
+    assert len(heights) == 2 and all(
+        scaling_plot.TOP <= one <= scaling_plot.HEIGHT - scaling_plot.BOTTOM for one in heights
+    )
