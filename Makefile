@@ -24,8 +24,12 @@ export GIT_CONFIG_VALUE_0 := $(CURDIR)
 
 # The budget of each stage of `make test` in seconds, on a warm machine with two cores; an excess is a warning.
 STAGES := setup=30 static=240 unit=180 integration=800 clients=240 molecule-default=180
-STAGES_FULL := $(filter-out clients=%,$(STAGES)) mutants=1200 explore=660 clients=1800 oldest=1200 between=1200 newest=1200 frameworks=2400 attack=1200 nodes=6000 \
-  kubernetes=3600 molecule=5600
+STAGES_FULL := $(filter-out clients=%,$(STAGES)) mutants=1200 explore=660 clients=1800 oldest=1200 between=1200 newest=1200 frameworks=2400 attack=1200 \
+  nodes-guests=2400 nodes-machines=2400 nodes-moves=2400 nodes-slurm=1200 nodes-training=4800 kubernetes=3600 \
+  molecule-guests=2400 molecule-vm=1200 molecule-airgap=1000 molecule-t4_packages=1000
+# The parts of tests/lab, and the scenarios of Molecule that need root: each is a stage.
+NODES := $(filter nodes-%,$(subst =, ,$(STAGES_FULL)))
+MOLECULE := $(filter-out molecule-default,$(filter molecule-%,$(subst =, ,$(STAGES_FULL))))
 
 # Tests marked slow run only in test-full.
 PYTEST := python -m pytest
@@ -38,7 +42,7 @@ GOVC := .cache/govc
 
 .PHONY: help root setup setup-nodes setup-machines setup-kubernetes setup-tests environment lock release demo demo-down test quick test-full \
   lint lint-python lint-types lint-shell lint-yaml lint-ansible lint-docs lint-go lint-pins lint-security static sanity \
-  unit unit-python unit-go mutants explore attack integration clients frameworks nodes kubernetes oldest between newest devel molecule molecule-default bench gpu docs build clean
+  unit unit-python unit-go mutants explore attack integration clients frameworks nodes $(NODES) kubernetes oldest between newest devel molecule $(MOLECULE) molecule-default bench gpu docs build clean
 
 help: ## try: List the targets
 	@awk -f tools/help.awk $(MAKEFILE_LIST)
@@ -104,7 +108,7 @@ lint-types: environment
 	mypy -p plugins
 	mypy tools lab front/dml.py
 	@# Most of these run only in test-full, so that only this check finds a mistake early.
-	mypy --follow-imports=silent --exclude 'tests/lab/(projects/.*|tensorflow1|horovod_train).py' tests/lab tests/kubernetes tests/attack
+	mypy --follow-imports=silent --exclude 'tests/lab/(training/projects/.*|tensorflow1|horovod_train).py' tests/lab tests/kubernetes tests/attack
 
 lint-shell: environment
 	grep -lE '^#!.*\<bash' -r .ci tools lab bench | xargs shellcheck
@@ -181,8 +185,10 @@ clients: setup-tests ## check: Run govmomi's test scripts against this simulator
 frameworks: setup-tests ## long: Run unchanged scripts of PyTorch, Keras and others, also in a window by restart; installs several GB
 	tools/frameworks --junitxml=$(REPORTS)/frameworks.xml
 
-nodes: root setup-nodes setup-machines ## long: Run the tests of the lab's nodes, as root
-	$(PYTEST) tests/lab $(MARKS) --junitxml=$(REPORTS)/nodes.xml
+nodes: $(NODES) ## long: Run the tests of the lab's nodes and machines, as root; nodes-slurm for one folder of tests/lab
+
+$(NODES): nodes-%: root setup-nodes setup-machines
+	$(PYTEST) tests/lab/$* $(MARKS) --junitxml=$(REPORTS)/$@.xml
 
 kubernetes: root setup-kubernetes ## long: Run the tests of the lab's Kubernetes, as root
 	$(PYTEST) tests/kubernetes $(MARKS) --junitxml=$(REPORTS)/kubernetes.xml
@@ -199,8 +205,10 @@ newest: setup-tests ## long: Run module and integration tests with the next ansi
 devel: setup-tests ## long: Run module and integration tests with the branch devel of ansible-core, which needs GitHub
 	tools/other_core $@
 
-molecule: root setup-nodes setup-machines ## long: Test the roles on the lab's nodes and machines, as root; SCENARIO=NAME for one scenario
-	molecule test $(if $(SCENARIO),--scenario-name $(SCENARIO),--all --exclude default)
+molecule: $(MOLECULE) ## long: Test the roles on the lab's nodes and machines, as root; molecule-vm for one scenario
+
+$(MOLECULE): molecule-%: root setup-nodes setup-machines
+	molecule test --scenario-name $*
 
 molecule-default: setup ## check: Test the playbooks for ESXi hosts and workers on the simulated data centre, without root
 	molecule test

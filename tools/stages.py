@@ -29,7 +29,7 @@ SUBJECT = ("plugins", "roles", "playbooks", ":!*.md")
 COLUMNS = {
     "Python code and playbooks": ("unit", "integration"),
     "Simulated vCenter and ESXi": ("integration",),
-    "Real Linux guests": ("nodes",),
+    "Real Linux guests": ("nodes-guests", "nodes-machines", "nodes-moves", "nodes-slurm", "nodes-training"),
     "Real Kubernetes": ("kubernetes",),
 }
 

@@ -16,8 +16,8 @@ from tests.kubernetes.conftest import READY_SECONDS
 from tests.kubernetes.mpijob import Jobs, mpijob
 from tests.kubernetes.test_vmotion import hand_over, inventory, values, variables
 from tests.lab.conftest import laboratory
+from tests.lab.moves.test_window import DEPOTS, HOSTS, VERSIONS, Upgrade
 from tests.lab.places import Place, desired
-from tests.lab.test_window import DEPOTS, HOSTS, VERSIONS, Upgrade
 from tests.lab.trial import PROGRAMS, WORKERS
 
 START_SECONDS = 900

@@ -23,8 +23,8 @@ from tests.kubernetes.conftest import READY_SECONDS
 from tests.kubernetes.mpijob import Jobs, mpijob
 from tests.kubernetes.test_vmotion import inventory, variables
 from tests.lab.conftest import laboratory
+from tests.lab.moves.test_window_restart import HOSTS, verdict_of
 from tests.lab.places import Place, desired
-from tests.lab.test_window_restart import HOSTS, verdict_of
 from tests.lab.trial import WORKERS
 
 WINDOW_SECONDS = 3600

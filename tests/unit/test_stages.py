@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from datetime import date
 from pathlib import Path
@@ -77,3 +78,14 @@ def test_pages_have_the_tables() -> None:
     assert {"unit", "integration"} <= set(rows_of((ROOT / "docs" / "testing.md").read_text()))
     readme = (ROOT / "README.md").read_text()
     assert [column for column in COLUMNS if f"| {column}" not in readme] == []
+
+
+def test_each_part_of_a_long_stage_is_a_stage() -> None:
+    planned = subprocess.run(["make", "--dry-run", "test-full"], cwd=ROOT, capture_output=True, text=True, check=True)
+    stages = set(re.findall(r"[\w-]+(?==\d)", planned.stdout))
+
+    nodes = {f"nodes-{path.parent.name}" for path in (ROOT / "tests" / "lab").rglob("test_*.py")}
+    scenarios = {f"molecule-{path.parent.name}" for path in (ROOT / "molecule").glob("*/molecule.yml")}
+
+    assert nodes == {stage for stage in stages if stage.startswith("nodes-")} == set(COLUMNS["Real Linux guests"])
+    assert scenarios == {stage for stage in stages if stage.startswith("molecule-")}

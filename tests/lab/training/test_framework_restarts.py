@@ -15,8 +15,8 @@ from lab.running import FOLDER
 from lab.simulator import ROOT
 from plugins.module_utils.trials.steps.stopping import FRESH_SECONDS
 from tests.lab.images import FILES, RUNS
+from tests.lab.moves.test_window_restart import FullCluster, full_cluster, verdict_of
 from tests.lab.places import until
-from tests.lab.test_window_restart import FullCluster, full_cluster, verdict_of
 
 pytestmark = pytest.mark.slow
 STEPS = 20

@@ -14,7 +14,7 @@ from tests.integration.ansible import Outcome
 from tests.lab.benchmark import NAMES, Cluster
 from tests.lab.conftest import computers
 from tests.lab.images import FILES
-from tests.lab.test_benchmark import options
+from tests.lab.training.test_benchmark import options
 
 pytestmark = pytest.mark.slow
 STACK = Path(__file__).with_name("debian13.yml")

@@ -13,7 +13,7 @@ import pytest
 from tests.integration.ansible import Outcome
 from tests.integration.test_vmotion import TAGGED
 from tests.lab.images import MPI, install_registry, made_elsewhere, registry
-from tests.lab.machines import NUMBERS, PATIENCE, moved_over_rdma, pair
+from tests.lab.machines.pair import NUMBERS, PATIENCE, moved_over_rdma, pair
 from tests.lab.places import USER, Place, ansible_login, until
 from tests.lab.rolling import SSH
 

@@ -11,7 +11,7 @@ import yaml
 from lab.simulator import ROOT
 from plugins.module_utils.guests.software_packages import python_requirements
 from tests.lab.benchmark import NAMES, SERVED, Cluster
-from tests.lab.test_benchmark import KEPT, check_equal, check_hook, check_steps, draw, options, paused, phases
+from tests.lab.training.test_benchmark import KEPT, check_equal, check_hook, check_steps, draw, options, paused, phases
 from tests.lab.trial import together
 
 pytestmark = pytest.mark.slow

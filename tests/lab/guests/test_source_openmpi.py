@@ -9,7 +9,7 @@ import yaml
 
 from lab.simulator import ROOT
 from tests.lab.benchmark import NAMES, Cluster
-from tests.lab.test_benchmark import check_equal, check_steps, options
+from tests.lab.training.test_benchmark import check_equal, check_steps, options
 
 pytestmark = pytest.mark.slow
 # The source of Debian's package, which every archive of Debian has.

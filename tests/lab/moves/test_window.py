@@ -18,9 +18,9 @@ from tests.integration.killing import has_started, kill_all, wait_for
 from tests.integration.rolling import times
 from tests.integration.test_vmotion import TAGGED
 from tests.lab.conftest import laboratory
+from tests.lab.moves.test_rolling import tcp
 from tests.lab.places import Place, ansible_login, desired
 from tests.lab.rolling import RUN, train
-from tests.lab.test_rolling import tcp
 from tests.lab.trial import WORKERS, equip, together
 
 pytestmark = pytest.mark.slow

@@ -25,7 +25,7 @@ from plugins.module_utils.vsphere import tasks
 from plugins.module_utils.vsphere.sdk import vim
 from tests.integration.test_vmotion import TAGGED
 from tests.integration.workers import host_of
-from tests.lab.machines import (
+from tests.lab.machines.pair import (
     NUMBERS,
     PATIENCE,
     devices,

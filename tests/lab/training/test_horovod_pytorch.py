@@ -14,7 +14,7 @@ from lab.simulator import ROOT
 from tests.lab.benchmark import NAMES, Cluster
 from tests.lab.conftest import computers
 from tests.lab.images import FILES
-from tests.lab.test_benchmark import check_equal, check_steps, options
+from tests.lab.training.test_benchmark import check_equal, check_steps, options
 
 pytestmark = pytest.mark.slow
 STEPS = 15

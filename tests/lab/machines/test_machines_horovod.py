@@ -12,7 +12,7 @@ import pytest
 from lab.running import HOROVOD
 from tests.integration.test_vmotion import TAGGED
 from tests.lab.conftest import build_horovod
-from tests.lab.machines import NUMBERS, PATIENCE, conditions, devices, job, move_both, pair, rdma, transports_of
+from tests.lab.machines.pair import NUMBERS, PATIENCE, conditions, devices, job, move_both, pair, rdma, transports_of
 from tests.lab.places import USER, Place
 from tests.lab.trial import give
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 # A framework and its process take as much.
 MEMORY_MIB = 1536
 VENV = "/opt/dml/horovod"
-SOURCE = Path(__file__).parent / "horovod_train.py"
+SOURCE = Path(__file__).parents[1] / "horovod_train.py"
 PROGRAM = f"{VENV}/bin/python -u /home/{USER}/{SOURCE.name}"
 LIMITS: dict[str, Any] = {"max_gap_s": 10 * PATIENCE, "resume_deadline_s": 10 * PATIENCE}
 
