@@ -28,7 +28,7 @@ class SlurmCluster:
     def __init__(self, nodes: Cluster, folder: Path) -> None:
         self.nodes, self.program = nodes, folder / "program"
         self.program.mkdir()
-        shutil.copy(ROOT / "tests/lab/training/train.py", self.program)
+        shutil.copy(ROOT / "tests/lab/train.py", self.program)
 
     def guests(self, *more: str) -> Any:
         """Run the playbook for guests with Slurm."""

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 SECONDS, SILENCE, SILENT_SECONDS = 30.0, 20, 90.0
 # A node that comes back hears from its kernel that its peer is gone.
 BACK_SECONDS = 180.0
-PROGRAM = Path(__file__).with_name("train.py")
+PROGRAM = Path(__file__).parents[1] / "train.py"
 TRAIN = ["/usr/bin/python3", "-u", f"{SERVED}/{PROGRAM.name}", "--seconds", "0.1"]
 
 
