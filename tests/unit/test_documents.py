@@ -55,7 +55,7 @@ def test_every_documented_make_target_exists(document: Path) -> None:
 
 @functools.cache
 def make_targets() -> set[str]:
-    """Return what make calls the targets of the Makefile; those of a pattern have no line of their own."""
+    """Return the targets that make finds in the Makefile, those of patterns included."""
     command = ["make", "--print-data-base", "--question", "help"]
     printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
     found = re.search(r"^\.PHONY: (.*)", printed, re.MULTILINE)
