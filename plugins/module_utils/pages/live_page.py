@@ -106,13 +106,13 @@ def _figures(state: LiveState) -> str:
     losses = tuple((point["step"], point["loss"]) for point in state.points if point["loss"] is not None)
     images = tuple((point["step"], point["images_per_sec"]) for point in state.points if point["images_per_sec"])
     steps = () if images else tuple(_step_rates(state.points))
-    bands = move_bands(state)
+    rate = Extras(bands=move_bands(state), width=NARROW)
     drawn = [
-        plot(title, unit, [PlotLine(state.name, points)], STEPS, Extras("", bands, width, from_zero=title != "Loss"))
-        for title, unit, points, width in (
-            ("Loss", "", losses, WIDE),
-            ("Images per second", "images/s", images, NARROW),
-            ("Steps per second", "steps/s", steps, NARROW),
+        plot(title, unit, [PlotLine(state.name, points)], STEPS, more)
+        for title, unit, points, more in (
+            ("Loss", "", losses, rate._replace(width=WIDE, from_zero=False)),
+            ("Images per second", "images/s", images, rate),
+            ("Steps per second", "steps/s", steps, rate),
         )
         if len(points) > 1
     ]

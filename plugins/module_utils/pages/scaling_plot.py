@@ -129,12 +129,10 @@ def around(values: Sequence[float]) -> tuple[float, float]:
     low, high = min(values), max(values)
     if 0 <= low <= high / 2:
         return 0.0, nice(high)
-    range_, step, bottom = max(high - low, abs(high) / 100), 0.0, 0.0
-    for parts in (4, 3):
-        step = nice(range_ / parts)
-        bottom = math.floor(low / step) * step
-        if bottom + 4 * step >= high:
-            break
+    range_ = max(high - low, abs(high) / 100)
+    # The axis has four steps, of which the part below the lowest value may take nearly one.
+    ends = [(math.floor(low / step) * step, step) for step in (nice(range_ / 4), nice(range_ / 3))]
+    bottom, step = next((one for one in ends if one[0] + 4 * one[1] >= high), ends[-1])
     return bottom, bottom + 4 * step
 
 

@@ -81,7 +81,7 @@ def test_finds_the_launcher_on_nodes_without_ranks(tmp_path: Path) -> None:
         assert guest_program.launcher(str(tmp_path))[3] == "ours"
 
 
-def test_the_newest_checkpoint_is_compared_with_its_checksum(tmp_path: Path) -> None:
+def test_newest_file_is_the_checkpoint(tmp_path: Path) -> None:
     assert guest_program.checkpoint(str(tmp_path)) is None
 
     for name, age in (("step-20", 60), ("step-40", 0)):

@@ -194,7 +194,7 @@ def test_reads_published_answers_of_ras(text: str, found: list[str]) -> None:
     assert hangs.sentences({}, [text, text]) == found, "each node gives the same answer, which is reported once"
 
 
-def test_ranks_of_a_later_part_of_the_answer_are_not_counted() -> None:
+def test_ranks_of_a_later_communicator_are_not_counted() -> None:
     later = f"{BEHIND}\n#0-1 (0f) OK\n  Rank 3 -- GPU 3 managed by process 9 on node 172.16.64.210\n"
 
     assert hangs.sentences({}, [later]) == hangs.sentences({}, [BEHIND])
