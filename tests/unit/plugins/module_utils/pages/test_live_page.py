@@ -13,6 +13,8 @@ from plugins.module_utils.training.output.live_state import JobMove, LiveState
 from plugins.module_utils.watch.curve import Curve
 from plugins.module_utils.watch.live_pace import LivePace
 
+from .test_plots import is_inside
+
 
 def state_of(ranks: int = 2, steps: int = 40, total: int = 100, **more: Any) -> LiveState:
     """Return the state of a job; ``more`` are values of each record."""
@@ -48,6 +50,10 @@ def test_a_page_shows_step_rate_loss_and_ranks() -> None:
     assert [title.partition(",")[0] for title, _width in drawn] == ["Loss", "Images per second"]
     assert int(drawn[0][1]) == 2 * int(drawn[1][1])
     assert "call" not in made.partition("</style>")[2]
+
+
+def test_negative_losses_of_a_job_are_drawn() -> None:
+    assert is_inside(page(state_of(loss=-3.0)), "Loss")
 
 
 def test_optimizer_steps_show_steps_per_second_and_notes() -> None:

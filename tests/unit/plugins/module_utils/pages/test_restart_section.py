@@ -10,6 +10,8 @@ import pytest
 
 from tests.fakes.programs import run as carry_out
 
+from .test_plots import is_inside
+
 
 def records(begin: int, end: int, began: float) -> str:
     steps = range(begin, end + 1)
@@ -60,6 +62,16 @@ def test_the_report_shows_a_resumed_run(given: dict[str, Any]) -> None:
     assert "38.0 s without a step" in page and "Loss over the time in seconds" in page
     assert "## Restarts of one: resumed" in text and "equal within 0.001: 6 losses of repeated steps" in text
     assert not carry_out("report", **given)["changed"]
+
+
+def test_negative_losses_of_attempts_are_drawn(given: dict[str, Any]) -> None:
+    for path in Path(given["results"]).glob("*/watch-1/records.jsonl"):
+        path.write_text(path.read_text().replace('"loss": ', '"loss": -'))
+
+    carry_out("report", **given)
+
+    page = (Path(given["folder"]) / "training.html").read_text()
+    assert is_inside(page, "Loss over the steps") and is_inside(page, "Loss over the time in seconds")
 
 
 def test_the_report_names_a_broken_restarts_cause(given: dict[str, Any]) -> None:

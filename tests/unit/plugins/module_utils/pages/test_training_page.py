@@ -15,6 +15,8 @@ from plugins.module_utils.pages.training_page import built, comma_separated, fig
 from plugins.module_utils.pages.written_report import HEAD, lines
 from tests.page import Page
 
+from .test_plots import is_inside
+
 ROOT = Path(__file__).parents[5]
 PUBLISHED = yaml.safe_load((ROOT / "roles" / "report" / "vars" / "main.yml").read_text())["__report_published"]
 
@@ -140,6 +142,12 @@ def test_each_point_draws_a_curve_per_repeat() -> None:
     assert throughput.count("<polyline") == loss.count("<polyline") == 2
     assert "rdma-2-1" in loss
     assert "rdma-2-2" in loss
+
+
+def test_negative_losses_of_runs_are_drawn() -> None:
+    curve = [{"step": step, "seconds": step / 10, "images_per_sec": 10.0, "loss": -step} for step in range(1, 21)]
+
+    assert is_inside("".join(figures([repeated(1, curve=curve)])), "loss")
 
 
 def test_missing_losses_are_not_drawn_but_reported() -> None:
