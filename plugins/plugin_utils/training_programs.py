@@ -51,7 +51,9 @@ def _train(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
         setup.calls.show(train.planned(run))
         return {"changed": True, "run": run.name}
     setup.require_free(run)
-    with shown_if_interrupted(lambda: f"The training run {run.name} continues. {train.ways(run)}"):
+    text = f"The training run {run.name} continues. {train.ways(run)}"
+    # A controller that was suspended must not take the job for silent, and stop it.
+    with shown_if_interrupted(lambda: text), setup.calls.own_clock():
         return train.train(p, setup.site, run)
 
 
@@ -69,7 +71,7 @@ def _vary(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
     left = (
         "The submitted runs continue." if setup.options["backend"] == SLURM else "The runs that have started continue."
     )
-    with shown_if_interrupted(lambda: f"{left} The same command continues the sweep."):
+    with shown_if_interrupted(lambda: f"{left} The same command continues the sweep."), setup.calls.own_clock():
         return vary.vary(p, setup.site, groups, setup.varied, setup.known)
 
 
@@ -142,7 +144,8 @@ def _sweep(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
     if is_check:
         setup.calls.show(vary.remaining(setup.site, setup.options)["summary"])
         return {"changed": True}
-    vary.sweep(p, setup.site, setup.options, setup.point)
+    with setup.calls.own_clock():
+        vary.sweep(p, setup.site, setup.options, setup.point)
     return {"changed": True}
 
 
@@ -153,7 +156,8 @@ def _fabric_check(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result
         prepared = node_setup.prepare(setup.calls, run, setup.site.library)
         setup.calls.show(fabric_check.planned(run, fabric_check.pairs_of(run, prepared)))
         return {"changed": True}
-    return {**fabric_check.compared(p, setup.site, setup.fabric), "changed": True}
+    with setup.calls.own_clock():
+        return {**fabric_check.compared(p, setup.site, setup.fabric), "changed": True}
 
 
 PROGRAMS: dict[str, Callable[..., Result]] = {

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import runner
+from ..core import observer_clock
 from ..training.output.gpu_use import gpus_of
 from ..training.output.live_state import JobMove, LiveState, metrics, silence_text
 from ..training.results.report_files import PRIVATE, ReportFiles, for_collector
@@ -52,7 +53,7 @@ class _Shown:
 
     def write(self, troubles: dict[str, str]) -> None:
         """Write the files; the job continues without them, for example on a full disk."""
-        page, now = self._page, time.time()
+        page, now = self._page, observer_clock.now()
         if not page.folder:
             return
         state = LiveState(
@@ -84,7 +85,10 @@ def follow(records: str, options: FollowOptions, show: Show) -> Followed:
     shown.write(watcher.troubles(file))
     ended = "unwatched" if ended == QUIET and watcher.is_left(file) else ended
     drawn: JobCurve = {"images_per_sec": curve.rate(), "points": curve.points()}
-    summary: Pace = {**pace.summary(), "first_silent": silence_text(pace.first_silence(), shown.moves(time.time()))}
+    summary: Pace = {
+        **pace.summary(),
+        "first_silent": silence_text(pace.first_silence(), shown.moves(observer_clock.now())),
+    }
     has_records = pace.last_seen is not None or file.exists()
     return {"ended": ended, "last_seen": pace.last_seen, "has_records": has_records, "pace": summary, "curve": drawn}
 
@@ -133,7 +137,7 @@ class _Following:
             return ENDED if silence > SETTLE_SECONDS else ""
         if self.options.ends_apart and self.pace.apart:
             return APART
-        pace, since = self.pace, time.time() - (self.pace.last_seen or 0.0)
+        pace, since = self.pace, observer_clock.now() - (self.pace.last_seen or 0.0)
         if pace.is_done and not self.options.awaits_end and since > min(quiet, pace.usual_silence):
             return FINISHED
         longest = longest_silence(self.options.silence, pace.phase)

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..core import observer_clock
 from ..core.child_environment import without_account
 from . import records_program
 
@@ -179,7 +180,7 @@ class Link:
             self.printed.append(left_out + message["output"])
             return []
         if not _has_lines(message):
-            self.view.update({key: (time.time(), content) for key, content in message.items()})
+            self.view.update({key: (observer_clock.now(), content) for key, content in message.items()})
             return []
         offsets = {**self.offsets, message["file"]: message["offset"]}
         if message["file"] not in self.offsets and len(json.dumps(offsets)) > MOST_OF_NAMES:

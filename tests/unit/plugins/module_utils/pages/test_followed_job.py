@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from plugins.module_utils.core import observer_clock
 from plugins.module_utils.pages.followed_job import follow
 from plugins.module_utils.training.runs.controller_site import FollowOptions
 from tests.fakes.calling import here
@@ -134,6 +135,19 @@ def test_a_phase_may_be_silent_longer_than_training(tmp_path: Path, phase: str) 
     began = time.monotonic()
     here(follow, records=str(tmp_path / "records.jsonl"), options=FollowOptions(quiet=0.4, every=60.0, silence=1.0))
     assert (time.monotonic() - began > 0.3) is (phase == "eval")
+
+
+def test_suspended_controller_takes_no_job_for_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time since the boot, with which the watch stamps records, stands still meanwhile."""
+    later = time.time() + 3600.0
+    with observer_clock.running():
+        monkeypatch.setattr(time, "time", lambda: later)
+        record = {**step_of(1), "seen": observer_clock.now()}
+        (tmp_path / "records.jsonl").write_text(json.dumps(record) + "\n")
+        began = time.monotonic()
+        options = FollowOptions(quiet=0.4, every=60.0, silence=600.5)
+        here(follow, records=str(tmp_path / "records.jsonl"), options=options)
+    assert time.monotonic() - began > 0.3, "the job is not silent"
 
 
 def test_writing_the_last_page_prints_nothing(tmp_path: Path) -> None:
