@@ -21,6 +21,7 @@ INCOMPLETE, UNFINISHED = "checkpoint-is-incomplete.txt", "-unfinished"
 # A checkpoint whose files have just changed may still be written, also if its format has no file that comes last.
 SETTLED_SECONDS, WRITTEN = 3.0, "its files changed a moment ago"
 
+IN_SEVERAL_FILES = "weights in several files"
 DEEPSPEED_PART = r"[^/]*\d[_-](?:model|optim)_states\.pt"
 
 
@@ -105,7 +106,7 @@ FORMATS = (
     ),
     # https://huggingface.co/docs/transformers/en/models#sharded-checkpoints
     Format(
-        "weights in several files",
+        IN_SEVERAL_FILES,
         "with `*-N-of-N.safetensors` or `.bin`",
         "all N files, and the index that is written after them",
         _inside(".+", r"[^/]+-\d+-of-\d+\.(?:safetensors|bin)|[^/]+\.(?:safetensors|bin)\.index\.json"),
@@ -147,9 +148,23 @@ def candidates(files: Iterable[OutputFile], patterns: Sequence[str]) -> list[Out
     given = list(files)
     chosen = [file for file in given if _is_checkpoint(file.path, patterns)]
     if not patterns:
-        chosen = _with_folders(given, chosen)
+        chosen = _without_weights(_with_folders(given, chosen))
     by_name = sorted(chosen, key=lambda file: file.path)
     return sorted(by_name, key=lambda file: (int(file.modified), _numbers(file.path)), reverse=True)
+
+
+def _without_weights(found: Sequence[OutputFile]) -> Sequence[OutputFile]:
+    """Return the checkpoints without weights alone if others have the optimizer, such as those of Trainer.
+
+    Scripts write such weights when they end, also at a signal, and no run can resume from them.
+    """
+    if not any(file.format and file.format.name in WITH_OPTIMIZER for file in found):
+        return found
+    return [file for file in found if not _is_weights(file)]
+
+
+def _is_weights(file: OutputFile) -> bool:
+    return file.format.name == IN_SEVERAL_FILES if file.format else file.path.lower().endswith(SAFETENSORS)
 
 
 def _numbers(path: str) -> list[int]:

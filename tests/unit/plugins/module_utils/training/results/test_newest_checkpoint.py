@@ -239,6 +239,25 @@ def test_a_checkpoint_of_accelerate_is_its_folder(tmp_path: Path) -> None:
     assert "checkpoint_10 is torn (it has no random_states_0.pkl)" in answer["warnings"][0]
 
 
+@pytest.mark.parametrize("weights", ["model.safetensors", "final/adapter_model.safetensors", "in several files"])
+def test_weights_after_checkpoints_of_trainer_do_not_count(tmp_path: Path, weights: str) -> None:
+    """A script of Trainer ends with save_model, also after the signal of a window."""
+    for number in (100, 150):
+        trainer(tmp_path, number)
+    if weights == "in several files":
+        for number in (1, 2):
+            tensors(tmp_path / f"model-0000{number}-of-00002.safetensors", 158)
+        write(tmp_path / "model.safetensors.index.json", 158, b'{"weight_map": {}}')
+    else:
+        tensors(tmp_path / weights, 158)
+    assert found(tmp_path)["path"] == "checkpoint-150"
+
+
+def test_weights_without_other_checkpoints_count(tmp_path: Path) -> None:
+    tensors(tmp_path / "step5.safetensors", 5)
+    assert found(tmp_path)["path"] == "step5.safetensors"
+
+
 def test_folders_of_deepspeed_and_of_lightning_are_checkpoints(tmp_path: Path) -> None:
     for number in (100, 200):
         save(tmp_path, f"ds/global_step{number}/mp_rank_00_model_states.pt", number)
