@@ -27,7 +27,7 @@ FAILED = ("died", "stopped")
 
 
 KnownOf = Callable[[str], Manifest]
-USABLE = ("running", "finished")
+FINISHED = "finished"
 Point = Mapping[str, Any]
 
 
@@ -237,8 +237,9 @@ def sweep(p: Program, site: TrainingSite, o: Options, run_of: Callable[[Point], 
     p.say(plan["summary"])
     for point in plan["left"]:
         run = run_of(point)
-        state = p.ensure(site.job_of(run).look)
-        if point["again"] or (state.get("job") or {}).get("state") not in USABLE:
+        # Of a launcher that does not answer, the job may run.
+        state = required(p.ensure(site.job_of(run).look))["job"]["state"]
+        if state not in ALIVE and (point["again"] or state != FINISHED):
             p.once(("forget", run.name), site.job_of(run).forget)
         train(p, site, run)
 

@@ -9,13 +9,16 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.durable.program import MemoryJournal, Program
+from plugins.module_utils.errors import CollectionError
 from plugins.module_utils.training.programs.vary import sweep, vary
 from plugins.module_utils.training.results import manifest
-from plugins.module_utils.training.runs.training_run import TrainingFailed, TrainingRun
+from plugins.module_utils.training.runs.any_job import OwnMpirun
+from plugins.module_utils.training.runs.training_run import Prepared, TrainingFailed, TrainingRun
 from plugins.module_utils.training.runs.variations import Variation, variations
 from tests.fakes.deaths import MOST_CONTROLLERS, Killed, histories
 from tests.fakes.training_world import TrainingWorld
 
+PREPARED = Prepared(python="python", port=29500)
 DIED = {"state": "died", "machine": False, "why": "rank 0: ValueError: no data", "ended": 1.0}
 POINTS = [{"name": f"scaling-{size}", "nodes": size, "transport": "tcp", "on": ["w1", "w2"][:size]} for size in (1, 2)]
 
@@ -176,6 +179,47 @@ def test_a_run_with_an_unusable_result_starts_again() -> None:
     world.here_files.pop("/results/scaling-2.json")
     to_its_end(world)
     assert world.starts == {"/runs/scaling-1": 1, "/runs/scaling-2": 2}
+
+
+def test_repeated_run_that_outlived_its_controller_is_followed() -> None:
+    """Its unusable result is that of the first job."""
+    world = made()
+    to_its_end(world)
+    world.left = [{**POINTS[1], "again": True}]
+    world.here_files.pop("/results/scaling-2.json")
+    starts = histories_of_one_death(world, "dml.vsphere.training_job on w1")
+    assert starts == {"/runs/scaling-1": 1, "/runs/scaling-2": 2}
+
+
+def histories_of_one_death(world: TrainingWorld, name: str) -> dict[str, int]:
+    """Let the controller die after the first effect of this name, and another one continue."""
+    answer = world.on
+
+    def dies(host: str, module: str, options: Any) -> dict[str, Any]:
+        result = answer(host, module, options)
+        if f"{module} on {host}" == name:
+            world.on = answer  # type: ignore[method-assign]
+            world.is_dead = True
+            raise Killed
+        return result
+
+    world.on = dies  # type: ignore[method-assign]
+    to_its_end(world)
+    return dict(world.starts)
+
+
+@pytest.mark.parametrize("why", ["launcher is away", "job waits"])
+def test_job_that_may_run_is_not_removed(why: str) -> None:
+    world = made()
+    world.left = [{**POINTS[1], "again": False}]
+    run = run_of(world, POINTS[1])
+    world.on("w1", "dml.vsphere.training_job", {**OwnMpirun(world, run).options(PREPARED)})
+    world.jobs["/runs/scaling-2"].end = {"state": "waiting"}
+    world.jobs["/runs/scaling-2"].looks = 1
+    world.away = {"w1": 1e9} if why == "launcher is away" else {}
+    with pytest.raises(CollectionError):
+        to_its_end(world)
+    assert "/runs/scaling-2" in world.jobs and not any(line.startswith("ansible.builtin.file on") for line in world.log)
 
 
 def test_measures_a_network_with_findings_only_if_accepted() -> None:
