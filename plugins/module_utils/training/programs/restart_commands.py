@@ -24,7 +24,8 @@ STOP_SECONDS, START_SECONDS = 120.0, 300.0
 STARTED = "dml-started-again"
 COMMANDS: tuple[Literal["stop", "start", "checkpoints"], ...] = ("stop", "start", "checkpoints")
 PLACE = "{resume}"
-OUTPUT_AND_CODE = ("sh", "-c", '"$@" 2>&1; echo "$?"', "sh")
+# The output may end without a line end, as that of curl does.
+OUTPUT_AND_CODE = ("sh", "-c", '"$@" 2>&1; code=$?; echo; echo "$code"', "sh")
 
 
 class OthersJob:
@@ -129,7 +130,7 @@ class OthersJob:
         answer = required(self._on_launcher(run_files.COMMAND, {"argv": [*OUTPUT_AND_CODE, *argv]}))
         output, _line, code = str(answer.get("stdout") or "").rstrip().rpartition("\n")
         if code != "0":
-            cause = (output.splitlines() or [f"it ended with exit code {code}"])[-1]
+            cause = (output.rstrip().splitlines() or [f"it ended with exit code {code}"])[-1]
             raise Failed(self.name, f"{name} it with {shlex.join(argv)}", cause, "correct the command, then continue")
 
     def watch(self) -> RunWatch:

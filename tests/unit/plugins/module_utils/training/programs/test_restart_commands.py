@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
@@ -115,6 +116,22 @@ def test_command_without_its_effect_is_an_error(change: dict[str, Any], words: s
         restarted(world)
 
     assert f"the job in /data/run: {words}" in str(failed.value)
+
+
+@pytest.mark.parametrize("printed", ["", "stopped", "stopped\n"])
+def test_command_counts_by_its_code_whatever_it_prints(printed: str) -> None:
+    class Shell(OthersWorld):
+        def _command(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+            super()._command(host, options)
+            return {"stdout": subprocess.run(options["argv"], capture_output=True, text=True, check=True).stdout}
+
+    def stopped(code: int) -> str:
+        given = {**JOB, "stop": ["sh", "-c", f"printf '{printed}'; exit {code}"]}
+        return str(OthersJob(Shell(), given).stop()["state"])  # type: ignore[arg-type]
+
+    assert stopped(0) == "stopped"
+    with pytest.raises(CollectionError, match="stopped; correct" if printed else "it ended with exit code 3"):
+        stopped(3)
 
 
 def test_job_without_its_commands_cannot_be_restarted() -> None:
