@@ -86,14 +86,26 @@ def execute(site: TrainingSite, run: TrainingRun, command: Sequence[str], *, is_
     if is_check:
         return {"lines": [f"would run {' '.join(command)} on {', '.join(nodes)}"], "changed": True}
     words = [*SHELL, posixpath.dirname(_python(run)) or "/usr/bin", *command]
-    user = str(run.nodes[nodes[0]]["user"])
-    calls = site.calls.as_user(user) if user else site.calls
-    answers = calls.on_each(COMMAND, {node: {"argv": words, "chdir": run.work or run.dir} for node in nodes})
+    # The playbook itself runs as root, and the user of the login has no name here.
+    user = str(run.nodes[nodes[0]]["user"]) or _owner(site, run, nodes[0])
+    answers = site.calls.as_user(user).on_each(
+        COMMAND, {node: {"argv": words, "chdir": run.work or run.dir} for node in nodes}
+    )
     printed = {node: _printed(answer) for node, answer in answers.items()}
     lines = [f"{node}: {line}" for node, (text, _end) in printed.items() for line in text.splitlines()]
     failed = [f"{node} ({end})" for node, (_text, end) in printed.items() if end != "0"]
     failure = {"failed": True, "msg": f"{' '.join(command)} failed on {', '.join(failed)}."} if failed else {}
     return {"lines": lines, "changed": True, **failure}
+
+
+def _owner(site: TrainingSite, run: TrainingRun, node: str) -> str:
+    """Return the user of the folder of a run."""
+    found = required(site.calls.on(node, "ansible.builtin.stat", {"path": run.dir, "get_checksum": False}))["stat"]
+    user = str(found.get("pw_name") or "")
+    if not user:
+        cause = f"the user of {run.dir} on {node} is unknown"
+        raise Refused(f"the training run {run.name}", "run a command as its user", cause, "check this folder")
+    return user
 
 
 def _printed(answer: Mapping[str, object]) -> tuple[str, str]:

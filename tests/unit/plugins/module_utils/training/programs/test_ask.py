@@ -21,7 +21,10 @@ from tests.fakes.training_world import TrainingWorld
 class World(TrainingWorld):
     """A world that answers what these programs ask; ``copied`` has the copies."""
 
-    code, copied = "0", dict[str, Any]()
+    code, copied, owner = "0", dict[str, Any](), "ubuntu"
+
+    def _stat(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"stat": {"exists": bool(self.owner), "pw_name": self.owner}}
 
     def _outputs_copy_growing(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         self.copied = dict(options)
@@ -91,6 +94,21 @@ def test_command_runs_with_the_packages_on_each_node() -> None:
     world.code = "3"
     failed = ask.execute(world.site, run, ["false"], is_check=False)
     assert failed["failed"] and failed["msg"] == "false failed on w1 (3), w2 (3)."
+
+
+@pytest.mark.parametrize(("user", "expected"), [("", "ubuntu"), ("anna", "anna")])
+def test_command_never_runs_as_the_playbook_user(user: str, expected: str) -> None:
+    """The playbook runs as root; a run of the login user has no other user."""
+    world, run = started()
+    run = replace(run, nodes={name: {**node, "user": user} for name, node in run.nodes.items()})
+
+    ask.execute(world.site, run, ["python", "evaluate.py"], is_check=False)
+
+    assert f"as {expected}" in world.log
+    world.owner = ""
+    if not user:
+        with pytest.raises(CollectionError, match="the user of /runs/one on w1 is unknown"):
+            ask.execute(world.site, run, ["ls"], is_check=False)
 
 
 def test_unknown_run_and_containers_are_refused() -> None:
