@@ -61,7 +61,9 @@ def fetch(site: TrainingSite, run: TrainingRun, path: str, *, is_check: bool) ->
         dest = f"{run.results}/outputs"
         copied = site.calls.outputs.copy_growing(node=node, reach=reach, folder=there, dest=dest, limit=limit)
     else:
-        dest, (folder, name) = posixpath.dirname(_place(run, plain)), posixpath.split(there)
+        # The names of the files in "." begin with it, and so do not have that of a folder.
+        place, (folder, name) = _place(run, plain), posixpath.split(there)
+        dest = place if plain == "." else posixpath.dirname(place)
         copied = site.calls.outputs.copy_path(node=node, reach=reach, folder=folder, path=name, dest=dest, limit=limit)
     count = len(copied["names"])
     return {"lines": [f"{count} file{'s' * (count != 1)} of {node}:{there}: in {dest}"], **copied}

@@ -61,6 +61,8 @@ def test_logs_show_the_last_lines_from_the_launcher_only() -> None:
         ("outputs/", {"folder": "/runs/one/work/outputs", "dest": "/results/one/outputs"}),
         ("outputs/e/1.pt", {"folder": "/runs/one/work/outputs/e", "path": "1.pt", "dest": "/results/one/outputs/e"}),
         ("logs", {"folder": "/runs/one/work", "path": "logs", "dest": "/results/one/fetched"}),
+        # The folder of the results has files of the collection, such as manifest.json.
+        (".", {"folder": "/runs/one/work", "path": ".", "dest": "/results/one/fetched"}),
         ("a/b.txt", {"folder": "/runs/one/work/a", "path": "b.txt", "dest": "/results/one/fetched/a"}),
     ],
 )
