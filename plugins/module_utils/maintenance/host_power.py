@@ -133,7 +133,8 @@ class HostReboot:
             return UNDER_WAY
         if boot.is_same_boot(requested, booted):
             return REQUESTED if self.host.ref._moId in self.desired.rebooting else DUE
-        due = boot.reboot_due(self.host) or boot.pending(self.host)
+        # The boot that the caller wants to end is the present one, whatever an earlier request ended.
+        due = ended or boot.reboot_due(self.host) or boot.pending(self.host)
         return DUE if due or not requested else UNDER_WAY
 
     def plan(self, current: State) -> Plan:

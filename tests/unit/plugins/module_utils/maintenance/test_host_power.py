@@ -211,6 +211,13 @@ def test_a_change_after_a_reboot_needs_another_reboot() -> None:
     assert planned(HostReboot, made).before["reboot"] == "due"
 
 
+def test_reboots_again_after_an_earlier_reboot_ended() -> None:
+    """Neither the host nor a note shows that a changed graphics type waits for a boot."""
+    made = host(maintenance=True, note=ServiceNote("me", NOTED, OLD))
+    desired = ServiceOptions("me", boot_times={made.name: NOW})
+    assert planned(HostReboot, made, desired).before["reboot"] == "due"
+
+
 @pytest.mark.parametrize("boot_times", [{}, {"esx01.lab": OLD}])
 def test_does_not_reboot_without_a_known_boot_time(boot_times: dict[str, str]) -> None:
     made = host(maintenance=True, note=ServiceNote("me", NOTED))
