@@ -244,6 +244,8 @@ def release_lock(calls: RolloutCalls, how: RolloutOptions) -> None:
 
 
 def change_in_service(calls: RolloutCalls, hosts: Sequence[str], how: RolloutOptions) -> None:
-    """Apply the profile to hosts that need no maintenance mode for it."""
+    """Apply the profile to hosts that need no maintenance mode for it; fail if one of them must boot nevertheless."""
     profiles = {"profile": how.change.profile, "host_profiles": how.change.host_profiles}
-    required(calls.here("esxi_profile", {"hosts": list(hosts), **profiles}))
+    applied = required(calls.here("esxi_profile", {"hosts": list(hosts), **profiles}))
+    if left := rolling_change.not_in_force_in_service(applied["hosts"]):
+        raise WholeError(" ".join(left))

@@ -145,6 +145,20 @@ def not_in_force(hosts: Hosts) -> list[str]:
     ]
 
 
+def not_in_force_in_service(hosts: Hosts) -> list[str]:
+    """Return an error for each host that was changed in service, and that must leave service after all.
+
+    A host may need a boot for a device although it reports that it rebinds devices without one.
+    """
+    remedy = "run again, which takes it out of service for that"
+    tried = "activate its profile in service"
+    return [
+        str(Refused(host["host"], tried, "; ".join(host.get("why") or ("it differs",)), remedy))
+        for host in hosts
+        if leaves_service(host)
+    ]
+
+
 def leaves_service(host: HostPlan) -> bool:
     """Return whether the needs of a host require its evacuation."""
     return bool(OUT_OF_SERVICE & set(host.get("needs", [])))

@@ -48,6 +48,24 @@ def test_changes_hosts_without_reboot_in_service_at_once() -> None:
     assert in_order(world) == [] and {"change esx1", "change esx2"} <= {*world.log}
 
 
+def test_fails_if_hosts_changed_in_service_must_boot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host may promise to rebind a device without a boot, and need the boot nevertheless."""
+    world = Cluster(0, 0)
+    esx2, apply = world.site.hosts["esx2"], world.site.apply
+
+    def applied(name: str, *more: Any) -> None:
+        apply(name, *more)
+        esx2.boots_left = int(name == "esx2")
+
+    monkeypatch.setattr(world.site, "apply", applied)
+    with pytest.raises(CollectionError, match=r"^esx2: could not activate its profile in service: it differs; run"):
+        run(world, IN_SERVICE)
+    assert not esx2.is_out and not esx2.boots and not world.site.holder
+
+    run(world, IN_SERVICE)
+    assert esx2.boots == 1 and world.is_in_service
+
+
 def test_hosts_leave_service_in_batches_of_spare_capacity() -> None:
     world = Cluster(1, 1, 1, 1)
     world.can_spare(2)
