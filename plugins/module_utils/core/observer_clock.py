@@ -27,7 +27,13 @@ def now() -> float:
         anchor = float(os.environ[CLOCK])
     except (KeyError, ValueError):
         return time.time()
-    return anchor + time.monotonic() if math.isfinite(anchor) else time.time()
+    return anchor + elapsed() if math.isfinite(anchor) else time.time()
+
+
+def elapsed() -> float:
+    """Return the seconds of a clock that nobody sets, and that goes on while the controller sleeps."""
+    kind = getattr(time, "CLOCK_BOOTTIME", None)  # only Linux has it; the monotonic clock stops during sleep
+    return time.monotonic() if kind is None else time.clock_gettime(kind)
 
 
 @contextmanager
@@ -41,7 +47,7 @@ def running(folder: Path | None = None) -> Iterator[None]:
 
 
 def _started() -> float:
-    return time.time() - time.monotonic()
+    return time.time() - elapsed()
 
 
 def _boot() -> str:

@@ -147,7 +147,7 @@ def _update_files(links: Sequence[Link], records: Path, state: WatchState) -> No
 
 def _follow(links: Sequence[Link], options: WatchOptions, records: RecordsFile, state: WatchState) -> None:
     """Write records until there is a reason to end. Their times increase evenly, even if the local clock is set."""
-    anchor, began = observer_clock.now() - time.monotonic(), time.monotonic()
+    anchor, began = observer_clock.now() - observer_clock.elapsed(), time.monotonic()
     arrivals, printed = _Arrivals(links), PrintedOutput(options.output)
     try:
         while not state.ended:
@@ -156,7 +156,7 @@ def _follow(links: Sequence[Link], options: WatchOptions, records: RecordsFile, 
                 now = time.monotonic()
                 late, link.late = link.late, []
                 _stamp(link, late, state, None)
-                _stamp(link, lines, state, anchor + now)
+                _stamp(link, lines, state, anchor + observer_clock.elapsed())
                 state.last = now if lines or late else state.last
                 if not _write_pending(records, state):
                     state.ended = _wait_for_room(links, options, records, state, began)

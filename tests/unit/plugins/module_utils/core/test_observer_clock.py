@@ -47,7 +47,21 @@ def test_next_controller_continues_the_clock_of_a_boot(
     (tmp_path / "boot").write_text(boot)
     monkeypatch.setattr(observer_clock, "BOOT", tmp_path / "boot")
     with observer_clock.running(tmp_path):
-        assert (observer_clock.now() == pytest.approx(7.0 + time.monotonic(), abs=1)) is is_kept
+        assert (observer_clock.now() == pytest.approx(7.0 + observer_clock.elapsed(), abs=1)) is is_kept
+
+
+def test_clock_counts_the_sleep_of_its_controller(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a laptop sleeps, only one clock of the kernel goes on: without it, a window would miss its end."""
+    clock, slept = observer_clock.time.clock_gettime, [0.0]
+    monkeypatch.setattr(
+        observer_clock.time,
+        "clock_gettime",
+        lambda kind: clock(kind) + slept[0] * (kind == observer_clock.time.CLOCK_BOOTTIME),
+    )
+    with observer_clock.running():
+        began = observer_clock.now()
+        slept[0] = HOUR
+        assert observer_clock.now() == pytest.approx(began + HOUR, abs=1)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"boot": "one", "anchor": "x"}', "nan"])
