@@ -73,6 +73,7 @@ class ClusterImage:
             with suppress(CollectionError):  # the first error is the one to report
                 self.rest.send("DELETE", draft, tried="discard the draft")
             raise
+        self._compare()
 
     def _fill(self, software: str, plan: Plan) -> None:
         tried = f"change the draft of the image of cluster {self.target}"
@@ -93,6 +94,11 @@ class ClusterImage:
             tried = f"validate the new image of cluster {self.target}"
             raise Failed(self.rest.server, tried, "the server said " + "; ".join(errors), _IMPORT)
 
+    def _compare(self) -> None:
+        """Have vLCM compare the hosts: until then, it shows how they complied with the earlier image."""
+        tried, seconds = f"compare the hosts of cluster {self.target} with its new image", self.desired.task_timeout
+        self.rest.task(f"{self._path}/software", tried=tried, seconds=seconds, remedy=_COMPARE, action="scan")
+
     def _task(self, draft: str, action: str, body: object = None, form: object = ANY) -> ApiObject:
         tried = f"{action} the new image of cluster {self.target}"
         seconds = self.desired.task_timeout
@@ -100,6 +106,7 @@ class ClusterImage:
 
 
 _DISCARD = "finish or discard the draft that is open in the cluster's Updates > Image, then run again"
+_COMPARE = "check the compliance in the cluster's Updates > Image, then run again: the image itself was changed"
 _IMPORT = "import the bundle with the option depot if the depot of vCenter lacks it"
 
 

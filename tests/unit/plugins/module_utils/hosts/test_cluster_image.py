@@ -70,6 +70,21 @@ def test_reports_remediation_until_vlcm_finds_hosts_compliant(status: str, left:
     assert len(converge(rest)["hosts"][0]["why"]) == left
 
 
+def test_hosts_are_compared_with_a_new_image() -> None:
+    """Until vLCM compares them again, it shows how they complied with the earlier image."""
+
+    class Rest(FakeRest):
+        def task(self, path: str, body: Any = None, **query: Any) -> Any:
+            if query["action"] == "scan":
+                self.compliance = "NON_COMPLIANT" if self.components else "COMPLIANT"
+            return super().task(path, body, **query)
+
+    rest = Rest()
+    rest.compliance = "COMPLIANT"
+    converge(rest)
+    assert converge(rest, check=True)["hosts"][0]["state"]["compliance"] == "non_compliant"
+
+
 def test_component_without_a_version_stays() -> None:
     rest = FakeRest()
     rest.components["tool"] = None  # type: ignore[assignment] # VMware's description of the API allows it
