@@ -207,11 +207,21 @@ class HostChange:
         return check_stop_rules(self.calls, self.hosts, self.how)
 
     def has_no_remediation(self) -> bool:
-        """Return whether vLCM applies no image to these hosts after a rollout emptied them; stop rules name others."""
+        """Return whether vLCM applies no image to these hosts after a rollout emptied them; stop rules name others.
+
+        A remediation whose hosts are not known, such as one that begins, may be one of these hosts.
+        """
         cluster = required(self.calls.here("cluster_info", {"cluster": self.how.cluster}))["cluster"]
         ours = {host["host"] for host in cluster["out_of_service"] if host["ours"]}
+        mine = ours & set(self.hosts)
+        accepts_unknown = {"remediation", f"remediation:{self.how.cluster}"} & set(self.how.accepted_stops)
+        unknown = [] if accepts_unknown or not mine else [one for one in cluster["remediations"] if not one["hosts"]]
+        if errors := [one["error"] for one in unknown if one["error"]]:
+            cause = f"whether vLCM still applies an image to it is not known: {errors[0]}"
+            remedy = "run again, or accept remediation in esxi_host_accepted_stops if none runs"
+            raise Refused(listed(self.hosts), "change host profile", cause, remedy)
         running = (set(one["hosts"]) for one in cluster["remediations"])
-        return not any(hosts & set(self.hosts) and hosts <= ours for hosts in running)
+        return not unknown and not any(hosts & mine and hosts <= ours for hosts in running)
 
     def leave_service(self) -> None:
         """Put the hosts into maintenance mode; refuse a host that others put there."""

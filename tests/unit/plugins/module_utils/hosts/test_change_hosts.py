@@ -188,6 +188,48 @@ def test_a_remediation_that_does_not_end_is_named() -> None:
     assert not is_changed(world, "esx1") and host.is_out
 
 
+def shows_remediation(world: Cluster, until: float, error: str = "") -> None:
+    """A remediation whose hosts vCenter does not show is listed until a time."""
+    read = world._cluster
+
+    def shown() -> Any:
+        begins = [{"user": "root", "hosts": [], "error": error}] if world.site.clock < until else []
+        return {**read(), "remediations": begins}
+
+    world._cluster = shown  # type: ignore[method-assign]
+
+
+def test_change_awaits_a_remediation_that_just_begins() -> None:
+    """The earlier controller died before vCenter showed the hosts of its remediation."""
+    world = world_of(1)
+    host, until = world.site.hosts["esx1"], world.site.clock + 60.0
+    host.is_out, host.by = True, "us"
+    changed_at = list[float]()
+    world.before["change esx1"] = lambda: changed_at.append(world.site.clock)
+    shows_remediation(world, until)
+
+    run(world)
+
+    assert changed_at[0] >= until and world.is_in_service
+
+
+@pytest.mark.parametrize("accepted", [[], ["remediation"], ["remediation:gpu"]])
+def test_does_not_change_hosts_while_remediations_are_unknown(accepted: list[str]) -> None:
+    world = world_of(1)
+    host = world.site.hosts["esx1"]
+    host.is_out, host.by = True, "us"
+    shows_remediation(world, math.inf, "vcenter.lab: could not list them: the server said 503")
+    world.site.accepted = frozenset(["remediation"] if accepted else [])
+
+    if accepted:
+        run(world, options=replace(OPTIONS, accepted_stops=accepted))
+        assert world.is_in_service
+        return
+    with pytest.raises(CollectionError, match=r"^esx1: could not change host profile: whether vLCM still .* said 503;"):
+        run(world)
+    assert not is_changed(world, "esx1") and host.is_out
+
+
 def test_renews_the_lock_and_passes_options_to_modules() -> None:
     world = world_of(1)
     how = HostChangeOptions(
