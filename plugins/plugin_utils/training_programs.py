@@ -53,7 +53,7 @@ def _train(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
     setup.require_free(run)
     text = f"The training run {run.name} continues. {train.ways(run)}"
     # A controller that was suspended must not take the job for silent, and stop it.
-    with shown_if_interrupted(lambda: text), setup.calls.own_clock():
+    with shown_if_interrupted(lambda: text), setup.calls.awake_clock():
         return train.train(p, setup.site, run)
 
 
@@ -71,7 +71,7 @@ def _vary(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
     left = (
         "The submitted runs continue." if setup.options["backend"] == SLURM else "The runs that have started continue."
     )
-    with shown_if_interrupted(lambda: f"{left} The same command continues the sweep."), setup.calls.own_clock():
+    with shown_if_interrupted(lambda: f"{left} The same command continues the sweep."), setup.calls.awake_clock():
         return vary.vary(p, setup.site, groups, setup.varied, setup.known)
 
 
@@ -144,7 +144,7 @@ def _sweep(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
     if is_check:
         setup.calls.show(vary.remaining(setup.site, setup.options)["summary"])
         return {"changed": True}
-    with setup.calls.own_clock():
+    with setup.calls.awake_clock():
         vary.sweep(p, setup.site, setup.options, setup.point)
     return {"changed": True}
 
@@ -156,7 +156,7 @@ def _fabric_check(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result
         prepared = node_setup.prepare(setup.calls, run, setup.site.library)
         setup.calls.show(fabric_check.planned(run, fabric_check.pairs_of(run, prepared)))
         return {"changed": True}
-    with setup.calls.own_clock():
+    with setup.calls.awake_clock():
         return {**fabric_check.compared(p, setup.site, setup.fabric), "changed": True}
 
 

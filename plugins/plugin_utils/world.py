@@ -204,6 +204,10 @@ class ActionWorld:
         """Return a block whose time is not changed by a clock that is set, for a program without a folder."""
         return observer_clock.running()
 
+    def awake_clock(self) -> AbstractContextManager[None]:
+        """Return such a block whose time stands still while the controller sleeps."""
+        return observer_clock.awake()
+
     def pause(self) -> None:
         """Pause between two checks of a condition."""
         time.sleep(POLL_SECONDS)

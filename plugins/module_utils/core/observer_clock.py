@@ -3,6 +3,9 @@
 Records, moves and the journal are compared with each other. If the clock of the controller is set during a run, as NTP
 may do, the system time would place a silence before or after the move that caused it, and a wait would be too short or
 too long.
+
+While the controller sleeps, such as a laptop, the clock of a window goes on, because its limits are times of day. That
+of a training stands still: nobody has seen whether its job was silent meanwhile.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from pathlib import Path
 
 # The processes of a test inherit the difference between its time and the time since the boot of the controller.
 CLOCK = "DML_VSPHERE_CLOCK"
+AWAKE = " awake"
 NAME = "clock.json"
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 
@@ -24,22 +28,37 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 def now() -> float:
     """Return the time of the run to which this process belongs, else the system time."""
     try:
-        anchor = float(os.environ[CLOCK])
+        anchor = float(os.environ[CLOCK].removesuffix(AWAKE))
     except (KeyError, ValueError):
         return time.time()
     return anchor + elapsed() if math.isfinite(anchor) else time.time()
 
 
 def elapsed() -> float:
-    """Return the seconds of a clock that nobody sets, and that goes on while the controller sleeps."""
+    """Return the seconds of a clock that nobody sets; it counts sleep, except for a program that is awake."""
     kind = getattr(time, "CLOCK_BOOTTIME", None)  # only Linux has it; the monotonic clock stops during sleep
-    return time.monotonic() if kind is None else time.clock_gettime(kind)
+    if kind is None or os.environ.get(CLOCK, "").endswith(AWAKE):
+        return time.monotonic()
+    return time.clock_gettime(kind)
 
 
 @contextmanager
 def running(folder: Path | None = None) -> Iterator[None]:
     """Start the clock of a run in this process, or continue that of its folder, which was started since the boot."""
-    os.environ[CLOCK] = repr(_started() if folder is None else _anchor(folder, _boot()))
+    with _clock(repr(_started() if folder is None else _anchor(folder, _boot()))):
+        yield
+
+
+@contextmanager
+def awake() -> Iterator[None]:
+    """Start a clock in this process that stands still while the controller sleeps."""
+    with _clock(repr(time.time() - time.monotonic()) + AWAKE):
+        yield
+
+
+@contextmanager
+def _clock(value: str) -> Iterator[None]:
+    os.environ[CLOCK] = value
     try:
         yield
     finally:

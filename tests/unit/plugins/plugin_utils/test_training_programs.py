@@ -35,7 +35,7 @@ def test_programs_follow_jobs_by_their_own_clock(
     run = SimpleNamespace(name="one")
     setup: Any = SimpleNamespace(
         options={"sweep": {}},
-        calls=SimpleNamespace(own_clock=observer_clock.running),
+        calls=SimpleNamespace(awake_clock=observer_clock.awake),
         site=None,
         point=None,
         require_free=lambda _run: None,
@@ -45,4 +45,6 @@ def test_programs_follow_jobs_by_their_own_clock(
 
     training_programs.PROGRAMS[program](None, setup, is_check=False)
 
-    assert [each["clock"] is not None for each in seen] == [True] and observer_clock.CLOCK not in os.environ
+    assert [each["clock"].endswith(observer_clock.AWAKE) for each in seen] == [
+        True
+    ] and observer_clock.CLOCK not in os.environ

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -50,18 +52,22 @@ def test_next_controller_continues_the_clock_of_a_boot(
         assert (observer_clock.now() == pytest.approx(7.0 + observer_clock.elapsed(), abs=1)) is is_kept
 
 
-def test_clock_counts_the_sleep_of_its_controller(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("clock", "counted"), [(observer_clock.running, HOUR), (observer_clock.awake, 0.0)])
+def test_sleep_counts_for_windows_and_not_for_trainings(
+    monkeypatch: pytest.MonkeyPatch, clock: Callable[[], AbstractContextManager[None]], counted: float
+) -> None:
     """While a laptop sleeps, only one clock of the kernel goes on: without it, a window would miss its end."""
-    clock, slept = observer_clock.time.clock_gettime, [0.0]
+    read, slept = observer_clock.time.clock_gettime, [0.0]
     monkeypatch.setattr(
         observer_clock.time,
         "clock_gettime",
-        lambda kind: clock(kind) + slept[0] * (kind == observer_clock.time.CLOCK_BOOTTIME),
+        lambda kind: read(kind) + slept[0] * (kind == observer_clock.time.CLOCK_BOOTTIME),
     )
-    with observer_clock.running():
+    with clock():
         began = observer_clock.now()
         slept[0] = HOUR
-        assert observer_clock.now() == pytest.approx(began + HOUR, abs=1)
+        assert observer_clock.now() == pytest.approx(began + counted, abs=1)
+        assert began == pytest.approx(time.time(), abs=1)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"boot": "one", "anchor": "x"}', "nan"])

@@ -140,7 +140,7 @@ def test_a_phase_may_be_silent_longer_than_training(tmp_path: Path, phase: str) 
 def test_suspended_controller_takes_no_job_for_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The time since the boot, with which the watch stamps records, stands still meanwhile."""
     later = time.time() + 3600.0
-    with observer_clock.running():
+    with observer_clock.awake():
         monkeypatch.setattr(time, "time", lambda: later)
         record = {**step_of(1), "seen": observer_clock.now()}
         (tmp_path / "records.jsonl").write_text(json.dumps(record) + "\n")
