@@ -267,11 +267,13 @@ def power_off(host: Host, vms: Sequence[Vm], desired: ServiceOptions) -> None:
     if not vms:
         return
     refs = {vm.key: vim.VirtualMachine(vm.key, host.session.stub) for vm in vms}
+    ending = set()
     for vm in vms:
         desired.go_on(host.name, f"shut down {vm.name}")
         desired.report(host.name, f"shuts down {vm.name}: {' and '.join(vm.fixed)}")
-        _shut_down(host, vm, refs[vm.key])
-    running = _still_running(host, list(refs.values()), time.monotonic() + desired.power_off_timeout)
+        if _shut_down(host, vm, refs[vm.key]):
+            ending.add(vm.key)
+    running = _still_running(host, list(refs.values()), ending, time.monotonic() + desired.power_off_timeout)
     started = []
     for vm in vms:
         if vm.key in running:
@@ -281,7 +283,8 @@ def power_off(host: Host, vms: Sequence[Vm], desired: ServiceOptions) -> None:
     _raise_first(tasks.wait_all(host.session, started, desired.power_off_timeout))
 
 
-def _shut_down(host: Host, vm: Vm, ref: ApiObject) -> None:
+def _shut_down(host: Host, vm: Vm, ref: ApiObject) -> bool:
+    """Ask a guest to shut down; return whether it does: one without tools does not receive the request."""
     try:
         with translating_faults(vm.name, "shut down its guest"):
             ref.ShutdownGuest()
@@ -289,16 +292,20 @@ def _shut_down(host: Host, vm: Vm, ref: ApiObject) -> None:
         # A guest without tools, or one that shuts down by itself meanwhile. InvalidPowerState is an InvalidState.
         if not is_caused_by(error, vim.fault.ToolsUnavailable, vim.fault.InvalidState):
             raise error.about(host.name) from error
+        return not is_caused_by(error, vim.fault.ToolsUnavailable)
+    return True
 
 
-def _still_running(host: Host, refs: list[ApiObject], deadline: float) -> set[str]:
-    """Return the keys of the machines that still run at the deadline."""
+def _still_running(host: Host, refs: list[ApiObject], ending: set[str], deadline: float) -> set[str]:
+    """Return the keys of the machines that still run at the deadline, or when all guests that shut down have ended.
+
+    The tools of a guest end early in its shutdown, so their state does not show whether it is over.
+    """
     running = {ref._moId for ref in refs}
-    paths = ("runtime.powerState", "guest.toolsRunningStatus")
+    paths = ("runtime.powerState",)
     for values in properties.watch(host.session, refs, paths, deadline, removable=vim.VirtualMachine):
         running = {key for key, vm in values.items() if vm.get("runtime.powerState") != "poweredOff"}
-        listening = [key for key in running if values[key].get("guest.toolsRunningStatus") == "guestToolsRunning"]
-        if not listening:  # a guest without tools does not receive the shutdown request
+        if not running & ending:
             break
     return running
 
