@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 
 from ..durable.calls import Result
 from ..durable.program import MemoryJournal, Program
 from ..errors import Failed, TimedOut
-from ..training.ending.job_state import STOP_REQUEST, JobState
+from ..training.ending.job_state import SIGNAL_REQUEST, STOP_REQUEST, JobState
 from ..training.programs.restart_commands import OthersJob
 from ..training.runs.any_job import RunPlace
 from ..training.runs.controller_site import TrainingCalls
@@ -21,6 +22,7 @@ from .named_job import ReadJob, read_job, state_of
 STOP_SECONDS, START_SECONDS = 180.0, 900.0
 # The reasons of a job that was requeued as held, and of one that its user or an administrator holds.
 HELD = re.compile(r"held", re.IGNORECASE)
+ENDING = "COMPLETING"
 _FIELDS = re.compile(r"^ +Requeue=([01]) Restarts=[0-9]{1,9} BatchFlag=([0-9])", re.MULTILINE)
 
 
@@ -45,9 +47,11 @@ class RequeuedJob(OthersJob):
     def state(self) -> JobState:
         """Return the state of the job in Slurm; one that ended after the request of the window was stopped by it."""
         job, there = read_job(self._ask, self._number), super().state()
+        if self._is_ending(job):
+            return {**there, "state": "stopped", "why": f"it is {ENDING} in Slurm"}
         found: JobState = self._of_slurm(job, there)
         is_over = found["state"] not in ("running", "waiting", "stopped")
-        return {**found, "state": "stopped"} if is_over and job and self._exists(self._request) else found
+        return {**found, "state": "stopped"} if is_over and job and self._is_asked() else found
 
     def _of_slurm(self, job: ReadJob | None, there: JobState) -> JobState:
         if job is None:
@@ -63,16 +67,17 @@ class RequeuedJob(OthersJob):
         """Return that another user has cancelled the job, which the window only requeues."""
         job = read_job(self._ask, self._number)
         # Slurm forgets a job some minutes after its end.
-        is_gone = job is None and self._exists(self._request)
+        is_gone = job is None and self._is_asked()
         return "cancelled in Slurm" if is_gone or (job and job.state == "CANCELLED") else ""
 
     def ask_for_checkpoint(self, signal: str, seconds: float) -> None:
         """Send a signal to the processes of all ranks; scancel would not reach those that mpirun has started."""
         del seconds
-        self._ranks.ask(signal, 0, self._write_request)
+        self._ranks.ask(signal, 0, partial(self._write, self._signal))
 
     def withdraw(self) -> None:
-        """Remove the request: whatever ends the job later is its own end."""
+        """Remove the requests: whatever ends the job later is its own end."""
+        self._remove(self._signal)
         self._remove(self._request)
 
     def stop(self) -> JobState:
@@ -80,8 +85,8 @@ class RequeuedJob(OthersJob):
         state = self.state()
         if state["state"] not in ("running", "waiting", "stopped"):
             return state
-        if not self._is_held():
-            self._write_request()
+        if not self._is_held() and not self._is_ending(read_job(self._ask, self._number)):
+            self._write(self._request)
             self._require_done("requeue it as held", self._scontrol("requeuehold", self._number))
         if not Program(MemoryJournal(), self._calls).wait(self._has_stopped, STOP_SECONDS):
             cause = f"{STOP_SECONDS:.0f} s after the request, {self.state().get('why') or 'ranks of it still run'}"
@@ -113,12 +118,21 @@ class RequeuedJob(OthersJob):
         job = read_job(self._ask, self._number)
         return job is not None and job.state in job_states.WAITING and bool(HELD.search(job.reason))
 
-    def _write_request(self) -> None:
-        self._write(self._request)
+    def _is_ending(self, job: ReadJob | None) -> bool:
+        """Return whether Slurm ends the job for the window, without the reason that it is held then."""
+        return job is not None and job.state == ENDING and self._exists(self._request)
+
+    def _is_asked(self) -> bool:
+        """Return whether the window has stopped the job, or asked its ranks for a checkpoint."""
+        return self._exists(self._request) or self._exists(self._signal)
 
     @property
     def _request(self) -> str:
         return f"{self._job['run_dir']}/{STOP_REQUEST}"
+
+    @property
+    def _signal(self) -> str:
+        return f"{self._job['run_dir']}/{SIGNAL_REQUEST}"
 
     def _ask(self, module: str, options: Mapping[str, object]) -> Result:
         return self._calls.on(self._login, module, options)

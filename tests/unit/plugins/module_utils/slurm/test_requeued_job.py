@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from plugins.module_utils.errors import CollectionError
 from plugins.module_utils.slurm.requeued_job import RequeuedJob
+from plugins.module_utils.trials.steps import stopping
 from tests.fakes import job_of_owner
 from tests.fakes.deaths import histories
 from tests.fakes.job_of_owner import GIVEN, WorldOfOwner
@@ -34,6 +37,7 @@ class HeldWorld(WorldOfOwner):
         self.state, self.until, self.then = "RUNNING|None", 0.0, ""
         self.requeue, self.batch, self.restarts, self.refusal = 1, 1, 0, ""
         self.done = list[str]()
+        self.ends_in = 30.0
         self.ranks_from = 0.0  # the clock at which the batch script has started its ranks
 
     @property
@@ -64,7 +68,7 @@ class HeldWorld(WorldOfOwner):
         if self.refusal:
             return {"failed": True, "msg": self.refusal}
         if words[1] == "requeuehold":
-            self._becomes(ENDING, HELD, 30.0)
+            self._becomes(ENDING, HELD, self.ends_in)
         else:
             self.restarts += 1
             self._becomes("PENDING|Resources", "RUNNING|None", 40.0)
@@ -102,6 +106,28 @@ def test_end_at_the_signal_of_the_window_is_requeued(end: str) -> None:
     assert world.signals == [("USR1", "0"), ("USR1", "1")] and world.done == ["requeuehold", "release"]
     world.state = end
     assert job(world).state()["state"] != "stopped", "a later end is not that of the window"
+
+
+def test_job_that_ends_slowly_counts_as_stopped() -> None:
+    world = HeldWorld()
+    world.ends_in = 300.0  # a process that the kernel does not end, or the epilog of a site
+
+    with pytest.raises(CollectionError, match="180 s after the request"):
+        job(world).stop()
+    facts = SimpleNamespace(restart={"stop": {"checkpoint": GIVEN}})
+    trial: Any = SimpleNamespace(restartable=lambda: job(world), facts=facts)
+    program: Any = mock.Mock()
+
+    assert stopping.start_again(program, trial)["run"] == "records-7", "Slurm holds it as soon as it has ended"
+    assert world.done == ["requeuehold", "release"]
+
+
+def test_job_that_ends_at_a_signal_still_runs() -> None:
+    world = HeldWorld()
+    job(world).ask_for_checkpoint("USR1", 60.0)
+    world.state = ENDING
+
+    assert job(world).state()["state"] == "running", "its checkpoint may not be complete yet"
 
 
 @pytest.mark.parametrize("state", ["CANCELLED|None", ""])
