@@ -17,6 +17,8 @@ from . import holder, lock_rules
 from .folders import LockFolders, LockState
 
 STATES = ("held", "free", "absent")
+# A user may request something of the window that holds the lock, at the moment of its renewal.
+TRIES = 3
 WAIT_FOR_IT = "wait for that run, or end it; if you are certain that it has ended, run with force_unlock: true"
 
 
@@ -59,13 +61,20 @@ class ClusterLock:
         return f"{name} has the instance UUID {uuid}: vcenter_uuid: {uuid} in the inventory refuses any other vCenter"
 
     def apply(self, plan: Plan) -> None:
-        """Write the planned record; if another controller won, name it."""
-        record = self._decide().write if plan.changes else None
-        if record is None or self.folders.write(self.lock_state, record, self.now):
-            if self.state == "absent":
-                self.folders.remove(self.folders.read())
-            return
-        rival = self.folders.read().record
+        """Write the planned record; if another controller won, name it.
+
+        A request to this run, or a renewal by one of its modules, is no rival: it is kept, and the write is repeated.
+        """
+        for _try in range(TRIES):
+            record = self._decide().write if plan.changes else None
+            if record is None or self.folders.write(self.lock_state, record, self.now):
+                if self.state == "absent":
+                    self.folders.remove(self.folders.read())
+                return
+            self.read()
+            rival = self.lock_state.record
+            if rival is None or rival.free or rival.run != self.desired.run:
+                break
         cause = f"it now belongs to {rival}" if rival and not rival.free else "another controller won"
         raise Refused(self.target, self._tried, cause, WAIT_FOR_IT)
 
