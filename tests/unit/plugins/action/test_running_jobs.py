@@ -57,9 +57,14 @@ def test_unfinished_window_knows_the_next_attempt_of_its_job(tmp_path: Path) -> 
     assert (job["run_dir"], job["launcher"]) == ("/runs/two", "w2")
 
 
-@pytest.mark.parametrize(("number", "launcher"), [(7, "w1"), (8, None)])
-def test_unfinished_window_knows_the_place_of_its_slurm_job(number: int, launcher: str | None, tmp_path: Path) -> None:
-    unfinished = search(tmp_path, settings={**SETTINGS, "slurm": {"job": "7", "login": "w1"}})
+@pytest.mark.parametrize(
+    ("job", "number", "launcher"),
+    [("7", 7, "w1"), ("7", 8, None), ("7_2", 7, "w1"), ("7_2", "7_2", "w1"), ("7_2", "7_1", None)],
+)
+def test_unfinished_window_knows_the_place_of_its_slurm_job(
+    job: str, number: object, launcher: str | None, tmp_path: Path
+) -> None:
+    unfinished = search(tmp_path, settings={**SETTINGS, "slurm": {"job": job, "login": "w1"}})
     unfinished._given["around"] = {"slurm": {"job": number}}
 
     unfinished.place(None)  # type: ignore[arg-type]  # no action is asked
