@@ -19,6 +19,7 @@ FOR_JOBS = 0.95
 KEPT_SECONDS = 3600
 USABLE = ("idle", "allocated", "mixed", "completing")
 _NAME, _KEY = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,62}"), re.compile(r"[A-Za-z]{1,40}")
+_NODE = re.compile(r"^NodeName=(\S+)", re.MULTILINE)
 _STATE = re.compile(r"[*~#!%$@^-]+$")
 
 
@@ -84,7 +85,19 @@ def settings_misfits(found: Values, desired: Values) -> list[str]:
     for key, value in desired["settings"].items():
         if not _KEY.fullmatch(str(key)) or "\n" in str(value) or str(key).lower() in ("nodename", "partitionname"):
             sentences.append(f"slurm_settings contains {key!r}, which is not a setting with one line.")
+    sentences += _left_out(found, desired)
     return sentences if nodes else ["slurm_nodes is empty."]
+
+
+def _left_out(found: Values, desired: Values) -> list[str]:
+    """Return that a limit leaves out nodes of the present cluster: the others would leave it, with their jobs."""
+    written = [text for text in found.get("confs") or [] if text.startswith(HEADER.rstrip())]
+    there = {name for text in written for name in _NODE.findall(text)}
+    left = sorted(there - set(_names(nodes_of(found))))
+    if not desired.get("limit") or not left:
+        return []
+    what = f"--limit {desired['limit']} leaves out {', '.join(left)} of the cluster of these nodes"
+    return [f"{what}, which they would leave, so that their jobs end: run without --limit, or add those nodes to it."]
 
 
 def misfits(found: Values, desired: Values) -> list[str]:
