@@ -13,7 +13,7 @@ from ..durable.calls import Calls, Result, required
 from ..durable.program import MemoryJournal, Program
 from ..errors import Refused
 from ..training.runs.any_job import Ask
-from .object_fields import Object, conditions, is_true, part, whole
+from .object_fields import Object, conditions, is_true, part, quantity, whole
 
 K8S, K8S_INFO = "kubernetes.core.k8s", "kubernetes.core.k8s_info"
 KUEUE = "kueue.x-k8s.io/v1beta2"
@@ -140,7 +140,7 @@ def _lacks(node: Object, needs: Mapping[str, int]) -> Iterator[str]:
         return
     offers = part(part(node, "status"), "allocatable")
     for resource, count in needs.items():
-        offered = whole(offers.get(resource)) or 0
+        offered = quantity(offers.get(resource)) or 0
         if offered < count:
             yield f"node {_name(node)} offers {offered} {resource}, and a worker needs {count}"
 

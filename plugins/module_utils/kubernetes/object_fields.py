@@ -11,6 +11,7 @@ from ..core.json_values import mapping, objects
 
 Object = Mapping[str, Any]
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
+_QUANTITY = re.compile(r"([0-9]{1,18})([kMGTPE]|[KMGTPE]i)")
 
 
 def part(thing: object, key: str) -> Object:
@@ -29,6 +30,15 @@ def whole(value: object) -> int | None:
     """Return a whole number, also from the text of a label; None for anything else."""
     text = str(value)
     return int(text) if isinstance(value, (int, str)) and _WHOLE.fullmatch(text) else None
+
+
+def quantity(value: object) -> int | None:
+    """Return a number of devices: the API server writes 1000 as 1k; None for anything else."""
+    scaled = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
+    if not scaled:
+        return whole(value)
+    base = 1024 if scaled[2].endswith("i") else 1000
+    return int(scaled[1]) * int(base ** ("KMGTPE".index(scaled[2][0].upper()) + 1))
 
 
 def seconds(text: object) -> float | None:

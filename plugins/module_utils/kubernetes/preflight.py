@@ -16,7 +16,7 @@ from typing import Any
 
 from ..core.findings import NOTE, STOP, WARN, Finding
 from . import gpu_operator, seen
-from .object_fields import conditions, is_true, labels, part, several, whole
+from .object_fields import conditions, is_true, labels, part, quantity, several
 from .seen import Pod
 
 Object = Mapping[str, Any]
@@ -195,7 +195,7 @@ def _operators(cluster: ClusterObjects, moved: set[str]) -> Iterator[Finding]:
 def _resources(cluster: ClusterObjects, needs: Mapping[str, int], workers: int) -> Iterator[Finding]:
     for resource, count in sorted(needs.items()):
         allocatable = {_name(node): part(part(node, "status"), "allocatable") for node in cluster.nodes}
-        offers = {name: whole(quantities.get(resource)) or 0 for name, quantities in allocatable.items()}
+        offers = {name: quantity(quantities.get(resource)) or 0 for name, quantities in allocatable.items()}
         fitting = [name for name, offered in offers.items() if offered >= count]
         if len(fitting) < workers:
             there = ", ".join(f"{name} {offered}" for name, offered in sorted(offers.items()) if offered) or "none"

@@ -23,7 +23,7 @@ from .job_kinds import KINDS, TRAINJOB, V2BETA1, WORKER
 from .kept_nodes import K8S_INFO, KUEUE, JobPlace, patch, patient
 from .manifests import QUEUE
 from .mpijob import INFO
-from .object_fields import Object, labels, part, several, whole
+from .object_fields import Object, labels, part, quantity, several
 
 # The annotation of a job that a window has suspended, with the window.
 STOPPED_BY = "dml.vsphere/stopped-by"
@@ -204,8 +204,8 @@ def _needs(job: Object) -> dict[str, int]:
     found: dict[str, int] = {}
     for limits in (part(each, "limits") for each in (*requests, part(trainer, "resourcesPerNode"))):
         for name, count in limits.items():
-            if "/" in name and whole(count):
-                found[name] = found.get(name, 0) + (whole(count) or 0)
+            if "/" in name and quantity(count):
+                found[name] = found.get(name, 0) + (quantity(count) or 0)
     return found
 
 

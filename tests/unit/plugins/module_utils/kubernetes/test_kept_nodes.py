@@ -54,6 +54,13 @@ def test_node_is_ready_once_it_offers_its_gpus() -> None:
     assert place(objects).why_not_ready() == ""
 
 
+def test_node_is_ready_when_it_offers_1k_devices() -> None:
+    offering = node("w1")
+    offering["status"]["allocatable"]["rdma/hca"] = "1k"
+    kept = JobPlace(Objects(offering).here, {}, JOB, ["w1"], needs={"rdma/hca": 1})
+    assert kept.why_not_ready() == ""
+
+
 def test_counts_waiting_jobs_and_refuses_an_unknown_queue() -> None:
     assert place(Objects(*queue(pending=3))).pending() == 3
     assert JobPlace(Objects().here, {}, JOB, ["w1"]).pending() == 0, "a job without a queue"

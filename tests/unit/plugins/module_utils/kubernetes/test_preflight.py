@@ -183,6 +183,16 @@ def test_fewer_nodes_with_a_device_than_workers_stop() -> None:
     assert "(none)" in results(needs={"rdma/hca": 1}, workers=1)[0][3]
 
 
+@pytest.mark.parametrize(("written", "count"), [("1k", 1000), ("1500", 1500), ("2M", 2_000_000), ("1Ki", 1024)])
+def test_devices_are_counted_when_the_server_scales_them(written: str, count: int) -> None:
+    """Mellanox's plug-in offers 1000 shared devices by default, which the API server writes as 1k."""
+    offering = node("w1")
+    offering["status"]["allocatable"]["rdma/hca"] = written
+    cluster = ClusterObjects("v1.35.4", [*NODES[1:], offering])
+    assert results(cluster, needs={"rdma/hca": count}, workers=1) == []
+    assert rules(cluster, needs={"rdma/hca": count + 1}, workers=1) == [("stop", "resource")]
+
+
 def test_a_disruption_budget_for_the_job_is_noted() -> None:
     def budget(name: str, labels: dict[str, str]) -> dict[str, Any]:
         return {"metadata": {"name": name}, "spec": {"selector": {"matchLabels": labels}}}
