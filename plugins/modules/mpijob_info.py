@@ -233,7 +233,8 @@ def job_of(server: connection.Api, params: runner.Params) -> runner.Result:
         job["differs"] = list(manifests.changed_fields(params["desired"], snapshot.job))
     launcher, log = (job.get("launcher") or {}).get("host"), snapshot.log
     if not log and params["log"] and launcher:
-        log = jobs.shown_log(server, params["namespace"], params["name"], launcher)
+        program = next((pod.program for pod in snapshot.pods if pod.name == launcher), "")
+        log = jobs.shown_log(server, params["namespace"], params["name"], launcher, program)
     return {"job": job, "log": log}
 
 

@@ -69,6 +69,14 @@ class Cluster:
         listed = {"kind": "List", "apiVersion": "/".join(version[2:4] if version[1] == "apis" else version[2:3])}
         return 200, {**listed, "items": found} if isinstance(found, list) else found
 
+    def refusal(self, path: str, container: str) -> Answer | None:
+        """Return the refusal of a log of a pod with several containers, none of which was named."""
+        pod = self._object(path.removesuffix("/log")) if path.endswith("/log") else None
+        names = [each["name"] for each in pod["spec"].get("containers", ())] if pod else []
+        if len(names) < 2 or container:
+            return None
+        return _status(400, f"a container name must be specified for pod {path}, choose one of: {names}")
+
     def _object(self, path: str) -> Any:
         """Return what is at a path, also an object of a list; None without one."""
         folder, _slash, name = path.rpartition("/")
@@ -129,7 +137,8 @@ class _Handler(BaseHTTPRequestHandler):
     cluster: Cluster
 
     def do_GET(self) -> None:
-        self._answer(lambda path, _dry, _body: self.cluster.get(path))
+        container = parse_qs(urlsplit(self.path).query).get("container", [""])[0]
+        self._answer(lambda path, _dry, _body: self.cluster.refusal(path, container) or self.cluster.get(path))
 
     def do_PATCH(self) -> None:
         self._answer(lambda path, dry, body: self.cluster.apply(path, yaml.safe_load(body), dry))

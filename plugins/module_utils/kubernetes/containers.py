@@ -24,7 +24,8 @@ class Containers:
     """The state of a pod's containers; ``waiting`` and ``killed`` may be those of an init container or a sidecar.
 
     ``waits`` and ``killed`` name a container other than the one that runs the program; they are empty for that one.
-    ``killed_at`` is the time of the kill. ``setup_error`` is how an init container failed; empty if none did.
+    ``program`` is the name of that one. ``killed_at`` is the time of the kill. ``setup_error`` is how an init container
+    failed; empty if none did.
     """
 
     waiting: str
@@ -39,6 +40,7 @@ class Containers:
     killed: str
     killed_at: float | None
     setup_error: str
+    program: str
 
 
 def containers_of(pod: Object, main: str) -> Containers:
@@ -65,6 +67,7 @@ def containers_of(pod: Object, main: str) -> Containers:
         killed_at=killed_at,
         killed=str(killed.get("name") or "") if killed is not None and killed is not program else "",
         setup_error=_setup_error(several(status, "initContainerStatuses")),
+        program=str(program.get("name") or ""),
     )
 
 

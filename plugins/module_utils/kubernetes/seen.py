@@ -39,6 +39,7 @@ class Pod:
 
     ``waits`` and ``killed`` name the container that waits or was killed, if it is not the one with the program.
     ``setup_error`` is how an init container failed, ``made`` when the pod was created.
+    ``program`` is the name of the container with the program.
     ``disrupted`` is when Kubernetes decided to end the pod, or else when its program ended.
     ``tolerates`` is the number of seconds that the pod stays on a silent node; None without limit. ``host`` is its host
     name, without the end that Trainer's Jobs append to the name of the pod. ``leads`` states whether a worker stands
@@ -69,6 +70,7 @@ class Pod:
     killed: str = ""
     killed_at: float | None = None
     setup_error: str = ""
+    program: str = ""
     made: float | None = None
     disrupted: float | None = None
     host: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import List, Tuple
 
 from ...errors import Failed
@@ -72,23 +72,28 @@ def _job(api: Api, namespace: str, name: str, kind: JobKind) -> Object | None:
     return job if job is None else {"kind": kind.kind, **job}
 
 
-def launcher_log(api: Api, namespace: str, pod: str, last: int = LOG_BYTES) -> str:
-    """Return the end of a pod's log; empty if its node has deleted the log."""
+def launcher_log(api: Api, namespace: str, pod: str, last: int = LOG_BYTES, container: str = "") -> str:
+    """Return the end of a pod's log; empty if its node has deleted the log.
+
+    The server refuses a request without the name of the container if a sidecar was added to the pod.
+    """
     path = f"/api/v1/namespaces/{segment(namespace)}/pods/{segment(pod)}/log"
-    return (api.text(path, tailLines=5000, limitBytes=LOG_LIMIT) or "")[-last:]
+    which = {"container": container} if container else {}
+    return (api.text(path, tailLines=5000, limitBytes=LOG_LIMIT, **which) or "")[-last:]
 
 
-def shown_log(api: Api, namespace: str, name: str, pod: str) -> str:
+def shown_log(api: Api, namespace: str, name: str, pod: str, container: str = "") -> str:
     """Return the end of the log of one pod of a job, as ``shown_logs``."""
-    return shown_logs(api, namespace, name, [pod])[pod]
+    return shown_logs(api, namespace, name, {pod: container})[pod]
 
 
-def shown_logs(api: Api, namespace: str, name: str, pods: Sequence[str]) -> dict[str, str]:
+def shown_logs(api: Api, namespace: str, name: str, pods: Mapping[str, str]) -> dict[str, str]:
     """Return the ends of logs without the values of the job's Secret: a rank may print its environment.
 
-    The first line is left out if it is incomplete, because it may begin within a value.
+    ``pods`` are the containers by pod. The first line is left out if it is incomplete, because it may begin within a
+    value.
     """
-    logs = {pod: launcher_log(api, namespace, pod) for pod in pods}
+    logs = {pod: launcher_log(api, namespace, pod, container=container) for pod, container in pods.items()}
     secrets = _secret_values(api, namespace, name) if any(logs.values()) else []
     if secrets:
         logs = {pod: log.partition("\n")[2] if len(log) >= LOG_BYTES else log for pod, log in logs.items()}
@@ -101,13 +106,14 @@ Led = Tuple[List[Pod], str, str]
 
 def _with_launcher(api: Api, namespace: str, name: str, pods: list[Pod], _ranks: Sequence[str]) -> Led:
     ended = ended_launchers(pods)
-    return pods, shown_log(api, namespace, name, ended[-1].name) if ended else "", ""
+    log = shown_log(api, namespace, name, ended[-1].name, ended[-1].program) if ended else ""
+    return pods, log, ""
 
 
 def _with_culprit(api: Api, namespace: str, name: str, pods: list[Pod], ranks: Sequence[str]) -> Led:
     """Let the pod with the cause stand for the launcher, among those that failed together."""
     failed = failed_together(pods)
-    logs = shown_logs(api, namespace, name, [pod.name for pod in failed])
+    logs = shown_logs(api, namespace, name, {pod.name: pod.program for pod in failed})
     led, log, _none = _with_launcher(api, namespace, name, with_leader(pods, culprit(failed, logs, ranks)), ())
     return led, log, "".join(f"{each}\n" for each in logs.values() if each != log)
 

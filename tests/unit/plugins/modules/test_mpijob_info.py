@@ -88,6 +88,17 @@ def test_reads_a_running_jobs_log_on_request(tmp_path: Path) -> None:
     assert looked(server, tmp_path, log=True)["log"] == "step 1\n"
 
 
+@pytest.mark.parametrize("is_over", [True, False])
+def test_log_is_read_when_pod_has_sidecar(is_over: bool, tmp_path: Path) -> None:
+    """The real server refuses to choose a container."""
+    state = {"terminated": {"exitCode": 0}} if is_over else {"running": {"startedAt": "2026-11-22T07:12:07Z"}}
+    launcher = pod("launcher", node="k1", state=state)
+    (status,) = launcher["status"]["containerStatuses"]
+    launcher["spec"]["containers"] = [{"name": "istio-proxy"}, {"name": status["name"]}]
+    server = cluster(job(CREATED, RUNNING), [launcher, *WORKERS], answers={LOG: "step 1\n"})
+    assert looked(server, tmp_path, log=not is_over)["log"] == "step 1\n"
+
+
 def test_log_of_a_silent_launcher_is_empty(tmp_path: Path) -> None:
     launcher = pod("launcher", node="k1", phase="Succeeded", state={"terminated": {"exitCode": 0}})
     result = looked(cluster(job(CREATED, ("Succeeded", "True", "MPIJobSucceeded")), [launcher]), tmp_path)
