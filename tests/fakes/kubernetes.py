@@ -45,7 +45,9 @@ GROUPS["/apis/kueue.x-k8s.io/v1beta2"] = [
 
 
 class Cluster:
-    """The content: by path a text, an object, or a list of objects. ``forbidden`` are beginnings of paths.
+    """The content: by path a text, an object, a list of objects, or the code and message of an error.
+
+    ``forbidden`` are beginnings of paths.
 
     ``written`` are the paths of all writes that were kept; ``operator`` is called after each of them.
     """
@@ -62,6 +64,8 @@ class Cluster:
         if self.forbidden and path.startswith(self.forbidden):
             return _status(403, f'User "dml" cannot read {path}')
         found = self._object(path)
+        if isinstance(found, tuple):
+            return _status(*found)
         if found is None and not self._is_namespace(path):
             return _status(404, "not found")
         found = {} if found is None else found

@@ -24,6 +24,8 @@ except ImportError:
     # Each use comes after _require, which reports the missing library.
     client = config = exceptions = Timeout = YAMLError = None  # type: ignore[assignment,misc]
 
+# The answers if a kubelet does not respond, or if it never started the container.
+UNSERVED = (400, 500)
 TIMEOUT_SECONDS = 30
 # The limit for a complete answer, including repeated requests and slow arrival.
 WHOLE_SECONDS = 10 * TIMEOUT_SECONDS
@@ -42,6 +44,10 @@ def arguments() -> dict[str, Any]:
         "kubeconfig": {"type": "path", "fallback": (env_fallback, ["K8S_AUTH_KUBECONFIG"])},
         "context": {"type": "str", "fallback": (env_fallback, ["K8S_AUTH_CONTEXT"])},
     }
+
+
+class Unserved(Failed):
+    """The server could not carry out a request that it permits, such as for a log of a node that is off."""
 
 
 class Api:
@@ -98,7 +104,8 @@ class Api:
         if response.status == NOT_FOUND:
             return None
         remedy = "check the permissions of this account"
-        raise Failed(self.server, f"read {path}", _message(text, response.reason), remedy)
+        failed = Unserved if response.status in UNSERVED else Failed
+        raise failed(self.server, f"read {path}", _message(text, response.reason), remedy)
 
     def _response(self, path: str, query: Mapping[str, object]) -> Any:
         """Return the answer, read with the client's connections: its request functions differ between its versions."""

@@ -16,7 +16,7 @@ from ..job_spec import SECRET
 from ..last_attempt import ended_launchers
 from ..object_fields import Object, part, seconds, several
 from ..seen import JobSnapshot, Pod, boot_ids, events_of, failed_together, has_launcher, owners_of, pods_of, with_leader
-from .connection import Api, segment
+from .connection import Api, Unserved, segment
 
 # The size of the end of a log that is kept, and of the part that is read at most: a line may have any length.
 JOBSET = "jobset.x-k8s.io/v1alpha2"
@@ -73,13 +73,16 @@ def _job(api: Api, namespace: str, name: str, kind: JobKind) -> Object | None:
 
 
 def launcher_log(api: Api, namespace: str, pod: str, last: int = LOG_BYTES, container: str = "") -> str:
-    """Return the end of a pod's log; empty if its node has deleted the log.
+    """Return the end of a pod's log; empty if its node has deleted the log, is off, or never started the container.
 
     The server refuses a request without the name of the container if a sidecar was added to the pod.
     """
     path = f"/api/v1/namespaces/{segment(namespace)}/pods/{segment(pod)}/log"
     which = {"container": container} if container else {}
-    return (api.text(path, tailLines=5000, limitBytes=LOG_LIMIT, **which) or "")[-last:]
+    try:
+        return (api.text(path, tailLines=5000, limitBytes=LOG_LIMIT, **which) or "")[-last:]
+    except Unserved:
+        return ""
 
 
 def shown_log(api: Api, namespace: str, name: str, pod: str, container: str = "") -> str:

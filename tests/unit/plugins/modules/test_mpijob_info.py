@@ -99,6 +99,24 @@ def test_log_is_read_when_pod_has_sidecar(is_over: bool, tmp_path: Path) -> None
     assert looked(server, tmp_path, log=not is_over)["log"] == "step 1\n"
 
 
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        (500, 'Get "https://10.0.0.5:10250/containerLogs/default/t2": dial tcp: connect: no route to host'),
+        (400, 'container "launcher" in pod "t2-launcher-j5h2j" is waiting to start: ContainerCreating'),
+    ],
+)
+def test_job_is_read_when_log_is_not(refusal: tuple[int, str], tmp_path: Path) -> None:
+    """An account that may not read logs is still an error."""
+    launcher = pod("launcher", node="k1", phase="Failed", state={"terminated": {"exitCode": 1}})
+    failed = job(CREATED, ("Failed", "True", "BackoffLimitExceeded/"))
+    result = looked(cluster(failed, [launcher], answers={LOG: refusal}), tmp_path)
+    assert (result["job"]["state"], result["log"]) == ("died", "")
+    assert result["job"]["why"] == "the launcher t2-launcher-j5h2j ended with exit code 1 (Error)"
+    refused = looked(cluster(failed, [launcher], forbidden=(LOG,)), tmp_path)
+    assert refused["failed"] and "check the permissions of this account" in refused["msg"]
+
+
 def test_log_of_a_silent_launcher_is_empty(tmp_path: Path) -> None:
     launcher = pod("launcher", node="k1", phase="Succeeded", state={"terminated": {"exitCode": 0}})
     result = looked(cluster(job(CREATED, ("Succeeded", "True", "MPIJobSucceeded")), [launcher]), tmp_path)
