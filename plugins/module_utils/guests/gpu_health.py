@@ -215,7 +215,8 @@ def _of_log(found: JsonObject, since: float) -> Rows:
         yield NOTE, _NO_LOG
         return
     for number, events in _by_number(xids(map(str, lines), since)).items():
-        last = events[-1]
+        # The link of one GPU may have repaired itself after the same error had ended that of another one.
+        last = next((event for event in reversed(events) if event.remedy), events[-1])
         where = listed(dict.fromkeys(event.address for event in events))
         words = f"Xid {number} at GPU {where} in the log of the kernel, {len(events)} times ({printable(last.text)})"
         if last.remedy:

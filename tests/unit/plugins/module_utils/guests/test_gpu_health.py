@@ -40,6 +40,16 @@ def test_a_lost_gpu_stops_although_nvidia_smi_succeeds() -> None:
     assert "GPU 00000000:1a:00.0 (NVIDIA H100 80GB HBM3): nvidia-smi reports 'GPU is lost': drain the node" in text
 
 
+def test_fatal_xid_stops_when_nonfatal_one_follows() -> None:
+    """The same number is fatal for the link of one GPU, and harmless for that of another one."""
+    line = "{} host kernel: NVRM: Xid (PCI:{}): 145, RLW_RXPIPE {} XC0 i0 Link 13 (0x0409a0c2 0x00000008)"
+    fatal = line.format("1725017004.500000", "0018:01:00", "Fatal")
+    harmless = line.format("1725017005.500000", "0019:01:00", "Nonfatal")
+    for log in ([fatal, harmless], [harmless, fatal]):
+        (text,) = texts(gpu_health.findings("w1", found(log=log)))
+        assert "RLW_RXPIPE Fatal" in text and gpu_health.REPLACE in text
+
+
 def test_missing_lanes_warn_but_idle_slow_links_pass() -> None:
     of_t4, of_a10g, of_blackwell = (
         texts(gpu_health.findings("w1", found(name), idle=False), WARN)
