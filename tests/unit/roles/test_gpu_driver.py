@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from roles.gpu_driver.files.cards import cards
 from roles.gpu_driver.files.secure_boot import VARIABLE, state
-from tests.rendering import value
+from tests.rendering import ROLES, rendered, value, variables
 
 
 def test_gpus_are_distinguished_from_other_devices(tmp_path: Path) -> None:
@@ -60,3 +64,41 @@ def test_accepts_modules_signed_with_key_or_by_vendor(arguments: list[str], else
 )
 def test_holds_the_kernel_if_nothing_rebuilds_the_modules(known: dict[str, object], kernel: str) -> None:
     assert value("gpu_driver", "gpu_driver_kernel", **known) == kernel
+
+
+def nouveau(name: str, facts: dict[str, str]) -> list[str]:
+    """Return the command of a task that removes nouveau."""
+    tasks = yaml.safe_load((ROLES / "gpu_driver" / "tasks" / "nouveau.yml").read_text())
+    (words,) = (task["ansible.builtin.command"]["argv"] for task in tasks if task["name"] == name)
+    known: dict[str, Any] = {**variables("gpu_driver"), "ansible_facts": facts}
+    return [rendered(word, **known) for word in words] if isinstance(words, list) else list(rendered(words, **known))
+
+
+@pytest.mark.parametrize(
+    ("family", "kernel", "own", "copy"),
+    [
+        ("RedHat", "5.14.0-570.el9.x86_64", "initramfs-{}.img", "initramfs-{}kdump.img"),
+        ("Debian", "6.8.0-60-generic", "initrd.img-{}", "initrd.img-{}.old-dkms"),
+    ],
+)
+def test_old_copies_of_initramfs_do_not_count(family: str, kernel: str, own: str, copy: str, tmp_path: Path) -> None:
+    """The role does not write them, so that each run would make the initramfs again."""
+    words = nouveau("Find an initramfs that is older than the blacklist", {"os_family": family, "kernel": kernel})
+    words = [{"/boot": str(tmp_path), "/etc/modprobe.d/dml-nouveau.conf": str(tmp_path / "b")}.get(w, w) for w in words]
+    for age, name in enumerate([own.format(kernel), "b", copy.format(kernel)]):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (1e9 - age, 1e9 - age))
+
+    def found() -> list[str]:
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        return [Path(line).name for line in done.stdout.splitlines()]
+
+    assert found() == []
+    os.utime(tmp_path / own.format(kernel), (9e8, 9e8))
+    assert found() == [own.format(kernel)]
+
+
+def test_initramfs_of_running_kernel_is_made_again() -> None:
+    """Without -k, Debian makes that of the newest kernel, which may not run yet."""
+    words = nouveau("Remove nouveau from the initramfs", {"os_family": "Debian", "kernel": "6.8.0-60-generic"})
+    assert words == ["update-initramfs", "-u", "-k", "all"]
