@@ -27,6 +27,8 @@ RUNTIME_HASH = "dml.vsphere/runtime-sha256"
 ANCESTOR = {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
 SSH, PORT = "/root/.ssh", 22
 LISTS = (list, tuple)
+# Kueue appends those of the flavor to an admitted job.
+GROWS = "tolerations"
 OWN_KEY = "/root/.dml-key"
 # Trainer mounts the private key with the mode 0640, and ssh refuses a key that others than its owner can read. Ranks
 # keep their umask: the training user reads their checkpoints.
@@ -125,11 +127,16 @@ def differences(desired: object, found: object, path: str = "") -> Iterator[str]
     if isinstance(desired, Mapping) and isinstance(found, Mapping):
         for key, value in desired.items():
             yield from differences(value, found.get(key), f"{path}.{key}" if path else str(key))
-    elif isinstance(desired, LISTS) and isinstance(found, LISTS) and len(desired) == len(found):
+    elif isinstance(desired, LISTS) and isinstance(found, LISTS) and _is_as_long(desired, found, path):
         for index, (value, other) in enumerate(zip(desired, found)):
             yield from differences(value, other, f"{path}[{index}]")
     elif desired != found and not _is_same_number(desired, found):
         yield path
+
+
+def _is_as_long(desired: Sequence[object], found: Sequence[object], path: str) -> bool:
+    """Return whether two lists have the same length, or another client may have appended to the second one."""
+    return len(desired) == len(found) or (path.endswith(f".{GROWS}") and len(desired) < len(found))
 
 
 def _is_same_number(desired: object, found: object) -> bool:

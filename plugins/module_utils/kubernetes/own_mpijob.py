@@ -63,7 +63,8 @@ class OwnMpiJob(MpiJob):
         self._refuse_old_records()
         objects = self.objects(prepared)
         before = self._require_startable(objects)
-        for each in objects:
+        # The job itself is not applied again: Kueue has changed one that it admitted, which would be a conflict.
+        for each in objects if before["state"] == "absent" else objects[:-1]:
             applied = {"definition": each, "apply": True, "server_side_apply": {"field_manager": "dml.vsphere"}}
             required(self._here(K8S, {**applied, **_access(run)}))
         return self._where(self._started(before))

@@ -152,6 +152,21 @@ def test_recognizes_a_different_job_with_the_same_name(tmp_path: Path) -> None:
     assert looked(cluster(job(CREATED), WORKERS), tmp_path, desired=job())["job"]["differs"] == []
 
 
+def test_job_is_the_same_when_kueue_admitted_it(tmp_path: Path) -> None:
+    """Kueue appends the tolerations of the flavor to the pod templates."""
+    desired: Any = manifests.mpijob(
+        job_of({"name": NAME, "image": "own", "command": ["c"], "workers": 3, "queue": "team-a"})
+    )
+    found = {**job(CREATED), "spec": json.loads(json.dumps(desired["spec"]))}
+    for replica in found["spec"]["mpiReplicaSpecs"].values():
+        replica["template"]["spec"]["nodeSelector"] = {"gpu": "a100"}
+        replica["template"]["spec"]["tolerations"].append({"key": "nvidia.com/gpu", "operator": "Exists"})
+    assert looked(cluster(found, WORKERS), tmp_path, desired=desired)["job"]["differs"] == []
+    found["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["tolerations"][0]["tolerationSeconds"] = 10
+    (path,) = looked(cluster(found, WORKERS), tmp_path, desired=desired)["job"]["differs"]
+    assert path == "mpiReplicaSpecs.Worker.template.spec.tolerations[0].tolerationSeconds"
+
+
 def test_a_missing_job_is_absent(tmp_path: Path) -> None:
     assert looked(cluster(None), tmp_path)["job"] == {"state": "absent", "workers": []}
 
