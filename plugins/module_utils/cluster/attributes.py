@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..maintenance import boot
 from ..plan import Plan, State
@@ -10,9 +10,11 @@ from ..vsphere import custom_fields, inventory, properties
 from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import ApiObject, vim
 from ..vsphere.session import Session
+from .vcenter_role import canonical
 
 PREFIX = "dml.vsphere."
 MOST_NAMED = 3
+UNSEEN = "this account has its role on the root of vCenter without what is below, where other objects may carry it"
 Carriers = Mapping[str, Iterable[str]]
 
 
@@ -25,6 +27,7 @@ class Attributes:
         self.session, self.cluster, self.target = session, cluster, session.server
         self.keys: dict[str, int] = {}
         self.over: list[inventory.Host] = []
+        self.sees_all = True
 
     def read(self) -> State:
         """Return the objects that carry each attribute, and the hosts whose boot note is outdated."""
@@ -34,6 +37,8 @@ class Attributes:
         hosts.refresh()
         noted = [host for host in hosts.hosts if _value(host, fields)]
         self.over = [host for host in noted if host.reachable and not boot.pending(host)]
+        # The removal of a definition needs a privilege on the root, and removes the values of unseen objects too.
+        self.sees_all = not fields or self._sees_all()
         carriers: dict[str, list[str]] = {field.name: [] for field in fields}
         for kind in (vim.VirtualMachine, vim.HostSystem) if fields else ():
             for ref, values in properties.find_all(self.session, kind, ("name", "customValue")):
@@ -44,7 +49,7 @@ class Attributes:
 
     def plan(self, current: State) -> Plan:
         """Return the removal of every attribute that no object carries."""
-        return plan_attributes(current["carriers"], current["over"])
+        return plan_attributes(current["carriers"], current["over"], sees_all=self.sees_all)
 
     def apply(self, plan: Plan) -> None:
         """Clear outdated boot notes, then remove the definitions, which also removes empty values."""
@@ -55,9 +60,27 @@ class Attributes:
                 with translating_faults(self.target, f"remove its custom attribute {change.key}"):
                     self.session.content.customFieldsManager.RemoveCustomFieldDef(self.keys[change.key])
 
+    def _sees_all(self) -> bool:
+        content = self.session.content
+        with translating_faults(self.target, "read who has which role on its root"):
+            rules = content.authorizationManager.RetrieveEntityPermissions(entity=content.rootFolder, inherited=False)
+        return covers_all(rules or [], self.session.account)
 
-def plan_attributes(carriers: Carriers, over: Iterable[str]) -> Plan:
-    """Return the plan to remove attributes that no object carries; for the others, the objects that carry them."""
+
+def covers_all(rules: Sequence[ApiObject], account: str) -> bool:
+    """Return whether an account has its role on the root also on all objects below.
+
+    A rule for the account outweighs those for groups. Without one, any group may be that of the account.
+    """
+    own = [rule for rule in rules if not rule.group and canonical(rule.principal) == canonical(account)]
+    return all(rule.propagate for rule in own or [rule for rule in rules if rule.group])
+
+
+def plan_attributes(carriers: Carriers, over: Iterable[str], *, sees_all: bool = True) -> Plan:
+    """Return the plan to remove attributes that no object carries; for the others, the objects that carry them.
+
+    An account that does not see all objects of vCenter removes none.
+    """
     done = set(over)
     left = {
         name: [carrier for carrier in objects if name != boot.ATTRIBUTE or carrier not in done]
@@ -65,8 +88,15 @@ def plan_attributes(carriers: Carriers, over: Iterable[str]) -> Plan:
     }
     return Plan(
         before={**dict.fromkeys(left, "defined"), "notes that are over": sorted(done)},
-        after={**{name: "defined" if objects else None for name, objects in left.items()}, "notes that are over": []},
-        why=tuple(f"{name} stays: {_named(objects)} carry it" for name, objects in left.items() if objects),
+        after={
+            **{name: None if sees_all and not objects else "defined" for name, objects in left.items()},
+            "notes that are over": [],
+        },
+        why=tuple(
+            f"{name} stays: {f'{_named(objects)} carry it' if objects else UNSEEN}"
+            for name, objects in left.items()
+            if objects or not sees_all
+        ),
     )
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyVmomi import vim
 
-from plugins.module_utils.cluster.attributes import plan_attributes
+from plugins.module_utils import runner
+from plugins.module_utils.cluster.attributes import Attributes, plan_attributes
+from plugins.module_utils.vsphere import inventory, properties
 
 WORKER, PENDING = "dml.vsphere.worker", "dml.vsphere.pending"
 
@@ -34,3 +38,48 @@ def test_removes_attributes_that_no_object_uses(carriers: dict[str, Any], over: 
 def test_names_the_carrier_of_the_other_attributes(many: int, names: str) -> None:
     plan = plan_attributes({WORKER: [f"w{number} (vm-{number})" for number in range(1, many + 1)]}, [])
     assert plan.why == (f"dml.vsphere.worker stays: {names} carry it",)
+
+
+def rule(principal: str, *, propagate: bool, group: bool = False) -> Any:
+    return vim.AuthorizationManager.Permission(principal=principal, group=group, roleId=7, propagate=propagate)
+
+
+def site(monkeypatch: pytest.MonkeyPatch, *rules: Any) -> tuple[Attributes, list[int]]:
+    """Return the attributes that ml@vsphere.local sees, none of which an object carries, and those that it removed."""
+    removed: list[int] = []
+    fields = [SimpleNamespace(name=WORKER, key=101)]
+
+    def remove(key: int) -> None:
+        removed.append(key)
+        fields.clear()
+
+    content = SimpleNamespace(
+        customFieldsManager=SimpleNamespace(field=fields, RemoveCustomFieldDef=remove),
+        authorizationManager=SimpleNamespace(RetrieveEntityPermissions=lambda entity, inherited: list(rules)),
+        rootFolder=vim.Folder("group-d1"),
+    )
+    session: Any = SimpleNamespace(server="vcenter.lab", content=content, account="VSPHERE.LOCAL\\ml")
+    monkeypatch.setattr(properties, "find_all", lambda *_given: [])
+    nothing = SimpleNamespace(hosts=(), refresh=lambda: None)
+    monkeypatch.setattr(inventory, "find_hosts", lambda *_given: nothing)
+    return Attributes(session, "gpu"), removed
+
+
+@pytest.mark.parametrize(
+    ("rules", "removed"),
+    [
+        ([rule("VSPHERE.LOCAL\\ml", propagate=True)], [101]),
+        ([rule("VSPHERE.LOCAL\\ml", propagate=False)], []),
+        ([rule("VSPHERE.LOCAL\\ml", propagate=True), rule("VSPHERE.LOCAL\\x", propagate=False, group=True)], [101]),
+        ([rule("VSPHERE.LOCAL\\Administrators", propagate=True, group=True)], [101]),
+        ([rule("VSPHERE.LOCAL\\gpu", propagate=False, group=True)], []),
+        ([], [101]),
+    ],
+)
+def test_attributes_stay_when_the_account_sees_one_cluster(
+    monkeypatch: pytest.MonkeyPatch, rules: list[Any], removed: list[int]
+) -> None:
+    subject, gone = site(monkeypatch, *rules)
+    result = runner.converge_one(runner.OfProgram(), subject)
+    assert (gone, result["changed"], result.get("failed")) == (removed, bool(removed), None), result
+    assert removed or "where other objects may carry it" in result["why"][0]
