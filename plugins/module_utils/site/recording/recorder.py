@@ -14,8 +14,8 @@ from ...vsphere.typed import is_object
 from ...vsphere.wire import ApiCall
 from .recording import CallAnswer, EsxcliCommand, RecordedObject, Recording, RestRequest, key_of_call, key_of_link
 
-# A property that may contain guest passwords, and of which the API cannot read only a part.
-NEVER_READ = ("config.extraConfig",)
+# Properties that may contain guest passwords, and of which the API cannot read only a part.
+NEVER_READ = ("config.extraConfig", "config.vAppConfig")
 _LIMITED = ("HostSystem", "VirtualMachine")
 # These calls create or end objects of the session; a replay answers them without a recording.
 _OF_THE_SESSION = ("CreateContainerView", "DestroyView", "RetrieveManagedMethodExecuter")
