@@ -292,7 +292,9 @@ options:
     type: bool
     default: false
   power_cycle:
-    description: Whether running workers may be shut down, for changes that need it and for V(absent).
+    description:
+      - Whether running workers may be shut down, for changes that need it and for V(absent), which without this option
+        refuses suspended workers too.
     type: bool
     default: false
   wait_for_address:

@@ -23,6 +23,7 @@ class AbsentWorker:
         self.context, self.cluster, self.options, self.target = context, context.cluster, context.options, desired.name
         self._disks: list[Any] = []
         self._held: list[Any] = []
+        self._suspended = False
 
     def read(self) -> State:
         """Return whether the VM exists and runs, and its mark."""
@@ -30,6 +31,7 @@ class AbsentWorker:
         there = facts(self.cluster, machine)
         self._disks = foreign_disks.attached(machine) if machine else []
         self._held = foreign_disks.in_snapshots(machine) if machine else []
+        self._suspended = machine is not None and machine.suspended
         return {key: there[key] for key in KEYS}
 
     def plan(self, current: State) -> Plan:
@@ -66,6 +68,8 @@ class AbsentWorker:
     def _unmet(self, is_running: bool) -> Iterator[str]:
         if is_running and not self.options.power_cycle:
             yield "it runs: set power_cycle: true to shut it down first"
+        if self._suspended and not self.options.power_cycle:
+            yield "it is suspended, with its processes in memory: resume it, or set power_cycle: true to lose them"
         if self._held:
             files = foreign_disks.files(self._held)
             yield f"its snapshots contain {files}, which vSphere would delete with it: delete the snapshots first"

@@ -85,6 +85,11 @@ class Machine:
         return bool(self["runtime.powerState"] == "poweredOn")
 
     @property
+    def suspended(self) -> bool:
+        """Whether its memory, with all processes, is in a file; the server deletes it like a machine that is off."""
+        return bool(self["runtime.powerState"] == "suspended")
+
+    @property
     def host(self) -> str:
         return properties.id_of(self["runtime.host"])
 

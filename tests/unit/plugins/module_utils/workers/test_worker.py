@@ -251,6 +251,13 @@ def test_deletes_a_running_worker_only_with_power_cycle() -> None:
     assert absent(ours(on=False)).needs == frozenset()
 
 
+def test_deletes_a_suspended_worker_only_with_power_cycle() -> None:
+    suspended = {"runtime__powerState": "suspended"}
+    (reason,) = absent(ours(**suspended)).unmet
+    assert reason.startswith("it is suspended, with its processes in memory")
+    assert absent(ours(**suspended), power_cycle=True).unmet == ()
+
+
 def test_absent_only_removes_an_adopted_workers_mark() -> None:
     cluster = ours()
     cluster.marks["w1"] = {**OURS, "built": False}
