@@ -69,7 +69,9 @@ def _network(desired: WorkerSpec, guest: Mapping[str, Any], after: State) -> dic
         return {}
     cards = {"management": _card(desired, after[MANAGEMENT]["mac"], guest.get("address") or DHCP)}
     if guest.get("gateway"):
-        cards["management"]["routes"] = [{"to": "0.0.0.0/0", "via": guest["gateway"]}]
+        # A default route for IPv4 has no gateway with an IPv6 address.
+        everywhere = "::/0" if ":" in guest["gateway"] else "0.0.0.0/0"
+        cards["management"]["routes"] = [{"to": everywhere, "via": guest["gateway"]}]
     if guest.get("dns"):
         cards["management"]["nameservers"] = {"addresses": list(guest["dns"])}
     cards.update(_rdma_cards(desired, guest, after))

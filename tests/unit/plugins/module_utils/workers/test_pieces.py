@@ -119,6 +119,15 @@ def test_reads_cloud_init_data_as_written() -> None:
     assert json.loads(base64.b64decode(options["guestinfo.metadata"]))["local-hostname"] == "w1"
 
 
+@pytest.mark.parametrize(
+    ("address", "gateway", "everywhere"),
+    [("10.0.0.1/24", "10.0.0.254", "0.0.0.0/0"), ("2001:db8::1/64", "2001:db8::ff", "::/0")],
+)
+def test_default_routes_are_ipv6_when_the_gateway_is(address: str, gateway: str, everywhere: str) -> None:
+    card = guest_data(address=address, gateway=gateway)["metadata"]["network"]["ethernets"]["management"]
+    assert card["routes"] == [{"to": everywhere, "via": gateway}]
+
+
 def test_cards_are_found_by_their_addresses() -> None:
     network = guest_data(rdma_addresses=["10.1.0.1/16"])["metadata"]["network"]["ethernets"]
     assert network["management"] == {"match": {"macaddress": "00:50:56:01:02:03"}, "dhcp4": True}
