@@ -235,16 +235,23 @@ class Worker:
         cold = [key for key in COLD if key in changed] if running else []
         if running and "host" in changed and (why := self.cluster.move_obstacle(self.machine)):
             cold.append(f"host ({why})")
-        cycle = bool(cold) and after["power"] == "on"
-        refused = f"it runs, and {', '.join(cold)} can change only while it is off: set power_cycle: true"
         return Plan(
             before=current,
             after=after,
             needs=frozenset({POWER_OFF}) if cold else frozenset(),
             why=tuple(self._why(current, after, cold)),
             warnings=tuple(self._warnings(current, after, changed)),
-            unmet=(*self._awaits(after), *((refused,) if cycle and not self.options.power_cycle else ())),
+            unmet=(*self._awaits(after), *(self._without_consent(after, cold) if running else ())),
         )
+
+    def _without_consent(self, after: State, cold: list[str]) -> Iterator[str]:
+        """Yield why a running worker would be shut down; its playbook looks for training jobs only with power_cycle."""
+        if self.options.power_cycle:
+            return
+        if after["power"] == "off":
+            yield "it runs, and its power is to be off: set power_cycle: true to shut it down"
+        elif cold:
+            yield f"it runs, and {', '.join(cold)} can change only while it is off: set power_cycle: true"
 
     def _awaits(self, after: State) -> Iterator[str]:
         """Yield the port groups and GPUs that must be prepared before the worker can be built."""

@@ -126,7 +126,7 @@ def _powered(trial: Trial, workers: Sequence[Mapping[str, object]], state: str) 
         for one in workers
     ]
     of_all = {"cluster": trial.facts.cluster, "one_per_host": False, "force_off": _may_force(trial)}
-    return {**of_all, "workers": given}
+    return {**of_all, "power_cycle": state == "off", "workers": given}
 
 
 def power_on(p: Program, trial: Trial, workers: Sequence[Mapping[str, Any]]) -> dict[str, str]:

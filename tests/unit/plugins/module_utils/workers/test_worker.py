@@ -251,6 +251,13 @@ def test_deletes_a_running_worker_only_with_power_cycle() -> None:
     assert absent(ours(on=False)).needs == frozenset()
 
 
+def test_running_worker_stops_only_with_power_cycle() -> None:
+    (reason,) = planned(ours(), power="off").unmet
+    assert reason.startswith("it runs, and its power is to be off: set power_cycle: true")
+    for plan in (planned(ours(), power="off", call={"power_cycle": True}), planned(ours(on=False), power="off")):
+        assert plan.unmet == ()
+
+
 def test_deletes_a_suspended_worker_only_with_power_cycle() -> None:
     suspended = {"runtime__powerState": "suspended"}
     (reason,) = absent(ours(**suspended)).unmet
