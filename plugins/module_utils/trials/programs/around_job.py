@@ -7,7 +7,7 @@ from functools import partial
 
 from ...durable.program import Program
 from ..evidence.outcome import outcome
-from ..steps.ending import close, finish, judge_the_end, leave
+from ..steps.ending import close, finish, judge_the_end, keep_end_of_watch, leave
 from ..steps.holding import drs_override, lock_of_cluster, watch_of_records
 from ..steps.opening import measure, prepare, require_same_vcenter
 from ..steps.trial import Trial
@@ -36,6 +36,7 @@ def make_moves(p: Program, trial: Trial, part: Callable[[Program, Trial], None])
                 part(p, trial)
             close(trial, made)
             finish(p, trial)
+            keep_end_of_watch(p, trial)
     close(trial, whole)
 
 

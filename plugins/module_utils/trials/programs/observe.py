@@ -15,7 +15,7 @@ from ...watch.live_pace import AwaitedSteps
 from ..evidence import move_lines
 from ..evidence.facts import Facts
 from ..evidence.outcome import outcome
-from ..steps.ending import close, finish, judge_the_end, leave
+from ..steps.ending import close, finish, judge_the_end, keep_end_of_watch, leave
 from ..steps.holding import watch_of_records
 from ..steps.judgement import judge
 from ..steps.opening import measure, prepare
@@ -40,6 +40,7 @@ def observe(p: Program, trial: Trial) -> str:
                 judge_repeatedly(p, trial)
             close(trial, intervals)
             finish(p, trial)
+            keep_end_of_watch(p, trial)
     close(trial, whole)
     judge_the_end(p, trial)
     call_hook(p, trial)

@@ -57,6 +57,11 @@ def finish(p: Program, trial: Trial) -> None:
         facts.checksums = tried(p, trial, "checksums", lambda: checksums(connections(trial)["nodes"])) or {}
 
 
+def keep_end_of_watch(p: Program, trial: Trial) -> None:
+    """Keep the time until which records arrive, while the watch still runs: the lock may take long to be freed."""
+    trial.facts.keep_end_of_watch(p.once("end of the watch", p.now))
+
+
 def _ended(trial: Trial) -> str:
     """Return the state of a job that has ended; a job that cannot be read may still run."""
     state = str((trial.job.look().get("job") or {}).get("state", "unknown"))
@@ -67,7 +72,8 @@ def judge_the_end(p: Program, trial: Trial) -> None:
     """Judge the job once more: no record arrives any more, and all events of the server are there."""
     if not trial.facts.warm:
         return
-    trial.facts.keep_end_of_watch(p.once("end of the watch", p.now))
+    # Without the end of the watch, the last reading shows until when it surely ran.
+    trial.facts.is_unwatched = True
     p.say("reads the state of the job")
     job = tried(p, trial, "last state of the job", lambda: changed_job(p, trial))
     # If the last state of a job was not read, it may have died, so its launcher counts as unseen.

@@ -319,3 +319,29 @@ def test_unread_job_has_no_launcher_at_the_end() -> None:
 
     assert "the connection broke" in world.outcome and world.is_clean
     assert verdict_input(facts)["facts"]["launcher"] == {"before": LAUNCHER, "after": None}
+
+
+def test_watch_ends_before_slow_lock_release() -> None:
+    """vCenter restarts after the last move: no record of the job arrives in the meantime."""
+    world, ended = World(workers=["w1"]), list[float]()
+    answer = world.cluster_lock
+
+    def cluster_lock(options: dict[str, Any]) -> dict[str, Any]:
+        if options.get("state") == "free":
+            ended.append(world.site.clock)
+            world.site.pass_time(600)
+        return answer(options)
+
+    facts = changed(world, cluster_lock=cluster_lock).carry_out()
+
+    assert facts.observed_until <= ended[0] and facts.is_unwatched
+
+
+def test_later_controller_keeps_the_end_of_the_watch() -> None:
+    world = killed_after("released the watch of the step records", World(workers=["w1"]))
+    ended = world.site.clock
+    world.site.pass_time(3600)
+
+    facts = world.carry_out()
+
+    assert facts.observed_until <= ended and facts.is_unwatched and world.is_clean
