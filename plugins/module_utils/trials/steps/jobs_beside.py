@@ -51,7 +51,8 @@ def _watch_each(p: Program, trial: Trial, stack: ExitStack, jobs: Sequence[Job])
 def _watch(p: Program, trial: Trial, number: int, job: Job) -> AbstractContextManager[None]:
     """Watch the records of one job; a watch that does not start, or does not end, does not end the window."""
     files = _files(trial, number)
-    watch = {"nodes": job["watched"], "folder": job["run_dir"], "timeout": WATCH_SECONDS, "tail": TAIL_BYTES}
+    lasts = {"timeout": WATCH_SECONDS, "silence": WATCH_SECONDS}
+    watch = {"nodes": job["watched"], "folder": job["run_dir"], "tail": TAIL_BYTES, **lasts}
 
     def start() -> None:
         p.say(f"watches the step records of the other job {job['title']}")

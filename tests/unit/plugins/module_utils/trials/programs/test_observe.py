@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from plugins.module_utils.trials.evidence.outcome import passed
 from plugins.module_utils.trials.evidence.verdict_input import verdict_input, with_earlier
+from plugins.module_utils.watch import watcher
 from tests.fakes.deaths import histories
 from tests.unit.simulation.world import World, changed
 
@@ -142,6 +144,17 @@ def test_drops_no_records_during_a_move() -> None:
     world.site.move("w1", "esx3", "drs")
     world.site.moves[0]["started"] = 2000.0
     assert world.carry_out().windows <= 1 and world.rolls == 0
+
+
+def test_watch_outlasts_long_silences_and_observations() -> None:
+    world, given = Observed(), list[dict[str, Any]]()
+    changed(world, start_watch=lambda options: given.append(dict(options)) or {}).carry_out()
+
+    of_links = ("nodes", "folder", "tail")
+    options = watcher.watch_options(**{key: value for key, value in given[0].items() if key not in of_links})
+    state = watcher.WatchState(last=time.monotonic() - 3600)
+
+    assert watcher._reason(options, state, time.monotonic() - 30 * 86400) == ""
 
 
 def test_without_a_watch_nothing_is_dropped() -> None:
