@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ...continuity.judged_facts import Move
 from ...durable.program import Program
 from ...errors import WholeError
 from ..evidence.facts import Facts
+from ..steps import jobs_beside
 from ..steps.opening import not_applicable, planned
 from ..steps.trial import Trial
 from ..steps.wave_of_moves import move_alone, start_round, wave
@@ -60,17 +63,19 @@ def first_worker(trial: Trial) -> dict[str, object]:
     """Name the worker that goes first, and the number of moves that the cluster has had."""
     moves = trial.of_cluster("vmotion_info", since=0.0)["moves"]
     ever = sum(bool(move["ok"]) for move in moves)
-    return {"ever": ever, "worker": "" if ever else idle_worker(trial.facts)}
+    if ever or trial.facts.settings["canary"] != "auto":
+        return {"ever": ever, "worker": "" if ever else idle_worker(trial.facts)}
+    return {"ever": ever, "worker": idle_worker(trial.facts, jobs_beside.busy_workers(trial))}
 
 
-def idle_worker(facts: Facts) -> str:
-    """Return a worker on which no rank runs, or the one that the settings name.
+def idle_worker(facts: Facts, busy: Collection[str] = ()) -> str:
+    """Return a worker on which no rank runs, nor another job (``busy``), or the one that the settings name.
 
     If the host name of a rank does not match a worker, the rank may run on any of them, and none counts as idle.
     """
     if facts.settings["canary"] != "auto":
         return str(facts.settings["canary"])
-    free = sorted(set(facts.at) - set(facts.ranks)) if set(facts.ranks) <= set(facts.at) else []
+    free = sorted(set(facts.at) - set(facts.ranks) - set(busy)) if set(facts.ranks) <= set(facts.at) else []
     return free[0] if free else ""
 
 

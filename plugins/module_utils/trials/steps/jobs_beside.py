@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from ...core.names import short_name
+from ...durable.calls import required
 from ...durable.program import Program
 from ...errors import CollectionError
 from ...jobs.running_job import job_from
@@ -138,6 +139,16 @@ def moving(window: Mapping[str, Any], planned: Mapping[str, Any]) -> list[dict[s
 
 def _movers(planned: Mapping[str, Any]) -> set[str]:
     return {str(move["worker"]) for stage in planned.get("stages", ()) for move in stage["moves"]}
+
+
+def busy_workers(trial: Trial) -> set[str]:
+    """Return the workers on which other jobs train now; all of them if a node of such a job matches no worker."""
+    workers = {short_name(worker): worker for worker in trial.facts.at}
+    stage = {"moves": [{"worker": worker} for worker in trial.facts.at]}
+    jobs = required(trial.site.jobs_on_workers(trial.settings))["jobs"]
+    found = moving({"other_jobs": jobs}, {"stages": [stage], "places": trial.facts.at})
+    nodes = {short_name(node) for job in found for node in job["moving"]}
+    return {workers[node] for node in nodes} if nodes <= set(workers) else set(trial.facts.at)
 
 
 def refusal(cluster: str, window: Mapping[str, object], found: Sequence[Job]) -> str:

@@ -11,7 +11,7 @@ import pytest
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.trials.evidence.verdict_input import verdict_input
 from tests.fakes.deaths import Killed, histories
-from tests.unit.simulation.job import LAUNCHER
+from tests.unit.simulation.job import LAUNCHER, Job
 from tests.unit.simulation.world import World, changed
 
 CONTINUES = "the test continues where it stopped."
@@ -345,3 +345,13 @@ def test_later_controller_keeps_the_end_of_the_watch() -> None:
     facts = world.carry_out()
 
     assert facts.observed_until <= ended and facts.is_unwatched and world.is_clean
+
+
+def test_canary_is_no_worker_of_another_job() -> None:
+    world = World(canary="auto", workers=["w1"])
+    world.add_idle_worker("w3", "esx3")
+    world.site.beside = Job({0: "w3"}, world.site.clock)
+
+    world.carry_out()
+
+    assert world.moved == ["w1"] and world.outcome == "" and world.is_clean
