@@ -124,6 +124,10 @@ class TrialSite(ActionWorld):
         """Return the host changes of earlier windows of the cluster."""
         return trial_folder.earlier_changes(self._folder.parent, self._subject, self._folder)
 
+    def last_change(self) -> float:
+        """Return when an earlier window of the cluster last began a host."""
+        return trial_folder.last_change(self._folder.parent, self._subject, self._folder)
+
     def restartable(self, known: Mapping[str, object]) -> Restartable:
         """Return an attempt of a job, which a window by restart stops and starts again."""
         if not known:

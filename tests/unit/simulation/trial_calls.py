@@ -116,6 +116,9 @@ class TrialCalls(SimulatedCalls):
     def earlier_changes(self) -> list[dict[str, Any]]:
         return []
 
+    def last_change(self) -> float:
+        return max((float(change["began"]) for change in self.earlier_changes()), default=0.0)
+
     def restartable(self, known: Options) -> Any:
         """Return an attempt of the job."""
         assert self.job is not None

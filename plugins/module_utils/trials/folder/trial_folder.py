@@ -8,7 +8,7 @@ import os
 import pwd
 import stat
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -205,12 +205,28 @@ def is_window(folder: Path) -> bool:
 def earlier_changes(where: Path, cluster: str, own: Path | None = None) -> list[dict[str, Any]]:
     """Return the measured host changes of the windows of a cluster, the newest last; damaged files are passed over."""
     changes: list[dict[str, Any]] = []
+    for found in _changes(where, cluster, own):
+        with suppress(TypeError, KeyError, AttributeError):
+            changes += [one for one in attended(found) if one["back_at"] and one["back_at"] > one["began"]]
+    return changes
+
+
+def last_change(where: Path, cluster: str, own: Path | None = None) -> float:
+    """Return when an earlier window of a cluster last began a host, however that ended; 0 if none did."""
+    last = 0.0
+    for found in _changes(where, cluster, own):
+        with suppress(TypeError, ValueError, AttributeError):
+            last = max([last, *(float(one.get("began") or one.get("out_at") or 0.0) for one in found)])
+    return last
+
+
+def _changes(where: Path, cluster: str, own: Path | None) -> Iterator[Any]:
+    """Yield the host changes of each other window of a cluster, the newest last; damaged files are passed over."""
     for path in sorted(where.glob(f"*/{CHANGES}"), key=lambda path: path.stat().st_mtime):
-        with suppress(OSError, ValueError, TypeError, KeyError):
+        with suppress(OSError, ValueError):
             found = json.loads(path.read_text(encoding="utf-8"))
             if path.parent != own and cluster_of(start_of(path.parent / NAME)) == cluster:
-                changes += [one for one in attended(found) if one["back_at"] and one["back_at"] > one["began"]]
-    return changes
+                yield found
 
 
 def opened(folder: str, where: str, cluster: Cluster) -> Path:

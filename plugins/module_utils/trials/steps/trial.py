@@ -58,6 +58,9 @@ class Site(Calls, Protocol):
     def earlier_changes(self) -> list[dict[str, Any]]:
         """Return the host changes of earlier windows of the cluster, the newest last."""
 
+    def last_change(self) -> float:
+        """Return when an earlier window of the cluster last began a host, however that ended; 0 if none did."""
+
     def restartable(self, known: Mapping[str, object]) -> Restartable:
         """Return an attempt of a job, which a window by restart stops and starts again; ``run`` names a later one."""
 

@@ -265,7 +265,7 @@ def unacknowledged(p: Program, trial: Trial) -> str:
         reason = f"the acknowledgement of the owner of the job is dated in the future, {second(at)}"
     elif at and at < max(trial.started, trial.resumed) - ACK_SECONDS:
         reason = f"{reason} within the last day: its last acknowledgement is of {second(at)}"
-    elif at and any(change["began"] > at for change in trial.site.earlier_changes()):
+    elif at and trial.site.last_change() > at:
         reason = f"the acknowledgement of the owner of the job, {second(at)}, was for a window that has changed hosts"
     elif at:
         return ""

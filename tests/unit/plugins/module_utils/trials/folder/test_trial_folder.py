@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -242,3 +243,14 @@ def test_refuses_parent_folders_that_others_can_write(tmp_path: Path, above: str
         opening(tmp_path / "tests" / "further")
     (tmp_path / above).chmod(0o1777)
     assert folders.find("", str(tmp_path / "tests"), GPU) == mine
+
+
+def test_last_change_counts_hosts_of_interrupted_windows(tmp_path: Path) -> None:
+    """The owner of a job acknowledges one window, whether or not one controller carried it out to its end."""
+    window = started(tmp_path, "window", ended=True)
+    continued = {"host": "esx1", "began": 100.0, "back_at": 500.0, "attended": False}
+    (window / folders.CHANGES).write_text(json.dumps([continued, {"host": "esx2", "began": 600.0, "back_at": None}]))
+
+    assert folders.earlier_changes(tmp_path, "gpu") == [], "their times predict nothing"
+    assert folders.last_change(tmp_path, "gpu") == 600.0
+    assert folders.last_change(tmp_path, "gpu", window) == folders.last_change(tmp_path, "cpu") == 0.0
