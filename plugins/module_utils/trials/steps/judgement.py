@@ -77,9 +77,11 @@ def others(p: Program, trial: Trial) -> OthersMoves:
     # The ranks of a job may run in several clusters.
     guests = sorted(set(trial.facts.ranks) - set(trial.facts.at))
     more = {"guests": guests} if guests else {}
+    # Events that happen while the workers are read one after the other belong to the next reading.
+    at = p.now()
     result = trial.of_cluster("vmotion_info", since=since_when(trial.facts), **more)
     moves: ServerMoves = cast("ServerMoves", result)
-    return others_in(moves, trial.facts, p.now())
+    return others_in(moves, trial.facts, at)
 
 
 def keep_others(p: Program, trial: Trial, reading: OthersMoves) -> None:
@@ -163,12 +165,13 @@ def others_in(result: ServerMoves, facts: Facts, at: float) -> OthersMoves:
             else:
                 found.append({"place": place, "move": move})
     earlier = [move for window in facts.earlier for move in window["moves"]]
+    before = [event for window in facts.earlier for event in window["power"]]
     return {
         "at": at,
         "found": found,
         "own": own,
         "moves": move_events.moves_of_others(result["moves"], [*facts.moves, *claimed, *earlier], facts.ranks),
-        "power": [event for event in result["power"] if event["at"] > facts.listed_until],
+        "power": [event for event in result["power"] if not any(_is_near(event, one) for one in before)],
         "clock_offset_s": result.get("clock_offset_s"),
         "elsewhere": sorted(facts.ranks.keys() & result["places"].keys() - facts.at.keys()),
     }
@@ -196,8 +199,11 @@ def lines(reading: OthersMoves, facts: Facts) -> list[str]:
 
 def _is_same(event: PowerEvent, other: PowerEvent) -> bool:
     """Return whether two readings are the same power event: the times of one differ by milliseconds."""
-    is_near = abs(float(event["at"]) - float(other["at"])) < 1.0
-    return is_near and (event["worker"], event["what"]) == (other["worker"], other["what"])
+    return _is_near(event, other) and event["what"] == other["what"]
+
+
+def _is_near(event: PowerEvent, other: PowerEvent) -> bool:
+    return event["worker"] == other["worker"] and abs(float(event["at"]) - float(other["at"])) < 1.0
 
 
 def move_names(requests: Sequence[MoveRequest]) -> str:

@@ -146,6 +146,30 @@ def test_drops_no_records_during_a_move() -> None:
     assert world.carry_out().windows <= 1 and world.rolls == 0
 
 
+def test_keeps_power_events_that_happen_while_it_reads() -> None:
+    """The workers of a large cluster are read one after the other."""
+
+    class Slow(Observed):
+        read_at = reset_at = 0.0
+
+        def vmotion_info(self, options: dict[str, Any]) -> dict[str, Any]:
+            self.read_at = self.site.clock
+            self.site.pass_time(30.0)
+            is_read = self.reset_at and options["since"] <= self.reset_at <= self.read_at
+            power = [{"worker": "w2", "at": self.reset_at, "by": "eve", "what": "VmResettingEvent"}] if is_read else []
+            return {**super().vmotion_info(options), "power": power}
+
+        def roll_records(self) -> bool:
+            # It happened right after its worker was read.
+            self.reset_at = self.reset_at or self.read_at + 2.0
+            return super().roll_records()
+
+    facts = Slow(**MANY).carry_out()
+
+    found = [event for window in facts.earlier for event in window["power"]] + (facts.power or [])
+    assert facts.windows > 1 and [event["worker"] for event in found] == ["w2"]
+
+
 def test_watch_outlasts_long_silences_and_observations() -> None:
     world, given = Observed(), list[dict[str, Any]]()
     changed(world, start_watch=lambda options: given.append(dict(options)) or {}).carry_out()
