@@ -293,8 +293,8 @@ options:
     default: false
   power_cycle:
     description:
-      - Whether running workers may be shut down, for changes that need it, for O(workers[].power=off) and for V(absent),
-        which without this option refuses suspended workers too.
+      - Whether running workers may be shut down, for changes that need it, for O(workers[].power=off) and for
+        V(absent), which without this option refuses suspended workers too.
     type: bool
     default: false
   wait_for_address:

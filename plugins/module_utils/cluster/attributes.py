@@ -14,7 +14,7 @@ from .vcenter_role import canonical
 
 PREFIX = "dml.vsphere."
 MOST_NAMED = 3
-UNSEEN = "this account has its role on the root of vCenter without what is below, where other objects may carry it"
+UNSEEN = "this account may not see all objects of vCenter, and one of the others may carry it"
 Carriers = Mapping[str, Iterable[str]]
 
 
@@ -62,8 +62,10 @@ class Attributes:
 
     def _sees_all(self) -> bool:
         content = self.session.content
-        with translating_faults(self.target, "read who has which role on its root"):
+        try:
             rules = content.authorizationManager.RetrieveEntityPermissions(entity=content.rootFolder, inherited=False)
+        except vim.fault.NoPermission:  # an account without a role on the root
+            return False
         return covers_all(rules or [], self.session.account)
 
 

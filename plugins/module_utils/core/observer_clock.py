@@ -5,7 +5,7 @@ may do, the system time would place a silence before or after the move that caus
 too long.
 
 While the controller sleeps, such as a laptop, the clock of a window goes on, because its limits are times of day. That
-of a training stands still: nobody has seen whether its job was silent meanwhile.
+of a training stands still, because its controller cannot have seen steps of the job meanwhile.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def now() -> float:
 
 
 def elapsed() -> float:
-    """Return the seconds of a clock that nobody sets; it counts sleep, except for a program that is awake."""
+    """Return the seconds of a clock that cannot be set; it counts sleep, unless the program called ``awake``."""
     kind = getattr(time, "CLOCK_BOOTTIME", None)  # only Linux has it; the monotonic clock stops during sleep
     if kind is None or os.environ.get(CLOCK, "").endswith(AWAKE):
         return time.monotonic()

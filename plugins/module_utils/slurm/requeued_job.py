@@ -51,7 +51,7 @@ class RequeuedJob(OthersJob):
             return {**there, "state": "stopped", "why": f"it is {ENDING} in Slurm"}
         found: JobState = self._of_slurm(job, there)
         is_over = found["state"] not in ("running", "waiting", "stopped")
-        return {**found, "state": "stopped"} if is_over and job and self._is_asked() else found
+        return {**found, "state": "stopped"} if is_over and job and self._has_request() else found
 
     def _of_slurm(self, job: ReadJob | None, there: JobState) -> JobState:
         if job is None:
@@ -67,7 +67,7 @@ class RequeuedJob(OthersJob):
         """Return that another user has cancelled the job, which the window only requeues."""
         job = read_job(self._ask, self._number)
         # Slurm forgets a job some minutes after its end.
-        is_gone = job is None and self._is_asked()
+        is_gone = job is None and self._has_request()
         return "cancelled in Slurm" if is_gone or (job and job.state == "CANCELLED") else ""
 
     def ask_for_checkpoint(self, signal: str, seconds: float) -> None:
@@ -122,8 +122,8 @@ class RequeuedJob(OthersJob):
         """Return whether Slurm ends the job for the window, without the reason that it is held then."""
         return job is not None and job.state == ENDING and self._exists(self._request)
 
-    def _is_asked(self) -> bool:
-        """Return whether the window has stopped the job, or asked its ranks for a checkpoint."""
+    def _has_request(self) -> bool:
+        """Return whether the window has stopped the job, or requested a checkpoint of its ranks."""
         return self._exists(self._request) or self._exists(self._signal)
 
     @property

@@ -63,7 +63,7 @@ class ClusterLock:
     def apply(self, plan: Plan) -> None:
         """Write the planned record; if another controller won, name it.
 
-        A request to this run, or a renewal by one of its modules, is no rival: it is kept, and the write is repeated.
+        A request to this run, or a renewal by one of its modules, is kept, and the write is repeated.
         """
         for _try in range(TRIES):
             record = self._decide().write if plan.changes else None

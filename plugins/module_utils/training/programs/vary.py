@@ -237,7 +237,7 @@ def sweep(p: Program, site: TrainingSite, o: Options, run_of: Callable[[Point], 
     p.say(plan["summary"])
     for point in plan["left"]:
         run = run_of(point)
-        # Of a launcher that does not answer, the job may run.
+        # If the launcher does not answer, the job may run.
         state = required(p.ensure(site.job_of(run).look))["job"]["state"]
         if state not in ALIVE and (point["again"] or state != FINISHED):
             p.once(("forget", run.name), site.job_of(run).forget)

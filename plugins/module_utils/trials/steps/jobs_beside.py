@@ -144,11 +144,28 @@ def _movers(planned: Mapping[str, Any]) -> set[str]:
 def busy_workers(trial: Trial) -> set[str]:
     """Return the workers on which other jobs train now; all of them if a node of such a job matches no worker."""
     workers = {short_name(worker): worker for worker in trial.facts.at}
-    stage = {"moves": [{"worker": worker} for worker in trial.facts.at]}
-    jobs = required(trial.site.jobs_on_workers(trial.settings))["jobs"]
-    found = moving({"other_jobs": jobs}, {"stages": [stage], "places": trial.facts.at})
-    nodes = {short_name(node) for job in found for node in job["moving"]}
+    nodes = {short_name(node) for job in _present(trial, trial.facts.at) for node in job["moving"]}
     return {workers[node] for node in nodes} if nodes <= set(workers) else set(trial.facts.at)
+
+
+def _present(trial: Trial, places: Mapping[str, object]) -> list[dict[str, Any]]:
+    """Return the other jobs that train now on the workers of the cluster."""
+    stage = {"moves": [{"worker": worker} for worker in places]}
+    jobs = required(trial.site.jobs_on_workers(trial.settings))["jobs"]
+    return moving({"other_jobs": jobs}, {"stages": [stage], "places": places})
+
+
+def refusal_of_test(p: Program, trial: Trial, plan: Mapping[str, Any]) -> str:
+    """Return why a test of all workers is refused; empty if it names its workers, or no other job trains on them."""
+    if trial.settings["window"] or trial.settings.get("observe") or trial.settings["workers"]:
+        return ""
+    found = p.once("other jobs", partial(_present, trial, plan["places"]))
+    if not found:
+        return ""
+    return (
+        f"Cluster {trial.facts.cluster}: the test would move workers of other training jobs: {_listed(found)}. Wait "
+        "until they end, or name the workers to move in vmotion_test_workers."
+    )
 
 
 def refusal(cluster: str, window: Mapping[str, object], found: Sequence[Job]) -> str:

@@ -40,8 +40,7 @@ def prepare(p: Program, trial: Trial) -> None:
     plan = planned(p, trial, "plan", trial.facts.moving_hosts)
     window = trial.settings["window"]
     found = p.once("other jobs", lambda: jobs_beside.moving(window, plan)) if window else []
-    reason = jobs_beside.refusal(trial.facts.cluster, window, found)
-    if reason:
+    if reason := jobs_beside.refusal(trial.facts.cluster, window, found) or jobs_beside.refusal_of_test(p, trial, plan):
         raise WholeError(reason)
     p.say(jobs_beside.line(found))
     trial.facts.other_jobs = list(found)

@@ -53,9 +53,14 @@ def site(monkeypatch: pytest.MonkeyPatch, *rules: Any) -> tuple[Attributes, list
         removed.append(key)
         fields.clear()
 
+    def permissions(entity: Any, inherited: bool) -> list[Any]:
+        if None in rules:
+            raise vim.fault.NoPermission
+        return list(rules)
+
     content = SimpleNamespace(
         customFieldsManager=SimpleNamespace(field=fields, RemoveCustomFieldDef=remove),
-        authorizationManager=SimpleNamespace(RetrieveEntityPermissions=lambda entity, inherited: list(rules)),
+        authorizationManager=SimpleNamespace(RetrieveEntityPermissions=permissions),
         rootFolder=vim.Folder("group-d1"),
     )
     session: Any = SimpleNamespace(server="vcenter.lab", content=content, account="VSPHERE.LOCAL\\ml")
@@ -74,6 +79,7 @@ def site(monkeypatch: pytest.MonkeyPatch, *rules: Any) -> tuple[Attributes, list
         ([rule("VSPHERE.LOCAL\\Administrators", propagate=True, group=True)], [101]),
         ([rule("VSPHERE.LOCAL\\gpu", propagate=False, group=True)], []),
         ([], [101]),
+        ([None], []),  # the account may not even see who may what there
     ],
 )
 def test_attributes_stay_when_the_account_sees_one_cluster(
@@ -82,4 +88,4 @@ def test_attributes_stay_when_the_account_sees_one_cluster(
     subject, gone = site(monkeypatch, *rules)
     result = runner.converge_one(runner.OfProgram(), subject)
     assert (gone, result["changed"], result.get("failed")) == (removed, bool(removed), None), result
-    assert removed or "where other objects may carry it" in result["why"][0]
+    assert removed or "one of the others may carry it" in result["why"][0]

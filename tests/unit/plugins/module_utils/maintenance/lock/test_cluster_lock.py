@@ -1,4 +1,4 @@
-"""A renewal of the lock that meets a request of a user, or another controller that wins."""
+"""A renewal of the lock while a user requests something, or another controller wins."""
 
 from __future__ import annotations
 

@@ -118,19 +118,19 @@ def test_command_without_its_effect_is_an_error(change: dict[str, Any], words: s
     assert f"the job in /data/run: {words}" in str(failed.value)
 
 
-@pytest.mark.parametrize("printed", ["", "stopped", "stopped\n"])
-def test_command_counts_by_its_code_whatever_it_prints(printed: str) -> None:
+@pytest.mark.parametrize("output", ["", "stopped", "stopped\n"])
+def test_command_counts_by_its_code_with_any_output(output: str) -> None:
     class Shell(OthersWorld):
         def _command(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
             super()._command(host, options)
             return {"stdout": subprocess.run(options["argv"], capture_output=True, text=True, check=True).stdout}
 
     def stopped(code: int) -> str:
-        given = {**JOB, "stop": ["sh", "-c", f"printf '{printed}'; exit {code}"]}
+        given = {**JOB, "stop": ["sh", "-c", f"printf '{output}'; exit {code}"]}
         return str(OthersJob(Shell(), given).stop()["state"])  # type: ignore[arg-type]
 
     assert stopped(0) == "stopped"
-    with pytest.raises(CollectionError, match="stopped; correct" if printed else "it ended with exit code 3"):
+    with pytest.raises(CollectionError, match="stopped; correct" if output else "it ended with exit code 3"):
         stopped(3)
 
 

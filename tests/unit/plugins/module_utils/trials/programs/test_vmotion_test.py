@@ -347,7 +347,18 @@ def test_later_controller_keeps_the_end_of_the_watch() -> None:
     assert facts.observed_until <= ended and facts.is_unwatched and world.is_clean
 
 
-def test_canary_is_no_worker_of_another_job() -> None:
+@pytest.mark.parametrize("workers", [[], ["w1", "w2"]])
+def test_moves_workers_of_other_jobs_only_when_named(workers: list[str]) -> None:
+    world = World(workers=workers)
+    world.site.beside = Job({0: "w2"}, world.site.clock)
+
+    world.carry_out()
+
+    assert sorted(world.moved) == workers and world.is_clean
+    assert ("would move workers of other training jobs: the job in /runs/1000.0 on w2." in world.outcome) is (not workers)
+
+
+def test_canary_is_free_of_another_job() -> None:
     world = World(canary="auto", workers=["w1"])
     world.add_idle_worker("w3", "esx3")
     world.site.beside = Job({0: "w3"}, world.site.clock)
