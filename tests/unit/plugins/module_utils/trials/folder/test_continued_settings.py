@@ -102,6 +102,12 @@ def test_another_job_is_not_taken_for_the_first(kind: str, named: dict[str, Any]
         assert (continuing.WITHOUT_JOB in refused) == is_another
 
 
+@pytest.mark.parametrize(("number", "is_another"), [(4711, False), ("4711_2", False), ("4711_1", True), (4712, True)])
+def test_number_of_job_array_names_its_running_task(number: object, is_another: bool) -> None:
+    before = {**SETTINGS, "slurm": {"job": "4711_2"}}
+    assert bool(reason(before, {**before, "slurm": {"job": number}})) is is_another
+
+
 def test_window_continues_around_the_attempt_that_it_started() -> None:
     started = {"run_dir": "/runs/one-2", "launcher": "w1", "kubernetes": {}}
     before = {**KINDS["window"], "run_dir": "/runs/one", "launcher": "w1", "restart": {"run": "one"}}

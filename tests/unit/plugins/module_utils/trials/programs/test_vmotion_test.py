@@ -355,7 +355,9 @@ def test_moves_workers_of_other_jobs_only_when_named(workers: list[str]) -> None
     world.carry_out()
 
     assert sorted(world.moved) == workers and world.is_clean
-    assert ("would move workers of other training jobs: the job in /runs/1000.0 on w2." in world.outcome) is (not workers)
+    assert ("would move workers of other training jobs: the job in /runs/1000.0 on w2." in world.outcome) != bool(
+        workers
+    )
 
 
 def test_canary_is_free_of_another_job() -> None:
