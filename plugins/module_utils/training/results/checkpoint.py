@@ -153,7 +153,7 @@ def candidates(files: Iterable[OutputFile], patterns: Sequence[str]) -> list[Out
     return sorted(by_name, key=lambda file: (int(file.modified), _numbers(file.path)), reverse=True)
 
 
-def _without_weights(found: Sequence[OutputFile]) -> Sequence[OutputFile]:
+def _without_weights(found: list[OutputFile]) -> list[OutputFile]:
     """Return the checkpoints without weights alone if others have the optimizer, such as those of Trainer.
 
     Scripts write such weights when they end, also at a signal, and no run can resume from them.
