@@ -20,6 +20,8 @@ NAMED = 20
 SILENT_STEPS, SILENT_SECONDS = 3, 2.0
 # An evaluation or a checkpoint has no steps, and may take this many times as long as a silence in training.
 IN_A_PHASE = 10
+# No job is longer or silent for longer: a watch ends with its job, on request, or some minutes after its controller.
+ENDLESS_SECONDS = 10 * 365 * 86400
 
 
 @dataclass

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from ...errors import CollectionError
-from ...watch.live_pace import longest_silence
+from ...watch.live_pace import ENDLESS_SECONDS, longest_silence
 from .any_job import Launched, watched_nodes
 from .controller_site import Followed, FollowOptions, TrainingCalls
 from .training_run import GROUP, KUBERNETES, TrainingFailed, TrainingRun
 
-# A script may report no steps at all: the watch ends with its job or its controller.
+# The seconds for which a run of a sweep is awaited.
 WEEK_SECONDS = 604_800
 # The seconds without a record after which the launcher is asked for the state of the job.
 QUIET_SECONDS = 15.0
@@ -45,8 +45,11 @@ class RunWatch:
             "stop": f"{self._folder}/stop",
             "view": True,
             "output": f"{run.results}/output.log",
-            "silence": WEEK_SECONDS if run.o["command"] else 2 * longest_silence(int(run.o["silence"]), "checkpoint"),
-            "timeout": WEEK_SECONDS,
+            # A script may report no steps at all.
+            "silence": ENDLESS_SECONDS
+            if run.o["command"]
+            else 2 * longest_silence(int(run.o["silence"]), "checkpoint"),
+            "timeout": ENDLESS_SECONDS,
             # The watch ends itself if the playbook is killed.
             "started_by": calls.controller(),
         }

@@ -14,11 +14,10 @@ from ...durable.program import Program
 from ...errors import CollectionError, Refused
 from ...slurm import reservation
 from ...training.runs.any_job import Ask
+from ...watch.live_pace import ENDLESS_SECONDS
 from .trial import Trial
 
 RULE = "vmotion-test"
-# No test lasts longer. The watch ends on request, or some minutes after its controller: a job may be silent for long.
-WATCH_SECONDS = 10 * 365 * 86400
 # Some hundred records of a rank.
 TAIL_BYTES = 1 << 16
 
@@ -147,7 +146,7 @@ def watch_of_records(p: Program, trial: Trial) -> AbstractContextManager[None]:
 
 def _watch_options(trial: Trial) -> dict[str, object]:
     files = {"records": trial.records, "stop": f"{trial.site.folder}/stop"}
-    options = {**trial.nodes, **files, "timeout": WATCH_SECONDS, "silence": WATCH_SECONDS}
+    options = {**trial.nodes, **files, "timeout": ENDLESS_SECONDS, "silence": ENDLESS_SECONDS}
     # An observation does not need all records of a job that has run for a week.
     rolled = {"tail": TAIL_BYTES, "roll": f"{trial.site.folder}/roll"} if trial.settings.get("observe") else {}
     return {**options, **rolled}

@@ -12,9 +12,9 @@ from ...durable.calls import required
 from ...durable.program import Program
 from ...errors import CollectionError
 from ...jobs.running_job import job_from
-from ...watch.live_pace import AwaitedSteps
+from ...watch.live_pace import ENDLESS_SECONDS, AwaitedSteps
 from ..evidence import outcome
-from .holding import TAIL_BYTES, WATCH_SECONDS
+from .holding import TAIL_BYTES
 from .trial import Trial, tried
 
 # A job whose records can be read reports its steps within the first of these times, which all jobs share.
@@ -52,7 +52,7 @@ def _watch_each(p: Program, trial: Trial, stack: ExitStack, jobs: Sequence[Job])
 def _watch(p: Program, trial: Trial, number: int, job: Job) -> AbstractContextManager[None]:
     """Watch the records of one job; a watch that does not start, or does not end, does not end the window."""
     files = _files(trial, number)
-    lasts = {"timeout": WATCH_SECONDS, "silence": WATCH_SECONDS}
+    lasts = {"timeout": ENDLESS_SECONDS, "silence": ENDLESS_SECONDS}
     watch = {"nodes": job["watched"], "folder": job["run_dir"], "tail": TAIL_BYTES, **lasts}
 
     def start() -> None:
