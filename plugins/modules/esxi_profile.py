@@ -81,6 +81,7 @@ hosts:
     out_of_service:
       description: Whether the host is unreachable or in maintenance mode, or an earlier run left a note on it.
       type: bool
+    in_maintenance: {description: Whether the host is in maintenance mode., type: bool}
 """
 
 from functools import cache, partial
@@ -112,6 +113,7 @@ def body(module: AnsibleModule) -> runner.Result:
         result = runner.converge(module, runner.Work(subjects=profiles, refresh=hosts.refresh_for))
         for host, report in zip(hosts.hosts, result["hosts"]):
             report["out_of_service"] = service_note.is_out_of_service(host)
+            report["in_maintenance"] = host.in_maintenance
             report["boot_time"] = host.boot_time
         return result
 

@@ -18,7 +18,7 @@ from ..errors import Refused, WholeError
 from ..maintenance import rolling_change
 from ..maintenance.window_limits import LIMITS
 from . import image_plan
-from .change_hosts import HostChangeOptions, change_hosts
+from .change_hosts import HostChangeOptions, change_hosts, return_to_service
 from .image_plan import commit_image
 from .preflight import host_preflight
 
@@ -61,6 +61,7 @@ class RolloutPlan(TypedDict):
     hosts: list[str]
     lines: list[str]
     in_service: list[str]
+    noted: list[str]
     leaving: list[str]
     reboots: dict[str, int]
     refusals: list[str]
@@ -129,6 +130,7 @@ def _plan_of(planned: Result, left: Result, how: RolloutOptions) -> RolloutPlan:
         "hosts": [host["host"] for host in hosts],
         "lines": [*planned["image"], *rolling_change.lines(hosts, out)],
         "in_service": in_service,
+        "noted": sorted(set(in_service) & set(rolling_change.noted(hosts, out))),
         "leaving": [entry["host"] for entry in work if entry["leaves_service"]],
         "reboots": {entry["host"]: entry["reboots"] for entry in work},
         "refusals": [*host_preflight.refusals(staying), *others, *for_all],
@@ -218,7 +220,7 @@ def rollout(p: Program, calls: RolloutCalls, how: RolloutOptions) -> RolloutPlan
             p.once("image", partial(commit_image, calls, how.change.cluster, how.change.image))
         if plan["in_service"]:
             p.say(f"changes {listed(plan['in_service'])} in service")
-            p.ensure(partial(change_in_service, calls, plan["in_service"], how))
+            p.ensure(partial(change_in_service, calls, plan, how))
         # Around a training job, a maintenance window changes the hosts that leave service.
         if not how.around_job and plan["leaving"]:
             at_once: HostsAtOnce = p.once("hosts at once", partial(hosts_at_once, calls, plan["leaving"], how.change))
@@ -243,9 +245,12 @@ def release_lock(calls: RolloutCalls, how: RolloutOptions) -> None:
     required(calls.here("cluster_lock", {"cluster": how.change.cluster, "state": "free"}))
 
 
-def change_in_service(calls: RolloutCalls, hosts: Sequence[str], how: RolloutOptions) -> None:
+def change_in_service(calls: RolloutCalls, plan: RolloutPlan, how: RolloutOptions) -> None:
     """Apply the profile to hosts that need no maintenance mode for it; fail if one of them must boot nevertheless."""
+    if plan["noted"]:
+        # This also ends the entry that a killed run requested.
+        return_to_service(calls, plan["noted"])
     profiles = {"profile": how.change.profile, "host_profiles": how.change.host_profiles}
-    applied = required(calls.here("esxi_profile", {"hosts": list(hosts), **profiles}))
+    applied = required(calls.here("esxi_profile", {"hosts": plan["in_service"], **profiles}))
     if left := rolling_change.not_in_force_in_service(applied["hosts"]):
         raise WholeError(" ".join(left))

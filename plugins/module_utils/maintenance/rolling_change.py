@@ -26,6 +26,7 @@ class HostPlan(_Planned, total=False):
     failed: bool
     msg: str
     out_of_service: bool
+    in_maintenance: bool
     state: Mapping[str, object]
     # This file adds these: another user took the host out, the user takes it over, or it only has to return.
     taken_out: bool
@@ -87,6 +88,10 @@ def refusals(hosts: Hosts, left: Hosts = (), accepted: Sequence[str] = ()) -> li
 
 
 def _to_return(host: HostPlan, is_ours: bool) -> HostPlan:
+    # A run that was killed before the entry or after the return, or a person who returned it, leaves the note.
+    if is_ours and host.get("in_maintenance") is False:
+        why = "an earlier run of this collection left its note on it"
+        return {**host, "why": [*host.get("why", []), why], "left_out": True}
     why = "an earlier run of this collection left it in maintenance mode"
     if not is_ours:
         why = "another user put it into maintenance mode, and esxi_host_take_over names it"
@@ -164,5 +169,10 @@ def leaves_service(host: HostPlan) -> bool:
     return bool(OUT_OF_SERVICE & set(host.get("needs", [])))
 
 
+def noted(hosts: Hosts, left: Hosts) -> list[str]:
+    """Return the hosts in service that carry the note of an earlier run."""
+    return [host["host"] for host in _with_left(hosts, left) if host.get("left_out") and not host.get("in_maintenance")]
+
+
 def _has_work(host: HostPlan) -> bool:
-    return bool(host.get("changed") or host.get("needs"))
+    return bool(host.get("changed") or host.get("needs") or host.get("left_out"))

@@ -180,7 +180,8 @@ class SimulatedCalls(MortalWorld):
             self.effect(f"change {name}", lambda: self.site.apply(name, profile, self.run))
         report = {"host": name, "changed": changed, "needs": host.needs(profile), "reboots": host.boots_for(profile)}
         is_out = host.is_out or bool(host.by)
-        return {**report, "why": ["it differs"], "unmet": [], "boot_time": host.boot_time, "out_of_service": is_out}
+        report.update(boot_time=host.boot_time, out_of_service=is_out, in_maintenance=host.is_out)
+        return {**report, "why": ["it differs"], "unmet": []}
 
     def esxi_image(self, options: Result, is_planned: bool) -> Result:
         """Set the image of the cluster, and apply it to hosts, as vLCM does."""
@@ -265,7 +266,7 @@ class SimulatedCalls(MortalWorld):
 
     def _return(self, name: str) -> None:
         host = self.site.own(name, "returns")
-        host.is_out, host.by, host.ending_boot = False, "", ""
+        host.is_out, host.is_entering, host.by, host.ending_boot = False, False, "", ""
 
     def _reboot(self, name: str, host: Host, boot_times: Options) -> str:
         has_booted = boot_times.get(name, host.boot_time) != host.boot_time

@@ -107,6 +107,19 @@ def test_changes_a_host_left_out_before_the_canary() -> None:
     assert leaving(world)[0] == ["esx3"]
 
 
+def test_serving_host_with_an_old_note_stays_in_service() -> None:
+    """A run that was killed before the entry or after the return leaves its note, as does one that a person ended."""
+    world = Cluster(0, 0)
+    for host in world.site.hosts.values():
+        host.is_applied = True
+    world.site.hosts["esx2"].by = "us"
+
+    plan = run(world)
+
+    assert (plan["in_service"], plan["leaving"]) == (["esx2"], [])
+    assert in_order(world) == [] and world.is_in_service
+
+
 def test_around_a_job_no_host_leaves_service() -> None:
     world = Cluster(1, 0)
 
