@@ -15,6 +15,7 @@ from ..module_utils.durable.calls import Arguments, Result
 from ..module_utils.durable.program import ControllerGone, MemoryJournal, Program
 from ..module_utils.errors import CollectionError
 from ..module_utils.hosts.change_hosts import HostChangeOptions
+from ..module_utils.hosts.image_plan import compare_image
 from ..module_utils.hosts.rollout import (
     RolloutOptions,
     RolloutPlan,
@@ -102,6 +103,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
         how = options_of(given)
         require_positive(how.change)
         is_check = self._task.check_mode
+        if not is_check:
+            compare_image(world, how.change.cluster, how.change.image)
         # In a real run these adapters must exist.
         plan = plan_hosts(world, how, given["adapters_to_come"] if is_check else ())
         for line in plan["lines"]:

@@ -13,7 +13,8 @@ version_added: 1.0.0
 description:
   - If an image manages a cluster, VIBs belong in that image. This module changes the image, such as the component with
     NVIDIA's vGPU manager, with vCenter's REST API. It opens a draft, changes it, lets vCenter validate it, and commits
-    it. A draft that fails is discarded, and the rest of the image stays unchanged.
+    it. A draft that fails is discarded, and the rest of the image stays unchanged. Without O(hosts), vLCM then compares
+    the hosts of the cluster with the image, also if it stays as it is.
   - With O(hosts), vSphere Lifecycle Manager (vLCM) applies the image to these hosts, one after another, and to no
     other. They must be in maintenance mode, so that vLCM moves no virtual machine. Before, vLCM compares the hosts
     with the image and checks them; afterwards it compares them again. The role P(dml.vsphere.esxi_host#role) does so

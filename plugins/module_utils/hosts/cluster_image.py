@@ -73,7 +73,7 @@ class ClusterImage:
             with suppress(CollectionError):  # the first error is the one to report
                 self.rest.send("DELETE", draft, tried="discard the draft")
             raise
-        self._compare()
+        self.compare()
 
     def _fill(self, software: str, plan: Plan) -> None:
         tried = f"change the draft of the image of cluster {self.target}"
@@ -94,7 +94,7 @@ class ClusterImage:
             tried = f"validate the new image of cluster {self.target}"
             raise Failed(self.rest.server, tried, "the server said " + "; ".join(errors), _IMPORT)
 
-    def _compare(self) -> None:
+    def compare(self) -> None:
         """Have vLCM compare the hosts: until then, it shows how they complied with the earlier image."""
         tried, seconds = f"compare the hosts of cluster {self.target} with its new image", self.desired.task_timeout
         self.rest.task(f"{self._path}/software", tried=tried, seconds=seconds, remedy=_COMPARE, action="scan")

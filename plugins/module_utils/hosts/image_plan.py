@@ -18,6 +18,12 @@ def plan_image(calls: Calls, cluster: str, image: Options, hosts: Sequence[str])
     return required(calls.planned("esxi_image", {"cluster": cluster, **image, "hosts": list(hosts)}))
 
 
+def compare_image(calls: Calls, cluster: str, image: Options) -> None:
+    """Have vLCM compare the hosts with the image that the cluster has, which a killed run may have set."""
+    if image:
+        required(calls.here("esxi_image", {"cluster": cluster}))
+
+
 def commit_image(calls: Calls, cluster: str, image: Options) -> bool:
     """Set the image of a cluster, which changes no host, and return whether it was another one."""
     return bool(required(calls.here("esxi_image", {"cluster": cluster, **image}))["changed"])

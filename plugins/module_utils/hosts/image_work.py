@@ -53,9 +53,18 @@ class ImageWork:
             params["add_on"] or {},
             params["task_timeout"],
         )
-        done = runner.converge_one(self.gate, ClusterImage(self.rest, moid, params["cluster"], desired))
+        image = ClusterImage(self.rest, moid, params["cluster"], desired)
+        done = runner.converge_one(self.gate, image)
         self.result.update({key: done[key] for key in ("state", "why") if key in done})
         self._keep(done)
+        if not (runner.only_plans(self.gate) or done["changed"] or done.get("failed") or params["hosts"]):
+            # A run that was killed after it had set the image left the comparison with the earlier one.
+            self._compare(moid, image)
+
+    def _compare(self, moid: str, image: ClusterImage) -> None:
+        """Have vLCM compare the hosts with the image, unless it applies the image, which it compared before."""
+        if not remediation.running(self.rest, moid, image.target):
+            image.compare()
 
     def _hosts(self, moid: str, members: Sequence[str]) -> None:
         params, hosts = self.params, inventory.find_hosts(self.session, {"hosts": self.params["hosts"]})

@@ -246,6 +246,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "esxi_image": (
         *LOCK,
         "GET /api/cis/tasks/{id}",
+        "POST /api/cis/tasks?action=list",
         f"GET {_POLICY}",
         f"GET {_OFFLINE}",
         f"POST {_OFFLINE}",

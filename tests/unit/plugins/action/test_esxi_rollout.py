@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -199,3 +200,25 @@ def test_setting_the_clock_does_not_affect_rollout_times(monkeypatch: pytest.Mon
     esxi_rollout.ActionModule._rollout(None, one, given())
 
     assert passed == [pytest.approx(0.0, abs=60.0)]
+
+
+@pytest.mark.parametrize(("is_check", "compared"), [(True, []), (False, [{"cluster": "gpu"}])])
+def test_plan_of_a_run_compares_hosts_with_image(is_check: bool, compared: list[Any]) -> None:
+    """A run that was killed after it had set the image left the comparison with the earlier image."""
+    calls: list[tuple[str, dict[str, Any]]] = []
+
+    class Recorded(FakeModules):
+        def here(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
+            calls.append((name, options))
+            return {"changed": False, "hosts": []}
+
+        def planned(self, _name: str, _options: dict[str, Any]) -> dict[str, Any]:
+            return {"changed": False, "hosts": []}
+
+    modules: Any = Recorded()
+    action: Any = SimpleNamespace(_task=SimpleNamespace(check_mode=is_check))
+    one = esxi_rollout.RolloutWorld(modules, "gpu")
+
+    esxi_rollout.ActionModule._plan(action, one, given(image={"components": {"manager": "2"}}))
+
+    assert [options for name, options in calls if name == "esxi_image"] == compared

@@ -149,3 +149,27 @@ def test_refuses_a_depot_with_account_without_showing_it(depot: str) -> None:
     with pytest.raises(Refused, match="depot: could not import it: its URL contains an account") as refused:
         work.run()
     assert "s3cret" not in str(refused.value)
+
+
+def test_hosts_are_compared_after_a_killed_commit() -> None:
+    """Without the comparison, the next run would find hosts that comply with the earlier image."""
+    rest, params = FakeRest(), {"cluster": "gpu", "components": {}, "absent": [], "base_image": "", "add_on": None}
+    scans: list[str] = []
+    task = rest.task
+
+    def counted(path: str, *more: Any, **query: Any) -> Any:
+        scans.extend([path] if query["action"] == "scan" else [])
+        return task(path, *more, **query)
+
+    rest.task = counted  # type: ignore[method-assign]
+
+    def run(check: bool, **options: Any) -> int:
+        given = {**params, "hosts": [], "task_timeout": 5, **options}
+        unused: Any = None
+        work = image_work.ImageWork(FakeModule(check_mode=check), unused, rest, given, unused)  # type: ignore[arg-type]
+        work._image("domain-c1")
+        return len(scans)
+
+    assert [run(True), run(False), run(False, hosts=["esx01.lab"])] == [0, 1, 1]
+    rest.tasks["1"] = {"operation": "com.vmware.esx.settings.clusters.software.apply$task", "target": None}
+    assert run(False) == 1, "vLCM has one operation at a time"
