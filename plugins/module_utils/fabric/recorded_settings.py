@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,15 +38,18 @@ class Records:
         """Return the record of the cluster; empty without one."""
         return _read(self.path) if self.path.is_file() else {}
 
-    def kept_by_others(self, vcenter: str) -> Record:
+    def kept_by_others(self, vcenter: str, now: Mapping[str, Any] | None = None) -> Record:
         """Return the options of a vCenter that other clusters need, with their values before the first change.
 
-        Options of vCenter affect every cluster: the oldest record has the values from before all changes.
+        Options of vCenter affect every cluster: the oldest record has the values from before all changes. ``now`` has
+        present values: those of a restoration that was killed before it count too, because it will be repeated.
         """
         kept: Record = {}
         for record in self._others():
-            if vcenter and record.get("instance_uuid") == vcenter and RESTORING not in record:
-                kept.update(mapping(record.get("vcenter_options")))
+            if vcenter and record.get("instance_uuid") == vcenter:
+                values = mapping(record.get("vcenter_options"))
+                changed = {key: one for key, one in values.items() if key in (now or {}) and (now or {})[key] != one}
+                kept.update(changed if RESTORING in record else values)
         return kept
 
     def write(self, record: Record) -> None:
@@ -67,7 +70,9 @@ def change(calls: Modules, records: Records, options: Options, *, is_check: bool
     if is_check:
         return planned
     changes = any(one["changed"] for one in planned["settings"])
-    previous, others = planned["previous"], records.kept_by_others(str(planned["previous"]["instance_uuid"]))
+    previous = planned["previous"]
+    now = mapping(previous.get("vcenter_options"))
+    others = records.kept_by_others(str(previous["instance_uuid"]), now)
     shared = {key: others[key] for key in options["vcenter_options"] if key in others}
     if (changes or shared or recorded) and (options["allow_shared_settings"] or not changes):
         known = {key: value for key, value in recorded.items() if key != RESTORING}

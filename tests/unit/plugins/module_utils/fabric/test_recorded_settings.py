@@ -58,6 +58,13 @@ CHANGES: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any] | None]]
     ("the older value of another cluster", {"cpu": {**HERE, "vcenter_options": {HOT: "older"}}}, {}, {HOT: "older"}),
     ("one of another vCenter", {"cpu": {"instance_uuid": "b", "vcenter_options": {HOT: "b"}}}, {}, {HOT: False}),
     ("one that another cluster restores", {"cpu": {**RECORD, "restoring": True}}, {}, {HOT: False}),
+    ("one whose restoration died first", {"cpu": {**RECORD, "restoring": True}}, {"changed": False}, {HOT: False}),
+    (
+        "none of one that was restored",
+        {"cpu": {**HERE, "vcenter_options": {HOT: True}, "restoring": True}},
+        {"changed": False},
+        None,
+    ),
     ("nothing without a change", {}, {"changed": False}, None),
 ]
 
