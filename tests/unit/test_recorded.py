@@ -128,13 +128,15 @@ def test_reads_the_first_values_of_a_watched_object() -> None:
 
 def test_reads_a_queued_task() -> None:
     info = ruby("manageiq/power_on_task_event.txt").info
-    values = {f"info.{name}": getattr(info, name) for name in ("entity", "descriptionId", "state", "reason", "error")}
+    names = ("entity", "descriptionId", "state", "reason", "error", "queueTime")
+    values = {f"info.{name}": getattr(info, name) for name in names}
     stub, session = replay(**{"task-783503": RecordedObject("Task", values)})
     centre = vim.Datacenter("datacenter-6548", stub)
     stub.recording.requested = {"Task": set(values)}
     stub.recording.links = {key_of_link([centre], "recentTask", "Task"): ["task-783503"]}
     (task,) = recent_tasks.recent(session, [centre])
     assert (task.what, task.running, task.user, task.error) == ("powerOnVm", True, "root", "")
+    assert task.queued == info.queueTime is not None
 
 
 def test_tasks_of_a_vcenter_have_the_expected_names() -> None:

@@ -29,6 +29,11 @@ def is_same_boot(first: str | None, second: str | None) -> bool:
         return first == second
 
 
+def is_older(when: datetime | None, booted: datetime | None) -> bool:
+    """Return whether a host booted after a time on the clock of vCenter, which may differ from that of the host."""
+    return when is not None and booted is not None and when < booted - CORRECTION
+
+
 def pending(host: Host) -> dict[str, Any]:
     """Return the settings in use, by subject, for the subjects that changed after the last boot."""
     written = custom_fields.value_of(ATTRIBUTE, host["availableField"], host["customValue"])

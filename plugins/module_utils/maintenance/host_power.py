@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -259,7 +259,15 @@ def work_on(fleet: HostSet, state: str, desired: ServiceOptions) -> PowerWork:
         if state == "maintenance":
             evacuations.refresh([host for host in hosts if host.reachable and not host.in_maintenance])
         elif state == "rebooted":
-            tasks = recent_tasks.recent(fleet.session, [host.ref for host in hosts if service_note.note_on(host)])
-            desired.rebooting.update(task.entity for task in tasks if task.what == recent_tasks.REBOOT)
+            desired.rebooting.update(_rebooting([host for host in hosts if service_note.note_on(host)]))
 
     return PowerWork([STATES[state](host, desired, evacuations) for host in fleet.hosts], refresh)
+
+
+def _rebooting(hosts: Sequence[Host]) -> Iterator[str]:
+    """Yield the hosts whose present boot a recent task ends: one that failed, or that led to this boot, does not."""
+    known = {host.ref._moId: host for host in hosts}
+    for task in recent_tasks.recent(hosts[0].session, [host.ref for host in hosts]) if hosts else ():
+        booted = known[task.entity]["runtime.bootTime"] if task.entity in known else None
+        if task.what == recent_tasks.REBOOT and not task.error and not boot.is_older(task.queued, booted):
+            yield task.entity

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from ..errors import TimedOut
@@ -17,7 +18,7 @@ from ..vsphere.session import Session
 ENTER, REBOOT = "enterMaintenanceMode", "reboot"
 # The last one is the task with which DRS moves virtual machines.
 MOVES = ("relocate", "migrate", "ExecuteVMotionLRO")
-PATHS = ("info.entity", "info.descriptionId", "info.state", "info.reason", "info.error")
+PATHS = ("info.entity", "info.descriptionId", "info.state", "info.reason", "info.error", "info.queueTime")
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class RecentTask:
     running: bool
     user: str
     error: str = ""
+    queued: datetime | None = None
 
 
 def wait_for_others(host: Host, tried: str, seconds: float, report: Callable[[str, str], None]) -> None:
@@ -64,4 +66,5 @@ def _described(ref: object, values: dict[str, Any]) -> RecentTask:
     user = getattr(values.get("info.reason"), "userName", None) or "the system"
     error = values.get("info.error")
     running = values.get("info.state") in {"running", "queued"}
-    return RecentTask(ref, str(values["info.entity"]._moId), what, running, str(user), words(error) if error else "")
+    reason, queued = words(error) if error else "", values.get("info.queueTime")
+    return RecentTask(ref, str(values["info.entity"]._moId), what, running, str(user), reason, queued)

@@ -11,9 +11,9 @@ import pytest
 from pyVmomi import vim
 
 from plugins.module_utils.errors import Failed, Refused, Unreachable
-from plugins.module_utils.maintenance import boot, service_note
+from plugins.module_utils.maintenance import boot, recent_tasks, service_note
 from plugins.module_utils.maintenance.evacuation import Blocker, EvacuationMove, HostEvacuation
-from plugins.module_utils.maintenance.host_power import HostReboot, InService
+from plugins.module_utils.maintenance.host_power import HostReboot, InService, work_on
 from plugins.module_utils.maintenance.maintenance_mode import Evacuations, MaintenanceMode, maintenance_spec
 from plugins.module_utils.maintenance.recent_tasks import RecentTask
 from plugins.module_utils.maintenance.service_note import ServiceNote
@@ -191,6 +191,28 @@ def test_a_reboot_of_an_earlier_run_counts(
     plan = planned(HostReboot, made, desired)
     assert plan.before["reboot"] == state and plan.after["reboot"] == "done" and not plan.unmet
     assert bool(plan.why) is (state != "due")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "error", "state"),
+    [
+        (60, "", "asked for"),
+        (-5, "", "asked for"),  # the clocks of vCenter and of the host differ
+        (-300, "", "due"),  # this reboot led to the present boot, and a killed run requested no other one
+        (60, "the host said no", "due"),
+    ],
+)
+def test_only_a_task_of_this_boot_counts(monkeypatch: pytest.MonkeyPatch, seconds: int, error: str, state: str) -> None:
+    made = host(maintenance=True, note=ServiceNote("me", NOTED, NOW))
+    queued = datetime.fromisoformat(NOW) + timedelta(seconds=seconds)
+    task = RecentTask(None, made.ref._moId, "reboot", False, "me", error, queued)
+    monkeypatch.setattr(recent_tasks, "recent", lambda _session, refs: [task] if refs else [])
+    fleet: Any = SimpleNamespace(session=made.session, hosts=[made], refresh_for=lambda _subjects: None)
+    work = work_on(fleet, "rebooted", ServiceOptions("me"))
+
+    work.refresh(work.subjects)
+
+    assert work.subjects[0].read()["reboot"] == state
 
 
 @pytest.mark.parametrize(("before", "state"), [(NOW, "due"), (OLD, "under way"), ("", "due")])
