@@ -70,7 +70,7 @@ class Graphics:
         """Write the complete configuration, which the API requires, and restart Xorg if requested."""
         changed = {change.key for change in plan.due}
         restarts = self.desired.restart_xorg and REBOOT not in plan.needs
-        if "policy" in changed and not restarts:
+        if "policy" in changed:
             boot.remember(self.host, POLICY_NOTE, plan.before["policy"])
         if changed & {"default_type", "types", "policy", "modes"}:
             config = self._config(plan.before, {**plan.before, **{change.key: change.after for change in plan.due}})
@@ -82,6 +82,7 @@ class Graphics:
             )
         if restarts:
             self._restart_xorg(plan.after["active_types"])
+            boot.forget(self.host, POLICY_NOTE)
 
     @property
     def _graphics(self) -> ApiObject:
@@ -129,6 +130,8 @@ def plan_graphics(
         desired = replace(desired, restart_xorg=False)
     restarted = waiting if desired.restart_xorg else []
     after["active_types"] = {**current["active_types"], **{gpu: desired.type for gpu in restarted if desired.type}}
+    if desired.restart_xorg and desired.policy:
+        after["active_policy"] = desired.policy
     changed = {change.key for change in Plan(current, after).changes}
     return Plan(
         before=current,

@@ -51,10 +51,22 @@ def remember(host: Host, subject: str, was: object) -> None:
     if subject in known:
         return
     note = {"boot": host.boot_time, "was": {**known, subject: was}}
-    text = json.dumps(note, sort_keys=True)
+    _store(host, json.dumps(note, sort_keys=True))
+
+
+def forget(host: Host, subject: str) -> None:
+    """Remove a subject from the note on a host: its settings are in use without a boot."""
+    known = pending(host)
+    if subject not in known:
+        return
+    note = {"boot": host.boot_time, "was": {key: value for key, value in known.items() if key != subject}}
+    _store(host, json.dumps(note, sort_keys=True) if note["was"] else "")
+
+
+def _store(host: Host, text: str) -> None:
     custom_fields.store(host.session, host.ref, host.name, ATTRIBUTE, text)
     # Several subjects of a host change between two reads: without this copy, the next one would overwrite the note.
-    host.properties[ATTRIBUTE] = text
+    host.properties[ATTRIBUTE] = text or "{}"
 
 
 def reboot_due(host: Host) -> bool:

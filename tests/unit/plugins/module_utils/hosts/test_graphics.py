@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pyVmomi import vim
 
 from plugins.module_utils import runner
 from plugins.module_utils.errors import Refused
@@ -111,6 +112,26 @@ def test_only_restarts_xorg_if_settings_are_correct() -> None:
     host.has(runtime__inMaintenanceMode=True)
     assert converge(Graphics(host, XORG))["needs"] == []
     assert host.writes == [("Restart", "xorg")]
+
+
+def test_policy_waits_for_a_restart_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The API does not show the policy in use, so that a later run would take the stored one for it."""
+
+    def fails(_gpus: FakeGpus, _service: str) -> None:
+        raise vim.fault.HostConfigFault()
+
+    host, _gpus = host_with()
+    host.has(runtime__inMaintenanceMode=True)
+    subject = Graphics(host, GraphicsSpec(policy="consolidation", restart_xorg=True))
+    with monkeypatch.context() as broken:
+        broken.setattr(FakeGpus, "Restart", fails)
+        assert "could not restart Xorg" in converge(subject)["msg"]
+
+    again = converge(subject)
+
+    assert again["changed"] and ("Restart", "xorg") in host.writes
+    assert again["hosts"][0]["state"]["active_policy"] == "consolidation"
+    assert (converge(subject)["changed"], converge(subject)["needs"]) == (False, [])
 
 
 def test_restart_does_not_replace_a_needed_boot() -> None:
