@@ -69,6 +69,7 @@ class Link:
     _not_before: float = 0.0
     _mark: bytes = field(default_factory=_new_mark)
     _breaks_at_resumption: int = 0
+    _has_caught_up: bool = False
 
     def open(self) -> None:
         if self._process is None and time.monotonic() >= self._not_before:
@@ -138,7 +139,7 @@ class Link:
         """Connect again. Lines that exist by then become ``late``, because they were not read when written."""
         self.close()
         self.breaks += 1
-        self.is_resumed, self._breaks_at_resumption = True, self.breaks
+        self.is_resumed, self._breaks_at_resumption, self._has_caught_up = True, self.breaks, False
 
     def _read_errors(self) -> None:
         """Read the error output of the connection, which blocks once its buffer is full."""
@@ -179,6 +180,8 @@ class Link:
             left_out = f"({message['skipped']} bytes were left out here)\n" if message["skipped"] else ""
             self.printed.append(left_out + message["output"])
             return []
+        # The node sends a sign of life, or a line that is new, only after the lines that it had before.
+        self._has_caught_up = self._has_caught_up or not message or message.get("old") is False
         if not _has_lines(message):
             self.view.update({key: (observer_clock.now(), content) for key, content in message.items()})
             return []
@@ -195,6 +198,9 @@ class Link:
 
     def _close_broken(self) -> None:
         self.breaks += 1
+        if not self._has_caught_up:
+            # The lines that nobody read when they were written are still to come.
+            self._breaks_at_resumption = self.breaks
         self._not_before = time.monotonic() + REOPEN_SECONDS
         self.close()
 
