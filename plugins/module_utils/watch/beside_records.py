@@ -11,6 +11,8 @@ from typing import Any
 
 # Why nodes cannot be read, the other data that nodes send, and the node that reported the end of the job.
 TROUBLES, VIEWS, ENDS = "troubles", "views", "ends"
+# How far each file of each node was read, from where another watch continues: this file stays.
+OFFSETS = "offsets"
 
 
 def read(records: Path, kind: str) -> dict[str, Any]:

@@ -135,6 +135,11 @@ class Link:
         self.last_error = _text(self._errors) or self.last_error
         self._process = None
 
+    def go_on_from(self, offsets: object) -> None:
+        """Begin each file where an earlier watch ended; the end of a file alone would lack records in between."""
+        given = offsets.items() if isinstance(offsets, dict) else ()
+        self.offsets.update({str(name): offset for name, offset in given if _is_offset(offset)})
+
     def resume(self) -> None:
         """Connect again. Lines that exist by then become ``late``, because they were not read when written."""
         self.close()
@@ -231,9 +236,13 @@ def _is_view(message: dict[str, Any]) -> bool:
 
 def _has_lines(message: dict[str, object]) -> bool:
     name, offset, lines = (message.get(key) for key in ("file", "offset", "lines"))
-    # pylint: disable-next=unidiomatic-typecheck # True is not a valid number of bytes
-    is_named = isinstance(name, str) and type(offset) is int and 0 <= offset < LARGEST
+    is_named = isinstance(name, str) and _is_offset(offset)
     return is_named and isinstance(lines, list) and all(isinstance(line, str) for line in lines)
+
+
+def _is_offset(value: object) -> bool:
+    # pylint: disable-next=unidiomatic-typecheck # True is not a valid number of bytes
+    return type(value) is int and 0 <= value < LARGEST
 
 
 def _text(output: bytes) -> str:

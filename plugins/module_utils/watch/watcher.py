@@ -97,8 +97,11 @@ def watch(links: Sequence[Link], options: WatchOptions) -> WatchState:
             return WatchState(ended=WATCHED)
         if records.cut_incomplete_line():
             # An earlier watch ended: records since then have no time of arrival, only the time on the rank's clock.
+            read = beside_records.read(options.records, beside_records.OFFSETS)
             for link in links:
                 link.is_resumed = True
+                if link.tail:
+                    link.go_on_from(read.get(link.name))
         state = WatchState()
         _follow(links, options, records, state)
         return state
@@ -137,6 +140,8 @@ def _update_files(links: Sequence[Link], records: Path, state: WatchState) -> No
         beside_records.TROUBLES: {link.name: why for link in links if (why := link.trouble(now))},
         beside_records.VIEWS: {link.name: dict(link.view) for link in links if link.view},
         beside_records.ENDS: ends,
+        # A watch that reads all records again needs no place from which it continues.
+        beside_records.OFFSETS: {link.name: dict(link.offsets) for link in links if link.tail},
     }
     for kind, content in current.items():
         if content != state.beside.get(kind, {}):
@@ -267,7 +272,8 @@ def watch_records(
 
     A broken connection is opened again; no record is lost or written twice. A watch that continues an earlier one reads
     all records again; those that were written between the two have no ``seen``. ``folder`` is that of the records on
-    the nodes. ``tail`` are the bytes at the end of each file with which the watch begins, 0 for all of it. With
+    the nodes. ``tail`` are the bytes at the end of each file with which the first watch begins, 0 for all of it; one
+    that continues it begins where that one ended. With
     ``view``, it also reads the utilization of the GPUs, the end of the job, and its output, which it writes to the file
     of the option ``output``.
     """

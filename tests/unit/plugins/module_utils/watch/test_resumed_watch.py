@@ -19,7 +19,7 @@ def _watched_until(folder: Path, step: int, tail: int = 0) -> Bench:
 
 def test_unread_records_stay_unstamped_after_failed_connections(tmp_path: Path) -> None:
     _watched_until(tmp_path, 1).write(0, record(2))
-    once = f"test -e {tmp_path}/tried || {{ touch {tmp_path}/tried; exit 255; }}; eval \"$0\""
+    once = f'test -e {tmp_path}/tried || {{ touch {tmp_path}/tried; exit 255; }}; eval "$0"'
     again = Bench(tmp_path, 1, ["sh", "-c", once])
     wait_for(lambda: any(one["step"] == 2 for one in again.came()))
     again.write(0, record(3))
@@ -27,3 +27,13 @@ def test_unread_records_stay_unstamped_after_failed_connections(tmp_path: Path) 
     again.end()
     assert again.links[0].breaks == 1
     assert {one["step"]: "seen" in one for one in again.came()[2:]} == {0: False, 1: False, 2: False, 3: True}
+
+
+def test_a_continued_tail_lacks_no_records_in_between(tmp_path: Path) -> None:
+    _watched_until(tmp_path, 100, tail=200).write(0, "".join(map(record, range(101, 1001))))
+    again = Bench(tmp_path, nodes=1, tail=200)
+    wait_for(lambda: any(one["step"] == 1000 for one in again.came()))
+    again.end()
+    stamped = {one["step"]: "seen" in one for one in again.came()}
+    assert set(range(101, 1001)) <= set(stamped), "also those before the last bytes of the file"
+    assert not any(stamped[step] for step in range(101, 1001))
