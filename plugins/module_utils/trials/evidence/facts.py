@@ -243,7 +243,7 @@ class Facts:
         ended = (self.job_now or {}).get("ended")
         if not self.outlives_job or ended is None:
             return self.moves
-        return [move for move in self.moves if (move.get("completed") or ended) < ended]
+        return [move for move in self.moves if _is_of_job(move, float(ended))]
 
     @property
     def ranks(self) -> dict[str, list[int]]:
@@ -347,6 +347,12 @@ class Facts:
         """Keep the offset of the server's clock in a reading."""
         if reading.get("clock_offset_s") is not None:
             self.clock_offsets.append(float(reading["clock_offset_s"]))
+
+
+def _is_of_job(move: Move, ended: float) -> bool:
+    """Return whether a move ended before its job did, or never began: it has no time, and its worker did not move."""
+    completed = move.get("completed")
+    return move.get("started") is None if completed is None else completed < ended
 
 
 def _without(left: Sequence[Move], worker: str) -> list[Move]:

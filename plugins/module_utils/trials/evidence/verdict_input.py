@@ -99,10 +99,12 @@ def _end(facts: Facts, index: int) -> int:
 
 
 def _observed(facts: Facts) -> dict[str, Any]:
+    judged = facts.judged_moves
+    of_moves = zip(facts.moves, transports(facts)["of_moves"])
     return {
         "launcher": {"before": (facts.job or {}).get("launcher"), "after": (facts.job_now or {}).get("launcher")},
-        "transport": transports(facts)["of_moves"][: len(facts.judged_moves)],
-        "vsphere": [move.get("vsphere") for move in (*facts.judged_moves, *facts.others)],
+        "transport": [transport for move, transport in of_moves if move in judged],
+        "vsphere": [move.get("vsphere") for move in (*judged, *facts.others)],
         # If the server's clock was set, power events before the test may seem to be within it.
         "power": None if facts.server_clock_set_s else facts.power,
         "ranks": _ranks(facts),

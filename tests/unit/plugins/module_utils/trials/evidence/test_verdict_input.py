@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 import xml.etree.ElementTree as ET
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from plugins.module_utils.continuity.judged_facts import Move
 from plugins.module_utils.continuity.verdict import verdict
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.pages.verdict_files import junit_report
+from plugins.module_utils.trials.evidence import verdict_input as module
 from plugins.module_utils.trials.evidence.facts import Facts
 from plugins.module_utils.trials.evidence.verdict_input import check_limits, title, verdict_input, with_left
 from plugins.module_utils.trials.programs.test import idle_worker
@@ -173,3 +175,30 @@ def test_an_undatable_power_event_is_not_a_breach(jump: float, is_known: bool) -
     facts = Server(jump, 3).carry_out()
     facts.power = [{"worker": "w1", "at": runs.SEEN + 50, "by": "eve", "what": "VmPoweredOnEvent"}]
     assert verdict_input(facts)["facts"]["power"] == (facts.power if is_known else None)
+
+
+def test_a_refused_move_counts_after_jobs_end() -> None:
+    refused = {"worker": "w1", "source": "e1", "target": "e2", "ok": False, "started": None, "completed": None}
+    made = {"worker": "w2", "source": "e2", "target": "e1", "ok": True, "started": 10.0, "completed": 20.0}
+    late = {**made, "worker": "w3", "started": 90.0, "completed": 110.0}
+    moves = [{**move, "looks": looks} for looks, move in enumerate((refused, made, late), start=2)]
+    facts = Facts({**SETTINGS, "window": {"hosts": []}}, moves=cast("list[Move]", moves), is_over=True)
+    facts.job_now = {"state": "finished", "ended": 100.0}
+    case = verdict_input(facts)
+    assert [move["worker"] for move in case["moves"]] == ["w1", "w2"]
+    judged = with_left(verdict([], case["moves"], {}, ended="finished", facts=case["facts"]), facts)
+    assert judged["moved"] == "some"
+    assert [note for note in judged["notes"] if "after the end" in note] == [
+        "w3: e2 -> e1: after the end of the job, so it is not judged"
+    ]
+
+
+def test_transports_belong_to_the_judged_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = {"worker": "w1", "source": "e1", "target": "e2", "ok": False, "started": 90.0, "completed": None}
+    made = {"worker": "w2", "source": "e2", "target": "e1", "ok": True, "started": 10.0, "completed": 20.0}
+    moves = [{**move, "looks": 2} for move in (late, made)]
+    facts = Facts({**SETTINGS, "window": {"hosts": []}}, moves=cast("list[Move]", moves))
+    facts.job_now = {"state": "finished", "ended": 100.0}
+    of_moves = [{"before": {"e1": "tcp"}}, {"before": {"e2": "rdma"}}]
+    monkeypatch.setattr(module, "transports", lambda _facts: {"of_moves": of_moves})
+    assert verdict_input(facts)["facts"]["transport"] == [{"before": {"e2": "rdma"}}]
