@@ -72,12 +72,12 @@ def pause_before_the_end() -> None:
         return
 
     def interrupted(number: int, frame: FrameType | None) -> None:
-        # A window that was asked before does not keep the run from its end.
-        pausing = [folder for folder in _windows() if not (folder / PAUSE).exists()]
-        for folder in pausing:
-            (folder / PAUSE).touch(mode=0o600)
-        if pausing:
-            os.write(1, MESSAGE.encode())
+        # A window that was asked before does not keep the run from its end, nor does one that cannot be asked.
+        asked = [_is_asked(folder) for folder in _windows()]
+        if any(asked):
+            # Ctrl-C also ends a program that reads the output, such as tee.
+            with contextlib.suppress(OSError):
+                os.write(1, MESSAGE.encode())
             return
         signal.signal(number, before)
         before(number, frame)
@@ -87,9 +87,23 @@ def pause_before_the_end() -> None:
         signal.signal(signal.SIGINT, interrupted)
 
 
+def _is_asked(folder: Path) -> bool:
+    """Ask a window to pause; return whether it is the first request, and could be written down."""
+    try:
+        (folder / PAUSE).touch(mode=0o600, exist_ok=False)
+    except OSError:
+        return False
+    return True
+
+
 def _windows() -> list[Path]:
     """Return the folders of the windows in progress, which the processes of their tasks wrote down."""
-    return [Path(file.read_text(encoding="utf-8")) for file in Path(constants.DEFAULT_LOCAL_TMP).glob(f"{PREFIX}*")]
+    found = []
+    for file in Path(constants.DEFAULT_LOCAL_TMP).glob(f"{PREFIX}*"):
+        # A window that ends meanwhile removes its file, and one that begins has not filled it yet.
+        with contextlib.suppress(OSError):
+            found.append(file.read_text(encoding="utf-8"))
+    return [Path(folder) for folder in found if folder]
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -59,3 +60,44 @@ def test_ctrl_c_names_the_unfinished_test(monkeypatch: pytest.MonkeyPatch, tmp_p
 
     (text,) = shown
     assert f"is unfinished in {tmp_path}, and holds the lock of the cluster" in text
+
+
+@pytest.fixture
+def pausing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """A process in which Ctrl-C pauses windows, with its folder for their notes."""
+    monkeypatch.setattr(interruption.constants, "DEFAULT_LOCAL_TMP", str(tmp_path))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        interruption.pause_before_the_end()
+        yield tmp_path
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_window_pauses_when_the_output_has_no_reader(
+    pausing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken_pipe(_handle: int, _text: bytes) -> int:
+        raise BrokenPipeError  # Ctrl-C in `ansible-playbook ... | tee log` ended tee first
+
+    folder = tmp_path / "window"
+    folder.mkdir()
+    monkeypatch.setattr(interruption.os, "write", broken_pipe)
+    with interruption.in_progress(folder):
+        os.kill(os.getpid(), signal.SIGINT)
+
+        assert (folder / interruption.PAUSE).exists()
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_ctrl_c_ends_the_run_when_no_window_can_pause(pausing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(pausing)
+    (pausing / f"{interruption.PREFIX}1").touch()  # not filled yet
+    (pausing / f"{interruption.PREFIX}2").symlink_to(pausing / "gone")
+    (pausing / f"{interruption.PREFIX}3").write_text(str(pausing / "removed"))
+
+    with pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    assert not (pausing / interruption.PAUSE).exists()
