@@ -16,6 +16,8 @@ from plugins.doc_fragments.connection import ModuleDocFragment
 from plugins.module_utils.core.run_request import CLUSTERS, LOCALHOST, WORKERS, Known, unknown_variables
 from plugins.module_utils.core.variable_types import wrong_types
 from plugins.module_utils.workers.existing_workers import ExistingWorker
+from tests.rendering import rendered
+from tests.rules.yaml_rules import Files, tasks_of
 
 ROOT = Path(__file__).parents[2]
 PLAYBOOKS = sorted((ROOT / "playbooks").glob("*.yml"))
@@ -223,3 +225,30 @@ def test_variables_are_checked_before_a_task_reads_them(playbook: Path) -> None:
     for play in plays:
         first = (play.get("pre_tasks") or play["tasks"])[0]
         assert first["ansible.builtin.import_tasks"] == "tasks/variables.yml"
+
+
+def test_result_with_fixed_change_is_never_asked() -> None:
+    """The result of a task with changed_when: false says that nothing changed, whatever its module answered."""
+    files = Files(ROOT).all
+    tasks = [task for file in files if file.path.suffix == ".yml" for task in tasks_of(file.document)]
+    fixed = {task["register"] for task in tasks if task.get("register") and task.get("changed_when") is False}
+    use = re.compile(rf"\b({'|'.join(fixed)})(\.changed\b| is (not )?changed\b)")
+
+    assert [file.name for file in files if use.search(file.path.read_text())] == []
+
+
+@pytest.mark.parametrize("differs", [True, False])
+def test_canary_keeps_its_value(differs: bool) -> None:
+    (block,) = yaml.safe_load((ROOT / "playbooks" / "tasks" / "canary.yml").read_text())
+    # The module answers whether the option differs from 0; changed_when fixes the sum of all hosts.
+    seen = {"changed": False, "hosts": [{"changed": differs, "state": {}}]}
+
+    assert int(rendered(block["vars"]["canary_value"], acceptance_canary_seen=seen)) == int(differs)
+
+
+def test_canary_that_ignores_its_change_fails() -> None:
+    (block,) = yaml.safe_load((ROOT / "playbooks" / "tasks" / "canary.yml").read_text())
+    (check,) = [task for task in block["block"] if task.get("register") == "acceptance_canary_back"]
+    back = {"changed": False, "hosts": [{"changed": True}]}
+
+    assert rendered("{{ " + check["failed_when"] + " }}", acceptance_canary_back=back)
