@@ -17,7 +17,7 @@ from plugins.module_utils.core.run_request import CLUSTERS, LOCALHOST, WORKERS, 
 from plugins.module_utils.core.variable_types import wrong_types
 from plugins.module_utils.workers.existing_workers import ExistingWorker
 from tests.rendering import rendered
-from tests.rules.yaml_rules import Files, tasks_of
+from tests.rules.yaml_rules import Files, expressions, tasks_of
 
 ROOT = Path(__file__).parents[2]
 PLAYBOOKS = sorted((ROOT / "playbooks").glob("*.yml"))
@@ -252,3 +252,21 @@ def test_canary_that_ignores_its_change_fails() -> None:
     back = {"changed": False, "hosts": [{"changed": True}]}
 
     assert rendered("{{ " + check["failed_when"] + " }}", acceptance_canary_back=back)
+
+
+@pytest.mark.parametrize(("given", "parts"), [("false", []), (False, []), ("true", ["container", "image"])])
+def test_guests_have_parts_that_texts_select(given: object, parts: list[str]) -> None:
+    (play,) = yaml.safe_load((ROOT / "playbooks" / "guests.yml").read_text())
+
+    assert rendered(play["vars"]["guest_parts"], guest_containers=given, guest_image=given) == parts
+
+
+@pytest.mark.parametrize("playbook", PLAYBOOKS, ids=lambda playbook: playbook.name)
+def test_switches_of_playbooks_that_are_texts_are_switches(playbook: Path) -> None:
+    types = yaml.safe_load((ROOT / "playbooks" / "vars" / "options.yml").read_text())["playbook_types"]
+    names = "|".join(name for name, spec in types.items() if spec["type"] == "bool")
+    bare = re.compile(rf"\b({names})\b(?!\s*(\|\s*default\(.*\)\s*)?\|\s*bool\b| is (not )?defined)", re.DOTALL)
+    handed_on = re.compile(r"\w+( \| default\(\w+\))?")
+    document = yaml.safe_load(playbook.read_text())
+
+    assert [one for one in expressions(document) if bare.search(one) and not handed_on.fullmatch(one.strip())] == []
