@@ -270,3 +270,12 @@ def test_switches_of_playbooks_that_are_texts_are_switches(playbook: Path) -> No
     document = yaml.safe_load(playbook.read_text())
 
     assert [one for one in expressions(document) if bare.search(one) and not handed_on.fullmatch(one.strip())] == []
+
+
+@pytest.mark.parametrize("cards", [1, 2])
+def test_preflight_reads_the_protocol_of_several_cards(cards: int) -> None:
+    (play,) = yaml.safe_load((ROOT / "playbooks" / "preflight.yml").read_text())
+    nics = [{"portgroup": f"rdma-{number}", "protocol": "rocev1"} for number in range(cards)]
+    protocol = play["roles"][0]["vars"]["preflight_rdma_protocol"]
+
+    assert rendered(protocol, worker_defaults={"rdma_nics": nics}) == "rocev1"
