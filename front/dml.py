@@ -124,7 +124,9 @@ def extra(value: Any) -> str:
         return "{" + ", ".join(f"{json.dumps(key)}: {extra(each)}" for key, each in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(extra, value)) + "]"
-    return ("!unsafe " if any(mark in value for mark in TEMPLATES) else "") + json.dumps(value)
+    # YAML does not join the two halves with which JSON escapes a character beyond 16 bits, such as an emoji.
+    quoted = "".join(sign if sign > "\uffff" else json.dumps(sign)[1:-1] for sign in value)
+    return f'{"!unsafe " if any(mark in value for mark in TEMPLATES) else ""}"{quoted}"'
 
 
 def has_inventory() -> bool:

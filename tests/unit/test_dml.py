@@ -86,6 +86,13 @@ def test_ansible_takes_no_word_for_a_template() -> None:
     assert shown.returncode == 0 and yaml.safe_load(shown.stdout.partition("=>")[2]) == {"training_command": words}
 
 
+def test_ansible_reads_an_emoji_beside_a_template() -> None:
+    words = ["{{ prompt }}", '\U0001f680 \u00e9 \u2028 " \\ud83d']
+    given = dml.extra({"training_command": words})
+
+    assert yaml.safe_load(given.replace("!unsafe ", "")) == {"training_command": words}
+
+
 def test_options_of_ansible_follow_the_variables() -> None:
     words = ["stop", "one", "-i", "x", "-e", "a=b", "-e", "@file", "-l", "w1", "--check", "-vvv", "-K", "-J"]
     expected = "-i x -e -e a=b -e @file --limit w1 --check --ask-become-pass --ask-vault-password -vvv"
