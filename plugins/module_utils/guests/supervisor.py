@@ -204,15 +204,18 @@ def supervise(folder: str) -> int:
 
 
 def end(folder: str) -> int:
-    """End a job whose supervisor no longer runs; return 0."""
-    desired, run = _must_read(folder, DESIRED), _must_read(folder, RUN)
+    """End a job whose supervisor no longer runs; return 0. The end that the supervisor has written stays."""
+    desired, run, known = _must_read(folder, DESIRED), _must_read(folder, RUN), read(folder, END)
     deadline = time.monotonic() + KILL_SECONDS
     for number in (signal.SIGTERM, signal.SIGKILL):
         while is_alive(run["launcher"]) and time.monotonic() < deadline:
             send(run["launcher"]["pid"], run["launcher"]["start"], number)
             time.sleep(LOOK_SECONDS)
         deadline += KILL_SECONDS
-    _finish(folder, desired, run, True, None)
+    if known:
+        _sweep_and_write(folder, desired, run, known)
+    else:
+        _finish(folder, desired, run, True, None)
     return 0
 
 
@@ -272,6 +275,10 @@ def _finish(folder: str, desired: dict[str, object], run: dict[str, object], sto
     ended: dict[str, Any] = {"ended": time.time(), "stopped": stopped, "exit_code": code, "left": {}}
     ended["full"] = is_full(folder)  # space may be free again when a command reads the end
     write_end(folder, {**ended, "swept": False})
+    _sweep_and_write(folder, desired, run, ended)
+
+
+def _sweep_and_write(folder: str, desired: dict[str, Any], run: dict[str, Any], ended: dict[str, Any]) -> None:
     left = sweep_nodes(desired, run, KILL_SECONDS)
     some = {node: fault[:200] for node, fault in list(left.items())[:20]}
     write_end(folder, {**ended, "left": some, "swept": True})

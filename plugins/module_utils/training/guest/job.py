@@ -119,6 +119,13 @@ def _is_unswept(run_dir: str) -> bool:
     return supervisor.read(run_dir, supervisor.RUN) is not None and not end.get("swept")
 
 
+def _sweep_again(run_dir: str) -> None:
+    """Let nodes be looked through again that did not answer at the end of the job, or whose processes did not end."""
+    end = supervisor.read(run_dir, supervisor.END) or {}
+    if end.get("left"):
+        supervisor.write_end(run_dir, {**end, "swept": False})
+
+
 def _end_facts(run_dir: str, desired: State, end: Mapping[str, Any], state: str) -> dict[str, object]:
     facts = {"ended": end.get("ended"), "exit_code": end.get("exit_code"), "left": end.get("left", {})}
     if state == "died":
@@ -154,7 +161,7 @@ class TrainingJob:
             if before == "waiting":
                 remedy = "set training_backend to that of the run, or cancel the job there"
                 raise Refused(self.target, "stop the job", "it waits in the queue of a batch system", remedy)
-            is_left = before in ("died", "stopped") and _is_unswept(self._run_dir)
+            is_left = before in ("died", "stopped") and (bool(state.get("left")) or _is_unswept(self._run_dir))
             if before == "running" or is_left:
                 self._must_be_own("stop the job")
             ended = "stopped" if is_left or before not in ("absent", *ENDED) else before
@@ -283,6 +290,8 @@ class TrainingJob:
                 supervisor.write(self._run_dir, STOP_REQUEST, {"by": self._params["by"]})
         if _is_supervised(run):
             supervisor.send(run["supervisor"]["pid"], run["supervisor"]["start"], signal.SIGTERM)
+        else:
+            _sweep_again(self._run_dir)
         deadline = time.monotonic() + self._params["stop_timeout"]
         while job_state(self._run_dir)["state"] == "running" or _is_unswept(self._run_dir):
             if time.monotonic() > deadline:

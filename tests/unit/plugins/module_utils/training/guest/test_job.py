@@ -299,6 +299,29 @@ def test_ends_leftovers_of_a_rebooted_launcher(tmp_path: Path) -> None:
     assert (subject.read()["state"], subject.plan(subject.read()).changes) == ("stopped", ())
 
 
+@pytest.mark.parametrize(("code", "is_stopped", "state"), [(1, False, "died"), (None, True, "stopped")])
+def test_second_stop_ends_ranks_of_a_returned_node(
+    tmp_path: Path, code: int | None, is_stopped: bool, state: str
+) -> None:
+    end = {**END, "exit_code": code, "stopped": is_stopped, "left": {"localhost": "No route to host"}}
+    files = {"wish": {**REQUEST, "nodes": ["localhost"], "here": []}, "run": run_of(gone(), gone()), "end": end}
+    run = written(tmp_path, **files)
+    (run / job.PROGRAM).write_text(Path(supervisor.__file__).read_text())
+    subject = TrainingJob(params(tmp_path, state="stopped"))
+    with subprocess.Popen(["sleep", "600"], env={supervisor.MARK: "one", "PATH": os.environ["PATH"]}) as rank:
+        wait_for(lambda: list(supervisor.processes_of("one", "")))
+        try:
+            plan = subject.plan(subject.read())
+            assert plan.due
+            subject.apply(plan)
+            assert rank.wait(PATIENCE) < 0
+        finally:
+            rank.kill()
+    after = subject.read()
+    assert (after["state"], after["exit_code"], after["ended"], after["left"]) == (state, code, 7.0, {})
+    assert not subject.plan(after).due
+
+
 def test_identifies_the_script_by_checksum_and_commit(tmp_path: Path) -> None:
     assert job._script_facts(None) == {"script_sha256": None, "script_git": None}
     script = tmp_path / "train.py"
