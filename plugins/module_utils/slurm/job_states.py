@@ -14,7 +14,9 @@ NUMBER = re.compile(r"[0-9]{1,12}(?:_[0-9]{1,12})?")
 WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD")
 # The start of each job's name, and of its comment. Names of nodes and runs have no such separator.
 PREFIX, MARK, TASK = "dml-", "dml:", "_"
-ALIVE = (*WAITING, "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING")
+# Slurm ends the processes of the job, which may take as long as a node is slow.
+ENDING = "COMPLETING"
+ALIVE = (*WAITING, "RUNNING", ENDING, "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING")
 # Why Slurm itself ends a job; the second value says whether a machine did it, so that another attempt may succeed.
 ENDED_BY_SLURM = {
     "TIMEOUT": ("at its time limit: set training_slurm.time to a longer one", False),

@@ -158,6 +158,8 @@ class OwnSlurmJob(OwnMpirun):
         waits = job_states.why_waiting(job, _waiting(self._ask)) if job and job.state in job_states.WAITING else ""
         messages = f"{self._run.dir}/{MESSAGES} on {self._run.launcher}"
         state = job_states.combined(there, job, messages, waits)
+        if job and job.state == job_states.ENDING and state.get("state") == "running":
+            state = {**state, "ending": True}
         return {**looked, "failed": False, "job": state}
 
     def stop(self) -> Result:

@@ -22,7 +22,6 @@ from .named_job import ReadJob, read_job, state_of
 STOP_SECONDS, START_SECONDS = 180.0, 900.0
 # The reasons of a job that was requeued as held, and of one that its user or an administrator holds.
 HELD = re.compile(r"held", re.IGNORECASE)
-ENDING = "COMPLETING"
 _FIELDS = re.compile(r"^ +Requeue=([01]) Restarts=[0-9]{1,9} BatchFlag=([0-9])", re.MULTILINE)
 
 
@@ -48,7 +47,7 @@ class RequeuedJob(OthersJob):
         """Return the state of the job in Slurm; one that ended after the request of the window was stopped by it."""
         job, there = read_job(self._ask, self._number), super().state()
         if self._is_ending(job):
-            return {**there, "state": "stopped", "why": f"it is {ENDING} in Slurm"}
+            return {**there, "state": "stopped", "why": f"it is {job_states.ENDING} in Slurm"}
         found: JobState = self._of_slurm(job, there)
         is_over = found["state"] not in ("running", "waiting", "stopped")
         return {**found, "state": "stopped"} if is_over and job and self._has_request() else found
@@ -120,7 +119,7 @@ class RequeuedJob(OthersJob):
 
     def _is_ending(self, job: ReadJob | None) -> bool:
         """Return whether Slurm ends the job for the window, without the reason that it is held then."""
-        return job is not None and job.state == ENDING and self._exists(self._request)
+        return job is not None and job.state == job_states.ENDING and self._exists(self._request)
 
     def _has_request(self) -> bool:
         """Return whether the window has stopped the job, or requested a checkpoint of its ranks."""

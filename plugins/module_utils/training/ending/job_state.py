@@ -36,7 +36,10 @@ class PodState(TypedDict, total=False):
 
 
 class JobState(TypedDict, total=False):
-    """A job: only ``state`` is always there. The modules document the keys."""
+    """A job: only ``state`` is always there. The modules document the keys.
+
+    ``ending`` is whether a batch system ends the processes of a running job.
+    """
 
     state: str
     run_id: str
@@ -56,6 +59,7 @@ class JobState(TypedDict, total=False):
     rank: int | None
     node: str | None
     machine: bool
+    ending: bool
     last_lines: list[str]
     left: dict[str, str]
     pods: dict[str, PodState]

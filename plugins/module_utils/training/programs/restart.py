@@ -83,9 +83,10 @@ class RestartableRun:
         return ", ".join(name for name, by in self._followers().items() if (name, by) != mine)
 
     def state(self) -> JobState:
-        """Return the state of the job."""
+        """Return the state of the job; one that Slurm ends after somebody has asked for that does not go on."""
         state: JobState = required(self._site.job_of(self._run).look())["job"]
-        return state
+        by = run_files.stop_request(self._calls, self._run) if state.get("ending") else ""
+        return {**state, "state": "stopped", "why": f"stopped by {by}"} if by else state
 
     def stopped_by_owner(self) -> str:
         """Return who has stopped the run, unless it was only a window."""

@@ -367,6 +367,24 @@ def test_window_cancels_the_job_and_submits_its_next_attempt() -> None:
     assert "--job-name=dml-one-2" in world.submitted[1]
 
 
+def test_window_keeps_a_job_that_slurm_ends_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = SlurmWorld(follow=False)
+    world.ends = [{"state": "running"}]
+    once(world)
+    world.waits_for, world.last = -1, RUNNING
+    known = world.kept("one")
+    run = run_source.taken_up(replace(world.run(), o=run_source.with_followed(world.o, known)), known)
+    job = RestartableRun(world.site, run, "the maintenance window of me@here")
+    monkeypatch.setattr(world, "_scancel", lambda _words, _o: setattr(world, "last", "COMPLETING|None|N/A") or {})
+
+    with pytest.raises(TrainingFailed, match="was cancelled, and is still COMPLETING after 180 s"):
+        job.stop()
+
+    assert (job.state()["state"], job.stopped_by_owner()) == ("stopped", "")
+    world.last = "CANCELLED|None|N/A"
+    assert job.stop()["state"] == "stopped"
+
+
 def test_cancelled_job_keeps_the_requester_of_its_end() -> None:
     cancelled = job_states.jobs_of("7|dml-one|CANCELLED|None|N/A|dml|dml:r1")[0]
 
