@@ -20,6 +20,8 @@ from ..runs.training_options import Options
 from ..runs.training_run import TrainingRun
 
 STOP_SECONDS, START_SECONDS = 120.0, 300.0
+# No rank of the job runs on its launcher.
+ABSENT = "absent"
 # Written before the job is started, in its run directory: an interrupted start is waited for, before it is repeated.
 STARTED = "dml-started-again"
 COMMANDS: tuple[Literal["stop", "start", "checkpoints"], ...] = ("stop", "start", "checkpoints")
@@ -49,7 +51,7 @@ class OthersJob:
         """Return whether the job runs; one without a running rank on its launcher counts as stopped."""
         options = {"gather": ["job"], "run_dir": self._job["run_dir"], "records": self._records}
         state: JobState = required(self._on_launcher(any_job.INFO, options))["job"]
-        return {**state, "state": "stopped"} if state["state"] == "absent" and not self._ranks.found()[0] else state
+        return {**state, "state": "stopped"} if state["state"] == ABSENT and not self._ranks.found()[0] else state
 
     def stopped_by_owner(self) -> str:
         """Return nothing: no record says who has stopped it."""
@@ -71,17 +73,21 @@ class OthersJob:
         """Free nothing: no scheduler gives its nodes to other jobs."""
 
     def stop(self) -> JobState:
-        """Run the command that stops the job, unless no rank runs, and wait until none is left on any node."""
-        if self.state()["state"] == "running":
+        """Run the command that stops the job, unless its ranks end by themselves, and wait until none is left."""
+        state, p = self.state()["state"], Program(MemoryJournal(), self._calls)
+        # Without a rank on the launcher, those on other nodes may be about to end, as after a signal.
+        if state == "running" or (state == ABSENT and not self._have_ended(p)):
             # It is that of an earlier window.
             self._remove(self._mark)
             self._run("stop")
-            p = Program(MemoryJournal(), self._calls)
-            if not p.wait(lambda: not self._ranks.found()[0], STOP_SECONDS):
+            if not self._have_ended(p):
                 ranks = ", ".join(self._ranks.found()[0])
                 cause = f"ranks {ranks} run {STOP_SECONDS:.0f} s after its command stop had ended"
                 raise TimedOut(self.name, "stop it", cause, "let the command wait for the end of the job")
         return {"state": "stopped", "why": "stopped by its command stop for a maintenance window"}
+
+    def _have_ended(self, p: Program) -> bool:
+        return bool(p.wait(lambda: not self._ranks.found()[0], STOP_SECONDS))
 
     def start_again(self, checkpoint: SeenCheckpoint, down: Mapping[str, object] | None = None) -> RunPlace:
         """Run the command that starts the job from a checkpoint, and wait until its ranks write records."""

@@ -82,6 +82,21 @@ def test_reads_state_and_checkpoints_and_signals_all_ranks() -> None:
     assert job(world).judged()["verdict"] == "inconclusive"
 
 
+@pytest.mark.parametrize(("seconds", "commands"), [(30.0, []), (200.0, [["systemctl", "--user", "stop", "train"]])])
+def test_ranks_on_other_nodes_end_before_a_window(seconds: float, commands: list[list[str]]) -> None:
+    class Ending(OthersWorld):
+        @property
+        def has_ranks(self) -> bool:
+            return self.clock < ends and not self.commands
+
+    world = Ending()
+    world.runs_from, ends = None, world.clock + seconds
+
+    assert job(world).state()["state"] == "absent" and job(world).stop()["state"] == "stopped"
+
+    assert not world.has_ranks and world.commands == commands
+
+
 def test_next_window_starts_the_job_again() -> None:
     world = OthersWorld()
     restarted(world)
