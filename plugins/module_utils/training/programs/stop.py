@@ -195,5 +195,23 @@ def _stop_without_launcher(p: Program, site: TrainingSite, run: TrainingRun, by:
 
     if not p.wait(lambda: not ranks(), KILL_SECONDS):
         raise TrainingFailed(f"The ranks {', '.join(ranks())} of the training run {run.name} do not end.")
+    if not p.wait(lambda: not _left_on(site, run, names), KILL_SECONDS):
+        raise TrainingFailed(
+            f"The training run {run.name} is not stopped, because no records of its ranks name all of its processes: "
+            f"{'; '.join(_left_on(site, run, names))}. End them there, and stop the run again."
+        )
     _keep_end(p, site, run, {"state": "stopped", "ended": p.now()}, f"{by}, without its launcher {known['launcher']}")
     return {"changed": True}
+
+
+def _left_on(site: TrainingSite, run: TrainingRun, names: Sequence[str]) -> list[str]:
+    """Return why processes of a run may be left on nodes, also those of ranks without records."""
+    left = []
+    for node, answer in job_search.undescribed_jobs(site.calls, names).items():
+        found = [job for job in answer.get("jobs", []) if job["run_dir"] == run.known["run_dir"]]
+        numbers = [str(each["pid"]) for job in found for each in job.get("processes") or []]
+        if "jobs" not in answer:
+            left.append(f"{node} did not answer ({busy.short_error(answer)})")
+        elif found:
+            left.append(f"processes {', '.join(numbers)} run on {node}")
+    return left

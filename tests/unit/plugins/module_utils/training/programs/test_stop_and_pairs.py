@@ -146,6 +146,15 @@ def test_ranks_that_do_not_end_keep_the_run_open() -> None:
     assert "end" not in world.kept("one")
 
 
+def test_ranks_without_records_keep_the_run_open() -> None:
+    world = started()
+    world.away["w1"], world.o["accept"], world.ranks = math.inf, ["launcher"], []
+    assert world.jobs["/runs/one"].is_running
+    with pytest.raises(TrainingFailed, match=r"is not stopped, because no records .*: processes .* run on w2"):
+        stopped(world)
+    assert "end" not in world.kept("one")
+
+
 def test_stops_a_run_of_another_controller_without_files() -> None:
     world = TrainingWorld(follow=False)
     train(program(world), world.site, world.run())
