@@ -65,7 +65,7 @@ class Records:
             raise ValueError("stride must be 1 or more and first_step 0 or more")
         self._stride, self._step = stride, first_step - 1
         self._generation, self._images, self._paused = 0, 0, 0.0
-        self._has_reported = self.is_in_phase = False
+        self._has_reported = self.is_in_phase = self._is_torn = False
         self._last = None  # type: Any
         # Further keys of each record, if another program than the script counts its steps.
         self.source = {}  # type: dict[str, Any]
@@ -146,10 +146,12 @@ class Records:
         """Write a line with one call; after a partial write, write the rest, so that the system reports the error."""
         place = {"t": time.time(), "step": max(self._step, 0), "stride": self._stride, "generation": self._generation}
         line = json.dumps(dict(place, **self._who, **facts, **self.source)) + "\n"
-        data = line.encode()
+        # The rest of a line that was written in part must not become one with this line.
+        data = b"\n" * self._is_torn + line.encode()
         try:
             while data:
-                data = data[os.write(self._file, data) :]
+                count = os.write(self._file, data)
+                data, self._is_torn = data[count:], count < len(data)
         except OSError as error:
             error.filename = self._path
             raise

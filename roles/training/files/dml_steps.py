@@ -51,7 +51,7 @@ class Steps:
 
     def __init__(self) -> None:
         self._pid, self._records = os.getpid(), None  # type: Any
-        self._has_failed, self._first, self._made = False, 1, 0
+        self._has_failed, self._has_lost, self._first, self._made = False, False, 1, 0
         self.by, self.others = "", 0
         # The first step with gradients that are not finite, and how often they are checked.
         self.not_finite = {}  # type: dict[str, int]
@@ -110,13 +110,21 @@ class Steps:
         return {"group": size} if size < self._records.size else {}
 
     def _write(self, write: Any) -> None:
-        """Write a record; the script must not die because of records that it did not ask for."""
+        """Write a record; the script must not die because of records that it did not ask for.
+
+        A disk that is full may have room again: without records of later steps, the job would count as silent.
+        """
         try:
             if self._records is None:
-                self._records = dml_records.automatic(self._first)
+                self._records = dml_records.automatic(self._first + max(0, self._made - 1))
             self._records.source = dict({"by": self.by, "others": self.others}, **self.not_finite, **self._group())
             write()
-        except (OSError, ValueError, TypeError) as error:
+            self._has_lost = False
+        except OSError as error:
+            if not self._has_lost:
+                sys.stderr.write(f"dml_steps.py could not record step {self._first + self._made - 1}: {error}\n")
+            self._has_lost = True
+        except (ValueError, TypeError) as error:
             self._has_failed = True
             sys.stderr.write(f"dml_steps.py records no more steps: {error}\n")
 

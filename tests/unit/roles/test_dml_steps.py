@@ -146,7 +146,26 @@ def test_unwritable_records_do_not_end_the_script(folder: Path) -> None:
     done = run(folder, BEGIN + "one.step()\none.step()\nprint('trained')\n")
     assert (done.returncode, done.stdout) == (0, "trained\n")
     cause = f"[Errno 28] No space left on device: '{folder / 'run' / 'rank0.jsonl'}'"
-    assert done.stderr == f"dml_steps.py records no more steps: {cause}\n"
+    assert done.stderr == f"dml_steps.py could not record step 1: {cause}\n"
+
+
+def test_records_again_when_a_disk_has_room(folder: Path) -> None:
+    script = "real, left = os.write, [True]\none.step()\n"
+    script += "def full(file, data):\n    if left and left.pop():\n        return real(file, data[:9])\n"
+    script += "    raise OSError(28, 'No space left on device')\n"
+    script += "os.write = full\none.step()\none.step()\nos.write = real\none.step()\n"
+    done = run(folder, BEGIN + script)
+    lines = (folder / "run" / "rank0.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in (lines[0], lines[-1])] == [1, 4]
+    assert len(lines) == 3 and done.returncode == 0 and done.stderr.count("could not record step 2") == 1
+
+
+def test_counts_steps_before_its_folder_is_writable(folder: Path) -> None:
+    (folder / "run").touch()
+    script = f"one.step()\none.step()\nos.unlink({str(folder / 'run')!r})\none.step()\n"
+    assert run(folder, BEGIN + script).returncode == 0
+    lines = (folder / "run" / "rank0.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [3]
 
 
 def test_records_keras_losses_and_its_evaluation_as_phase(folder: Path) -> None:
