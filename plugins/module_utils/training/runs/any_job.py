@@ -241,7 +241,8 @@ class OwnMpirun(JobOnNodes):
         return {**answer, **({"output": str(job["output"])} if "output" in job else {})}
 
     def forget(self) -> None:
-        """Remove the run directory on each node."""
+        """End what the job has left, for which its run directory is needed, and remove that on each node."""
+        self.end_leftovers()
         options = {"path": self._run_dir, "state": "absent"}
         self._calls.on_each("ansible.builtin.file", dict.fromkeys(self._run.nodes, options))
 

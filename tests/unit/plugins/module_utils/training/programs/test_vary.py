@@ -10,6 +10,7 @@ import pytest
 
 from plugins.module_utils.durable.program import MemoryJournal, Program
 from plugins.module_utils.errors import CollectionError
+from plugins.module_utils.training.programs.train import train
 from plugins.module_utils.training.programs.vary import sweep, vary
 from plugins.module_utils.training.results import manifest
 from plugins.module_utils.training.runs.any_job import OwnMpirun
@@ -230,3 +231,18 @@ def test_measures_a_network_with_findings_only_if_accepted() -> None:
     assert world.starts == {}
     world.o["fabric_accepted"] = True
     assert len(to_its_end(world)) == 2
+
+
+def test_forgotten_run_ends_its_ranks_before() -> None:
+    world = TrainingWorld(follow=False)
+    train(Program(MemoryJournal(), world), world.site, world.run())
+    world.jobs["/runs/one"].end, world.jobs["/runs/one"].looks = {"state": "died", "why": "-"}, 2
+    world.why_not_stopped = "w1:/runs/one: could not make sure that no process is left: w2: No route to host"
+    with pytest.raises(CollectionError, match="no process is left"):
+        world.site.job_of(world.run()).forget()
+    assert "/runs/one" in world.jobs
+
+    world.why_not_stopped = ""
+    world.site.job_of(world.run()).forget()
+
+    assert world.stops == ["/runs/one"] * 2 and "/runs/one" not in world.jobs
