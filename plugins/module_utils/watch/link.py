@@ -136,7 +136,7 @@ class Link:
         self._process = None
 
     def go_on_from(self, offsets: object) -> None:
-        """Begin each file where an earlier watch ended; the end of a file alone would lack records in between."""
+        """Begin each file where an earlier watch ended: the last bytes of a file lack the records in between."""
         given = offsets.items() if isinstance(offsets, dict) else ()
         self.offsets.update({str(name): offset for name, offset in given if _is_offset(offset)})
 
@@ -204,7 +204,7 @@ class Link:
     def _close_broken(self) -> None:
         self.breaks += 1
         if not self._has_caught_up:
-            # The lines that nobody read when they were written are still to come.
+            # The lines that were not read when they were written are still to come.
             self._breaks_at_resumption = self.breaks
         self._not_before = time.monotonic() + REOPEN_SECONDS
         self.close()
