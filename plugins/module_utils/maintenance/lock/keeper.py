@@ -1,4 +1,4 @@
-"""Renews the locks of this run during one long call: a boot may take longer than a lock lasts."""
+"""Renews the locks of this run and keeps its session during one long call, such as a boot or an image."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ from .folders import PREFIX, LockFolders
 FIRST_SECONDS = 5.0
 # The number of checks while a lock lasts: if one renewal fails, the next one still comes in time.
 TIMES = 4
+# vCenter ends a session of its SOAP API after 30 minutes without a call, also while a task of the REST API runs:
+# https://williamlam.com/2022/10/vsphere-session-timeout-overview.html
+MOST_SECONDS = 600.0
 NAME = "renews the lock"
 
 
 @contextmanager
 def renewing(session: Session) -> Iterator[None]:
-    """Renew the locks of this module's run while the block runs; take and release none."""
+    """Renew the locks of this module's run, if any, and keep its session while the block runs."""
     process = holder.running()
     if process is None:
         yield
@@ -47,9 +50,7 @@ def _keep(session: Session, process: lock_rules.RunProcess, ended: threading.Eve
         # A failed renewal may succeed at the next try; otherwise, the call itself fails in the same way and reports it.
         with suppress(CollectionError, vmodl.MethodFault, *CONNECTION_ERRORS):
             shortest = renew(session, process)
-            if shortest is None:
-                return
-            pause = shortest / TIMES
+            pause = MOST_SECONDS if shortest is None else min(shortest / TIMES, MOST_SECONDS)
 
 
 def renew(session: Session, process: lock_rules.RunProcess) -> int | None:

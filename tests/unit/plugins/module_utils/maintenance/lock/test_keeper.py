@@ -93,3 +93,22 @@ def test_retries_failures_until_the_work_ends(monkeypatch: pytest.MonkeyPatch) -
         assert enough.wait(30)
     done = len(tries)
     assert not [one for one in threading.enumerate() if one.name == keeper.NAME] and done >= 3
+
+
+@pytest.mark.parametrize("shortest", [None, 7200])
+def test_calls_often_enough_to_keep_the_session(monkeypatch: pytest.MonkeyPatch, shortest: int | None) -> None:
+    class Ended:
+        """Ends after three calls; ``pauses`` are the times between them."""
+
+        def __init__(self) -> None:
+            self.pauses = list[float]()
+
+        def wait(self, pause: float) -> bool:
+            self.pauses.append(pause)
+            return len(self.pauses) > 3
+
+    monkeypatch.setattr(keeper, "renew", lambda _session, _process: shortest)
+    ended: Any = Ended()
+    session: Any = None
+    keeper._keep(session, OURS, ended)
+    assert len(ended.pauses) == 4 and max(ended.pauses) <= 900, "vCenter ends a session after 1800 idle seconds"
