@@ -20,6 +20,8 @@ RDMA = "config.network.rdmaDevice"
 CLASSES, CLASSES_SINCE = "hardware.dvxClasses", (8, 0, 0, 1)
 BINDING, BINDING_SINCE = "config.assignableHardwareBinding", (9, 1)
 SHARED_DIRECT, MIXED_SIZE = "sharedDirect", "mixedSize"
+# The vGPU mode of a GPU in MIG mode; hosts before 8.0.3 report no mode.
+_IN_MIG = "multiInstanceGpu"
 # The key of the profiles that the host describes, next to its properties.
 DESCRIBED = "described profiles"
 CONNECTED, MAINTENANCE, QUARANTINE = "connected", "maintenance", "quarantine"
@@ -99,8 +101,10 @@ def slots(host: Mapping[str, Any], vgpus: Mapping[str, Sequence[str]], coming: S
     ``vgpus`` are the profiles by virtual machine ID, ``coming`` are those that the host offers after preparation.
     """
     waiting = {vm: list(profiles) for vm, profiles in vgpus.items()}
-    vms = users(host)
-    gpus = tuple(_gpu(info, vms[info.pciId], waiting) for info in shared(host, coming))
+    vms, here = users(host), shared(host, coming)
+    in_mig = [info for info in here if getattr(info, "vgpuMode", None) == _IN_MIG]
+    # Without a GPU that is known to be in MIG mode, the offered profiles decide.
+    gpus = tuple(_gpu(info, vms[info.pciId], waiting, (info in in_mig) if in_mig else None) for info in here)
     occupied = Slots(gpus, tuple(sorted({*offered(host), *coming})), tuple(host.get(DESCRIBED, ())))
     # If the server does not report the GPU of a virtual machine, the first GPU with room is assumed.
     for profile in [profile for profiles in waiting.values() for profile in profiles]:
@@ -108,10 +112,10 @@ def slots(host: Mapping[str, Any], vgpus: Mapping[str, Sequence[str]], coming: S
     return occupied
 
 
-def _gpu(info: Any, vms: Sequence[str], waiting: dict[str, list[str]]) -> PhysicalGpu:
+def _gpu(info: Any, vms: Sequence[str], waiting: dict[str, list[str]], mig: bool | None) -> PhysicalGpu:
     here = [waiting[vm].pop(0) for vm in vms if waiting.get(vm)]
     mixed = getattr(info, "vgpuMode", None) == MIXED_SIZE
-    return PhysicalGpu(info.pciId, info.deviceName, gigabytes(info), tuple(here), mixed)
+    return PhysicalGpu(info.pciId, info.deviceName, gigabytes(info), tuple(here), mixed, mig)
 
 
 def whole_gpus(host: Mapping[str, Any], holders: Mapping[str, str], *, active: bool = True) -> tuple[Device, ...]:

@@ -39,13 +39,14 @@ class VgpuProfile:
 
 @dataclass(frozen=True)
 class PhysicalGpu:
-    """One physical GPU: its memory, and the profiles of the vGPUs on it."""
+    """One physical GPU: its memory, and the profiles of the vGPUs on it; ``mig`` is None if its mode is unknown."""
 
     address: str
     name: str
     gigabytes: float
     used: tuple[str, ...] = ()
     mixed_sizes: bool = False
+    mig: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ class Slots:
 
     def without_addresses(self) -> Slots:
         """Return the slots with numbers as addresses: equal for two hosts whose GPUs can be exchanged."""
-        ranked = sorted(self.gpus, key=lambda gpu: (gpu.name, gpu.gigabytes, gpu.mixed_sizes, sorted(gpu.used)))
+        ranked = sorted(self.gpus, key=_kind)
         return replace(self, gpus=tuple(replace(gpu, address=f"{n:03}") for n, gpu in enumerate(ranked)))
 
     def _kinds(self) -> Hashable:
@@ -149,7 +150,8 @@ class Slots:
 
     def _capacity(self, gpu: PhysicalGpu, profile: str) -> int:
         desired = self._parsed(profile)
-        if desired is None:
+        # A GPU in MIG mode offers MIG-backed vGPUs only, and any other GPU none of them.
+        if desired is None or gpu.mig not in (None, bool(desired.slices)):
             return 0
         gigabytes = self._gigabytes(gpu, desired)
         count = gigabytes // desired.gigabytes
@@ -186,6 +188,11 @@ def _instances(gigabytes: int, desired: VgpuProfile) -> int:
         gigabytes * desired.slices // slices // desired.gigabytes if desired.model.startswith(_SHARED_INSTANCES) else 1
     )
     return slices // desired.slices * max(shared, 1)
+
+
+def _kind(gpu: PhysicalGpu) -> tuple[str, float, bool, bool, list[str]]:
+    """Return a sort key that is equal for GPUs that can be exchanged."""
+    return gpu.name, gpu.gigabytes, gpu.mixed_sizes, bool(gpu.mig), sorted(gpu.used)
 
 
 def _order(profile: str) -> Callable[[PhysicalGpu], tuple[bool, str]]:

@@ -73,6 +73,19 @@ def test_mixes_sizes_only_if_the_gpu_allows() -> None:
         )
 
 
+@pytest.mark.parametrize(("mode", "free"), [("multiInstanceGpu", (2, 3)), ("sameSize", (4, 6)), (None, (4, 6))])
+def test_gpu_in_mig_mode_offers_only_mig_profiles(mode: str | None, free: tuple[int, int]) -> None:
+    profiles = ["grid_a100-40c", "grid_a100-20c", "grid_a100-2-10c"]
+    cards = [graphics("a", vgpuMode=mode), graphics("b", vgpuMode="sameSize")]
+    for card in cards:
+        card.deviceName, card.memorySizeInKB = "NVIDIA A100-PCIE-40GB", 40 * hardware.GIGABYTE_IN_KB
+    two = host(config__graphicsInfo=cards, config__sharedPassthruGpuTypes=profiles)
+    slots = host_capacity.slots(two, {})
+    assert (slots.free("grid_a100-20c"), slots.free("grid_a100-2-10c")) == free
+    assert (slots.total("grid_a100-20c"), slots.total("grid_a100-2-10c")) == free
+    assert mode != "multiInstanceGpu" or slots.take_all(["grid_a100-40c", "grid_a100-40c"]) is None
+
+
 def whole(*devices: Any, **more: Any) -> dict[str, Any]:
     passed = [hardware.passthrough_of(one.id) for one in devices]
     values = {"config__graphicsInfo": [], "hardware__pciDevice": list(devices), "config__pciPassthruInfo": passed}
