@@ -28,6 +28,8 @@ class AbsentWorker:
     def read(self) -> State:
         """Return whether the VM exists and runs, and its mark."""
         machine = self.cluster.machines.get(self.target)
+        if machine and self.cluster.mark_of(machine):
+            machine.must_be_known("delete it")
         there = facts(self.cluster, machine)
         self._disks = foreign_disks.attached(machine) if machine else []
         self._held = foreign_disks.in_snapshots(machine) if machine else []

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..errors import Refused
 from ..vsphere import properties, tasks
 from ..vsphere.faults import translating_faults
 from ..vsphere.options import extra_config
@@ -92,6 +93,12 @@ class Machine:
     @property
     def host(self) -> str:
         return properties.id_of(self["runtime.host"])
+
+    def must_be_known(self, tried: str) -> None:
+        """Refuse a machine whose configuration vCenter does not show: without it, nothing confirms that it is ours."""
+        if self["config.hardware.numCPU"] is None:
+            reason = "vCenter does not show its configuration, as while its datastore is inaccessible"
+            raise Refused(self.name, tried, reason, "bring its datastore and its host back, and run again")
 
     @property
     def extra(self) -> dict[str, str]:

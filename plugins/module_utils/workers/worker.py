@@ -97,6 +97,8 @@ class Worker:
 
     def read(self) -> State:
         """Return the state of the worker, with the same keys if the VM does not exist."""
+        if self.machine and self.cluster.mark_of(self.machine):
+            self.machine.must_be_known("read it")
         there = {**facts(self.cluster, self.machine), **self.context.policies.state(self.desired, self.machine)}
         if self.machine and self.desired["folder"]:
             there["folder"] = self.context.locations.folder_name(self.machine["parent"])

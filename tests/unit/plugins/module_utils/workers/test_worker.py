@@ -13,6 +13,7 @@ from plugins.module_utils.plan import POWER_OFF, Plan
 from plugins.module_utils.workers import clone, worker_mark
 from plugins.module_utils.workers.absent_worker import AbsentWorker
 from plugins.module_utils.workers.context import Assignment, Context
+from plugins.module_utils.workers.machine import Machine
 from plugins.module_utils.workers.worker import Worker
 from plugins.module_utils.workers.worker_spec import Gpu, WorkerSetOptions, WorkerSpec
 from plugins.module_utils.workers.worker_state import KEYS
@@ -263,6 +264,19 @@ def test_deletes_a_suspended_worker_only_with_power_cycle() -> None:
     (reason,) = absent(ours(**suspended)).unmet
     assert reason.startswith("it is suspended, with its processes in memory")
     assert absent(ours(**suspended), power_cycle=True).unmet == ()
+
+
+def test_inaccessible_worker_keeps_its_mark() -> None:
+    cluster = ours()
+    one = cluster.machines["w1"]
+    shown = {key: value for key, value in one.values.items() if not key.startswith("config.")}
+    cluster.machines["w1"] = Machine(one.session, one.ref, {**shown, "runtime.powerState": "poweredOff"}, "w1")
+    cluster.unconfirmed.add("w1")
+    for make in (absent, planned):
+        with pytest.raises(Refused, match=r"w1: could not .*: vCenter does not show its configuration"):
+            make(cluster)
+    with pytest.raises(Refused, match="does not show its configuration"):
+        planned(cluster, call={"adopt": True})
 
 
 def test_absent_only_removes_an_adopted_workers_mark() -> None:
