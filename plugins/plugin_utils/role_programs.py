@@ -147,7 +147,7 @@ def vmotion_test(calls: Modules, o: Options, _gate: runner.Gate) -> Result:
 
 def mpi_operator_removal(_calls: Modules, o: Options, _gate: runner.Gate) -> Result:
     """Return which objects of the MPI Operator are removed, and why others stay."""
-    return removal(o["jobs"], o["found"], o["named"], o["beside"])
+    return removal(o["jobs"], o["found"], o["named"], o["beside"], o["jobs_listed"])
 
 
 def known_hosts(_calls: Modules, o: Options, _gate: runner.Gate) -> Result:
@@ -169,7 +169,13 @@ PROGRAMS = {
     "evidence": RoleProgram({**CLUSTER, **PROFILES, "image": {**MAPPING, "default": {}}}, evidence_of),
     "known_hosts": RoleProgram({"hosts": NAMES, "canary": TEXT, "profiles": NAMES}, known_hosts),
     "mpi_operator_removal": RoleProgram(
-        {key: {"type": "list", "elements": "dict", "required": True} for key in ("jobs", "found", "named", "beside")},
+        {
+            **{
+                key: {"type": "list", "elements": "dict", "required": True}
+                for key in ("jobs", "found", "named", "beside")
+            },
+            "jobs_listed": {"type": "bool", "required": True},
+        },
         mpi_operator_removal,
     ),
     "preflight": RoleProgram(

@@ -28,21 +28,28 @@ def queue(policy: str = "None", pending: int = 0) -> list[dict[str, Any]]:
 
 
 class Objects:
-    """Objects by kind and name; ``writes`` has the kind and the name of each that was patched."""
+    """Objects by kind and name; ``writes`` has the kind and the name of each that was patched.
+
+    ``unknown`` are kinds that the API server does not know, such as those of operators while it starts.
+    """
 
     def __init__(self, *objects: dict[str, Any]) -> None:
         self.found = {(one["kind"], one["metadata"]["name"]): one for one in objects}
         self.writes: list[tuple[str, str]] = []
+        self.unknown: set[str] = set()
 
     def here(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """Answer a module."""
         return self.read(options) if module.endswith("_info") else self.patch(options)
 
     def read(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the objects of a kind, or one of them."""
+        """Return the objects of a kind, or one of them, as kubernetes.core answers."""
+        if options["kind"] in self.unknown:
+            why = f'Failed to find API for resource with apiVersion "{options["api_version"]}"'
+            return {"resources": [], "api_found": False, "msg": why}
         named = options.get("name")
         found = [one for (kind, name), one in self.found.items() if kind == options["kind"] and named in (None, name)]
-        return {"resources": found}
+        return {"resources": found, "api_found": True}
 
     def patch(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Change an existing object."""

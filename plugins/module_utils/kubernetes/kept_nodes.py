@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ..durable.calls import Calls, Result, required
 from ..durable.program import MemoryJournal, Program
-from ..errors import Refused
+from ..errors import Failed, Refused
 from ..training.runs.any_job import Ask
 from .object_fields import Object, conditions, is_true, part, quantity, whole
 
@@ -72,7 +72,7 @@ class JobPlace:
 
     def free(self, every_queue: bool = False) -> None:
         """Open again what ``keep`` has closed, the nodes first."""
-        queues = self._read(QUEUE) if every_queue else self._queues()
+        queues = self._every_queue() if every_queue else self._queues()
         for gate, found in ((NODE, self._read(NODE)), (QUEUE, queues)):
             for each in found:
                 if self._is_mine(each):
@@ -99,9 +99,13 @@ class JobPlace:
             raise Refused(f"the queue {name}", "keep its nodes from other jobs", cause, "correct the queue of the job")
         return found
 
-    def _read(self, gate: Gate, **which: str) -> list[Object]:
-        options = {"api_version": gate.api, "kind": gate.kind, **which, **self._access}
+    def _every_queue(self) -> list[Object]:
+        """Return all ClusterQueues; nothing if Kubernetes has no Kueue."""
+        options = {"api_version": QUEUE.api, "kind": QUEUE.kind, **self._access}
         return list(required(self._here(K8S_INFO, options))["resources"])
+
+    def _read(self, gate: Gate, **which: str) -> list[Object]:
+        return objects_of(self._here, {"api_version": gate.api, "kind": gate.kind, **which, **self._access})
 
     def _set(self, gate: Gate, thing: Object, value: object, job: str | None) -> None:
         metadata = {"name": _name(thing), "annotations": {KEPT_FOR: job}}
@@ -126,6 +130,19 @@ def patient(calls: Calls) -> Ask:
         return results[-1]
 
     return here
+
+
+def objects_of(here: Ask, options: Mapping[str, Any]) -> list[Object]:
+    """Return objects; raise if their kind is unknown: an API server that starts does not know those of operators yet.
+
+    It answers 503 then, and the module reports no objects and no failure.
+    """
+    answer = required(here(K8S_INFO, options))
+    if answer.get("api_found") is False:
+        cause = str(answer.get("msg") or "the API server does not know this kind")
+        remedy = "check that the API server is ready and that the operator is installed, and run again"
+        raise Failed("Kubernetes", f"read {options['kind']}", cause, remedy)
+    return list(answer["resources"])
 
 
 def patch(here: Ask, access: Mapping[str, str], definition: Mapping[str, object]) -> None:

@@ -14,14 +14,20 @@ MAY_STAY = ("CustomResourceDefinition", "Namespace")
 # Kubernetes itself manages status and the rules of aggregated cluster roles.
 _OF_KUBERNETES = "clusterrole-aggregation-controller"
 _NOT = "The MPI Operator cannot be removed:"
+_DEFINITION = ("CustomResourceDefinition", "mpijobs.kubeflow.org")
 
 
-def removal(jobs: Sequence[Object], found: Sequence[Object], named: Sequence[Object], beside: Any) -> dict[str, object]:
+def removal(
+    jobs: Sequence[Object], found: Sequence[Object], named: Sequence[Object], beside: Any, is_listed: bool = True
+) -> dict[str, object]:
     """Return the objects to remove, the last created one first, and sentences on those that stay.
 
     ``found`` are the objects in ``named``, the manifests; ``beside`` are the other objects of each namespace, as the
     results of the loop that read them. A job would lose its operator, and its definition, so it prevents the removal.
+    ``is_listed`` states whether the API server knew the kind of ``jobs``: one that starts reports none at first.
     """
+    if not is_listed and any((thing["kind"], _name(thing)) == _DEFINITION for thing in found):
+        raise WholeError(f"{_NOT} the API server has the definition of MPIJobs, but did not list them. Run again.")
     if jobs:
         names = ", ".join(sorted(map(_name, jobs)))
         raise WholeError(

@@ -20,7 +20,7 @@ from ..training.runs.restartable import Checkpoints, NamedJob, SeenCheckpoint
 from ..training.runs.run_watch import RunWatch
 from ..training.runs.training_run import PLACE
 from .job_kinds import KINDS, TRAINJOB, V2BETA1, WORKER
-from .kept_nodes import K8S_INFO, KUEUE, JobPlace, patch, patient
+from .kept_nodes import KUEUE, JobPlace, objects_of, patch, patient
 from .manifests import QUEUE
 from .mpijob import INFO
 from .object_fields import Object, labels, part, quantity, several
@@ -160,7 +160,7 @@ class SuspendableJob:
 
     def _find(self, api: str, kind: str, **which: object) -> list[Object]:
         options = {"api_version": api, "kind": kind, "namespace": self._namespace, **which, **self._access}
-        return list(required(self._here(K8S_INFO, options))["resources"])
+        return objects_of(self._here, options)
 
     def _place(self, job: Object) -> JobPlace:
         """Return the nodes of its pods, or those that are kept for it if it has no pods."""

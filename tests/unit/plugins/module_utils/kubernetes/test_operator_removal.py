@@ -62,3 +62,11 @@ def test_keeps_a_namespace_that_others_use(beside: list[dict[str, Any]], is_left
 def test_mpijobs_refuse_the_removal() -> None:
     with pytest.raises(WholeError, match=r"would delete the MPIJobs a, b\. Delete them first, including finished ones"):
         removal([thing("MPIJob", name="b"), thing("MPIJob", name="a")], NAMED, NAMED, [])
+
+
+def test_removal_is_refused_when_jobs_are_not_listed() -> None:
+    """An API server that starts answers 503 for MPIJobs, which kubernetes.core reports as no MPIJobs."""
+    definition = thing("CustomResourceDefinition", OURS, name="mpijobs.kubeflow.org")
+    with pytest.raises(WholeError, match="has the definition of MPIJobs, but did not list them"):
+        removal([], [*NAMED, definition], NAMED, [], is_listed=False)
+    assert removal([], NAMED, NAMED, [], is_listed=False)["remove"] == [DEPLOYMENT, NAMESPACE], "its definition is gone"

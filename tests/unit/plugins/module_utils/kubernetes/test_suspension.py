@@ -160,6 +160,40 @@ def test_deleted_job_gives_its_nodes_back(in_queue: bool) -> None:
     assert world.cluster.kept == [], world.log
 
 
+def test_job_is_deleted_while_its_pods_end() -> None:
+    world = PodsWorld()
+    world.job.stop()
+    world.cluster.found[KINDS[world.api], "bert"]["metadata"]["deletionTimestamp"] = "2026-07-03T14:59:17Z"
+    assert world.job.stopped_by_owner() == "deleted by another user"
+
+
+@pytest.mark.parametrize("unknown", ["MPIJob", "Workload"])
+def test_job_is_unread_while_the_api_server_starts(unknown: str) -> None:
+    """It answers 503 for the kinds of operators, and kubernetes.core reports that as no objects."""
+    world = PodsWorld(in_queue=True)
+    world.job.stop()
+    world.cluster.unknown = {unknown}
+
+    with pytest.raises(CollectionError, match=f"Kubernetes: could not read {unknown}: Failed to find API for resource"):
+        world.job.stopped_by_owner()
+        world.job.withdraw()
+    assert world.cluster.kept == ["gpus", "w1", "w2"] and world.is_suspended, "the job keeps its place"
+
+    world.cluster.unknown = set()
+    assert world.job.stopped_by_owner() == ""
+
+
+def test_deleted_job_needs_no_kueue_for_nodes() -> None:
+    world = PodsWorld()
+    world.job.stop()
+    del world.cluster.found[KINDS[world.api], "bert"]
+    world.end, world.cluster.unknown = {"state": "absent"}, {"ClusterQueue"}
+
+    world.job.free_nodes()
+
+    assert world.cluster.kept == []
+
+
 def test_withdrawn_stop_lets_the_job_go_on() -> None:
     world = PodsWorld(in_queue=True)
     world.job.stop()
