@@ -52,6 +52,8 @@ def containers_of(pod: Object, main: str) -> Containers:
     state = part(program, "state")
     ended = part(state, "terminated")
     others = [each for each in (*several(status, "initContainerStatuses"), *statuses) if each is not program]
+    sidecars = _sidecars(part(pod, "spec"))
+    setups = [each for each in several(status, "initContainerStatuses") if each.get("name") not in sidecars]
     waiting, waits = _waiting(program, others)
     killed, killed_at = _latest_kill((program, *others))
     return Containers(
@@ -66,9 +68,14 @@ def containers_of(pod: Object, main: str) -> Containers:
         is_out_of_memory=killed is not None,
         killed_at=killed_at,
         killed=str(killed.get("name") or "") if killed is not None and killed is not program else "",
-        setup_error=_setup_error(several(status, "initContainerStatuses")),
+        setup_error=_setup_error(setups),
         program=str(program.get("name") or ""),
     )
+
+
+def _sidecars(spec: Object) -> set[object]:
+    """Return the init containers that run beside the program: they end after it, with any exit code."""
+    return {each.get("name") for each in several(spec, "initContainers") if each.get("restartPolicy") == "Always"}
 
 
 def _setup_error(statuses: Sequence[Object]) -> str:

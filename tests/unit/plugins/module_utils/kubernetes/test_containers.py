@@ -9,7 +9,7 @@ import pytest
 from plugins.module_utils.kubernetes.seen import pods_of
 from plugins.module_utils.kubernetes.state import changes, identity, state_of
 
-from .objects import CREATED, LAUNCHER, NAME, WORKERS, job, pod, snapshot, stamp
+from .objects import CREATED, LAUNCHER, NAME, RUNNING, WORKERS, job, pod, snapshot, stamp
 
 PROXY = {"name": "istio-proxy", "restartCount": 0, "state": {"running": {"startedAt": stamp(1)}}}
 KILLED = {"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": stamp(50)}}
@@ -64,6 +64,18 @@ def test_an_unavailable_init_image_is_the_cause() -> None:
     job_state = state_of(snapshot(job(CREATED), [waits]))
     assert job_state["why"].startswith("the image of container setup of pod t2-worker-0 cannot be pulled on k3")
     assert "Back-off pulling image" in job_state["why"]
+
+
+def test_sidecar_ends_no_job_when_it_is_killed() -> None:
+    """The kubelet ends an init container that runs beside the program after the program; its exit code says nothing."""
+    failed = pod("worker", 0, phase="Failed", state={"terminated": {"exitCode": 1, "reason": "Error"}})
+    killed = {"terminated": {"exitCode": 137, "reason": "Error"}}
+    failed["spec"]["initContainers"] = [{"name": "istio-proxy", "restartPolicy": "Always"}]
+    failed["status"]["initContainerStatuses"] = [{"name": "istio-proxy", "state": killed}]
+
+    assert state_of(snapshot(job(CREATED, RUNNING), [LAUNCHER, failed, *WORKERS[1:]]))["state"] == "running"
+    over = state_of(snapshot(job(CREATED, FAILED), [failed]))
+    assert "istio-proxy" not in over["why"]
 
 
 def test_a_failed_init_container_ends_the_job() -> None:
