@@ -27,6 +27,8 @@ EVICTION, MARKED = "TaintManagerEviction", "Marking for deletion"
 # https://github.com/kubernetes/kubernetes/blob/master/pkg/volume/hostpath/host_path.go (checkTypeInternal)
 _NO_FOLDER = re.compile(r"hostPath type check failed: (\S+) is not a directory")
 _FORBIDDEN = re.compile(r"is forbidden: (.*)", re.DOTALL)
+# Why a job stopped whose object waits for the end of its pods.
+DELETED = "deleted, and waits for the end of its pods"
 CauseFinder = Callable[[JobSnapshot], Optional[str]]
 
 
@@ -42,6 +44,8 @@ def why_impossible(snapshot: JobSnapshot) -> str:
 
 def why_waiting(snapshot: JobSnapshot) -> str:
     """Return the event that a job waits for before it runs."""
+    if snapshot.is_deleted:
+        return DELETED
     return _first(snapshot, _WAITING) or "its pods are being started"
 
 

@@ -14,12 +14,14 @@ from typing import Any
 
 from ..durable.calls import NodeCalls, Result, required
 from ..errors import Refused
+from ..training.ending.job_state import ENDED
 from ..training.output.log import figures
 from ..training.runs import node_setup, rank_words, run_files
 from ..training.runs.any_job import Launched, watched_nodes
 from ..training.runs.training_run import PLACE, Prepared, TrainingFailed, TrainingRun
 from ..training.transport import job_settings
 from . import job_spec, manifests, preflight
+from .causes import DELETED
 from .job_kinds import KINDS, V2BETA1, JobKind
 from .job_spec import PLUGIN, TORCHRUN, JobSpec, Volume
 from .kept_nodes import JobPlace, patient
@@ -51,7 +53,7 @@ class OwnMpiJob(MpiJob):
         """Return the state of the job; one that ended after a window had asked for that was stopped by the window."""
         looked = super().look()
         state = (looked.get("job") or {}).get("state")
-        by = run_files.stop_request(self._calls, self._run) if state in ("absent", "died", "finished") else ""
+        by = run_files.stop_request(self._calls, self._run) if state in ("absent", *ENDED) else ""
         return {**looked, "job": {**looked["job"], "state": "stopped", "why": f"stopped by {by}"}} if by else looked
 
     def begin(self, prepared: Prepared) -> Launched:
@@ -172,6 +174,10 @@ class OwnMpiJob(MpiJob):
         name = job_name(run.name)
         if job["state"] == "absent" and job.get("why"):
             raise TrainingFailed(f"The training job {name} cannot be started: {job['why']}.")
+        if job.get("why") == DELETED:
+            raise TrainingFailed(
+                f"The training job {name} was {DELETED}: run the same command again when they are gone."
+            )
         if job.get("differs"):
             raise TrainingFailed(
                 f'The namespace {_namespace(run)} has another training job {name} in state "{job["state"]}", which '

@@ -114,6 +114,11 @@ class JobSnapshot:
         return None if self.made is None else self.now - self.made
 
     @property
+    def is_deleted(self) -> bool:
+        """Return whether the job was deleted: its object may wait for the end of its pods, and that is final."""
+        return bool(part(self.job, "metadata").get("deletionTimestamp"))
+
+    @property
     def queue(self) -> str:
         """Return the Kueue queue of the job; empty if it has no queue."""
         return str(labels(self.job).get("kueue.x-k8s.io/queue-name") or "")

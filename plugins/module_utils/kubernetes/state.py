@@ -195,6 +195,8 @@ def _word(snapshot: JobSnapshot) -> str:
         return FINISHED
     if is_true(by_type, "Failed") or why_setup_failed(snapshot):
         return DIED
+    if snapshot.is_deleted:
+        return STOPPED
     if is_true(by_type, "Suspended"):
         # A job in a queue has not started; a job that a user suspended has lost its pods.
         return WAITING if snapshot.queue else STOPPED

@@ -62,7 +62,8 @@ class SuspendableJob:
 
     def stopped_by_owner(self) -> str:
         """Return that another user has deleted the job, or suspended it: it has no mark of a window."""
-        if not self._found():
+        found = self._found()
+        if not found or part(found[0], "metadata").get("deletionTimestamp"):
             return "deleted by another user"
         is_marked = part(part(self._object(), "metadata"), "annotations").get(STOPPED_BY)
         return "suspended by another user" if self._read()["state"] == "stopped" and not is_marked else ""

@@ -14,6 +14,7 @@ import pytest
 from plugins.module_utils.durable.program import MemoryJournal, Program
 from plugins.module_utils.errors import CollectionError, Refused
 from plugins.module_utils.kubernetes.own_mpijob import OwnMpiJob, job_name
+from plugins.module_utils.kubernetes.state import state_of
 from plugins.module_utils.training.programs.follow import TrainingSite
 from plugins.module_utils.training.programs.restart import RestartableRun
 from plugins.module_utils.training.programs.train import train
@@ -24,6 +25,10 @@ from tests.fakes.deaths import histories
 from tests.fakes.kubernetes_objects import Objects, node
 from tests.fakes.kubernetes_objects import queue as in_queue
 from tests.fakes.training_world import SAVED, Job, TrainingWorld
+
+from .objects import CREATED, LAUNCHER, RUNNING, WORKERS, job, snapshot, stamp
+
+DELETED = {"metadata": {"uid": "7", "deletionTimestamp": stamp(165)}}
 
 
 def test_a_users_variable_overrides_that_of_the_role() -> None:
@@ -59,7 +64,7 @@ class PodsWorld(TrainingWorld):
     def __init__(self, deaths: Iterable[int] = (), api: str = "v2beta1", queue: str = "", **options: Any) -> None:
         kubernetes = {"image": "train:1", "job": {"api": api, **({"queue": queue} if queue else {})}}
         super().__init__(deaths, backend="kubernetes", kubernetes=kubernetes, **options)
-        self.objects = dict[str, dict[str, Any]]()
+        self.objects, self.is_late = dict[str, dict[str, Any]](), False
         self.cluster = Objects(node("w1"), node("w2"), node("w3"), *in_queue())
 
     @property
@@ -72,9 +77,13 @@ class PodsWorld(TrainingWorld):
     def _k8s_info(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         return self.cluster.read(options)
 
-    def _k8s(self, _host: str, options: Mapping[str, Any]) -> None:
+    def _k8s(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
         if options.get("state") == "patched":
             self.cluster.patch(options)
+        elif options.get("state") == "absent" and self.is_late:
+            deleted = snapshot({**job(CREATED, RUNNING), **DELETED}, [LAUNCHER, *WORKERS])
+            self.objects = {name: dict(state_of(deleted)) for name in self.objects}
+            return {"failed": True, "msg": '"MPIJob" "dml-one": Timed out waiting on resource'}
         elif options.get("state") == "absent":
             for each in options["resource_definition"]:
                 if self.objects.pop(each["metadata"]["name"], None):
@@ -85,6 +94,7 @@ class PodsWorld(TrainingWorld):
             self.starts[name] += name not in self.objects
             assert self.cluster.kept == [], "its pods would find no node"
             self.objects.setdefault(name, {"state": "running", "started": self.clock})
+        return None
 
 
 def restartable(world: PodsWorld) -> RestartableRun:
@@ -134,6 +144,23 @@ def test_stop_waits_until_no_pod_is_left() -> None:
     assert world.objects == {} and "end" not in world.kept("one")
     del world.jobs["/runs/one"]
     assert restartable(world).stop()["state"] == "stopped"
+
+
+def test_window_restarts_a_job_whose_deletion_is_late() -> None:
+    """Its pods are on a node that does not answer: the stop fails, and the job does not run on."""
+    world = trains()
+    world.is_late = True
+    with pytest.raises(CollectionError, match="Timed out waiting on resource"):
+        restartable(world).stop()
+    assert restartable(world).state()["state"] == "stopped"
+    with pytest.raises(
+        CollectionError, match="The training job dml-one was deleted, and waits for the end of its pods"
+    ):
+        OwnMpiJob(world, world.run()).begin(Prepared(python="python3", port=29500))
+
+    world.is_late = False
+    assert restartable(world).stop()["why"] == "stopped by the window of me"
+    assert restartable(world).start_again(cast("SeenCheckpoint", {**SAVED, "since": 0.0}))["run"] == "one-2"
 
 
 def restarted(world: PodsWorld) -> dict[str, Any]:

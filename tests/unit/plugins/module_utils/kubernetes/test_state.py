@@ -57,6 +57,16 @@ def test_a_missing_job_or_kind_is_absent() -> None:
     }
 
 
+def test_deleted_job_is_stopped_while_its_pods_end() -> None:
+    """A pod on a node that does not answer ends late, and the object of the job stays until then."""
+    deleted = job(CREATED, RUNNING)
+    deleted["metadata"]["deletionTimestamp"] = stamp(165)
+    found = state_of(snapshot(deleted, [LAUNCHER, *WORKERS]))
+    assert (found["state"], found["why"]) == ("stopped", "deleted, and waits for the end of its pods")
+    deleted["status"]["conditions"].append({"type": "Succeeded", "status": "True"})
+    assert state_of(snapshot(deleted))["state"] == "finished"
+
+
 def test_a_running_job_has_launcher_ranks_and_pods() -> None:
     job_state = state(CREATED, RUNNING, pods=[LAUNCHER, *WORKERS])
     assert job_state["state"] == "running" and "why" not in job_state
