@@ -32,12 +32,17 @@ START_SECONDS = 600.0
 LONGEST = 36
 
 
-def job_name(name: str) -> str:
-    """Return the name of a run's job; different runs have different jobs, although Kubernetes allows fewer letters."""
+def job_name(name: str, kind: JobKind = KINDS[V2BETA1]) -> str:
+    """Return the name of a run's job; different runs have different jobs, although Kubernetes allows fewer letters.
+
+    A further attempt has a longer name than the first one, and must fit too.
+    """
     allowed = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
     if allowed == name and len(name) <= LONGEST:
         return f"dml-{name}"
-    return "-".join(["dml", *filter(None, [allowed[:LONGEST].strip("-")]), sha256(name.encode()).hexdigest()[:6]])
+    digest = sha256(name.encode()).hexdigest()[:6]
+    room = min(LONGEST, job_spec.LONGEST_LABEL - len(kind.longest_pod(f"dml--{digest}", 1)))
+    return "-".join(["dml", *filter(None, [allowed[:room].strip("-")]), digest])
 
 
 class OwnMpiJob(MpiJob):
@@ -76,7 +81,7 @@ class OwnMpiJob(MpiJob):
         run = self._run
         job = required(self.look())["job"]
         if job["state"] == "absent":
-            cause = f"the namespace {_namespace(run)} has no {_kind(run).kind} {job_name(run.name)}"
+            cause = f"the namespace {_namespace(run)} has no {_kind(run).kind} {_name(run)}"
             remedy = "set training_kubernetes to the namespace of the run, or set another training_name"
             raise Refused(f"the training run {run.name}", "follow it", cause, remedy)
         return self._where(job)
@@ -101,7 +106,7 @@ class OwnMpiJob(MpiJob):
         run, mine = self._run, self._run.o["kubernetes"].get("job") or {}
         nodes = [node["kubernetes"] for node in run.nodes.values()]
         queue = (_namespace(run), str(mine.get("queue") or ""))
-        name = f"{_namespace(run)}/{job_name(run.first)}"
+        name = f"{_namespace(run)}/{job_name(run.first, _kind(run))}"
         return JobPlace(self._here, _access(run), name, nodes, queue, self._needs(mine))
 
     def _needs(self, mine: Mapping[str, object]) -> dict[str, int]:
@@ -119,7 +124,7 @@ class OwnMpiJob(MpiJob):
         try:
             spec = job_spec.job_of(self._job_options(prepared))
         except (job_spec.JobError, TypeError) as error:
-            raise Refused(f"{_kind(run).kind} {job_name(run.name)}", "describe it", str(error)) from error
+            raise Refused(f"{_kind(run).kind} {_name(run)}", "describe it", str(error)) from error
         secret = manifests.secret(spec)
         return [*([secret] if secret else []), *manifests.manifests(spec)]
 
@@ -131,7 +136,7 @@ class OwnMpiJob(MpiJob):
             {**node, "interface": interface, "network": ""} for node in run.ranks_of_nodes(prepared)
         ]
         settings = rank_words.transport_settings(o, nodes)
-        name, ranks = job_name(run.name), int(o["ranks_per_node"])
+        name, ranks = _name(run), int(o["ranks_per_node"])
         starts = _torchrun(run, prepared) if mine.get("launcher") == TORCHRUN else _mpirun(run, settings)
         environment = {**settings["environment"], **starts.pop("environment")}
         options = {
@@ -171,7 +176,7 @@ class OwnMpiJob(MpiJob):
         """Return the existing job; refuse the name of a different job, and a namespace that does not exist."""
         run = self._run
         job = required(self._calls.here(INFO, {**_named(run), "desired": objects[-1]}))["job"]
-        name = job_name(run.name)
+        name = _name(run)
         if job["state"] == "absent" and job.get("why"):
             raise TrainingFailed(f"The training job {name} cannot be started: {job['why']}.")
         if job.get("why") == DELETED:
@@ -200,7 +205,7 @@ class OwnMpiJob(MpiJob):
             if job.get("blocked") is not None or self._calls.now() > until:
                 within = "" if job.get("blocked") is not None else f" within {START_SECONDS:.0f} s"
                 raise TrainingFailed(
-                    f"The training job {job_name(run.name)} did not start{within}: {job.get('why')}. The job still "
+                    f"The training job {_name(run)} did not start{within}: {job.get('why')}. The job still "
                     "exists: correct the cause and run the same command again, or delete the job."
                 )
             self._calls.pause()
@@ -211,7 +216,7 @@ class OwnMpiJob(MpiJob):
         place = {key: run.o["kubernetes"][key] for key in PLACE if key in run.o["kubernetes"]}
         return {
             "launcher": str(job.get("rank_0_on") or run.launcher),
-            "kubernetes": {**place, "name": job_name(run.name), "api": _api(run), "names": names},
+            "kubernetes": {**place, "name": _name(run), "api": _api(run), "names": names},
             # The pods of a job that has ended are gone, but its records are on the nodes.
             "watched": list(job.get("workers") or watched_nodes(run)),
         }
@@ -223,8 +228,12 @@ def seen(run: TrainingRun) -> dict[str, object]:
     return {**_named(run), "kubectl": run.o["kubernetes"].get("kubectl") or "kubectl", "names": names}
 
 
+def _name(run: TrainingRun) -> str:
+    return job_name(run.name, _kind(run))
+
+
 def _named(run: TrainingRun) -> dict[str, object]:
-    return {"name": job_name(run.name), "namespace": _namespace(run), "api": _api(run), **_access(run)}
+    return {"name": _name(run), "namespace": _namespace(run), "api": _api(run), **_access(run)}
 
 
 def _access(run: TrainingRun) -> dict[str, str]:
@@ -245,7 +254,7 @@ def _namespace(run: TrainingRun) -> str:
 
 def _mpirun(run: TrainingRun, settings: job_settings.MpirunSettings) -> dict[str, Any]:
     """Return the options of a job that mpirun starts; the operator gives each worker the name of the meeting point."""
-    name = job_name(run.name)
+    name = _name(run)
     meeting = {"MASTER_ADDR": f"{_kind(run).host_of(name, 0)}.{name}", "MASTER_PORT": str(run.o["port"])}
     wdir = ["--wdir", run.work] if run.work else []
     arguments = [*settings["mpirun_arguments"], *wdir, *run.o["mpirun_arguments"]]

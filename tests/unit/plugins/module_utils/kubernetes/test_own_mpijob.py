@@ -13,6 +13,7 @@ import pytest
 
 from plugins.module_utils.durable.program import MemoryJournal, Program
 from plugins.module_utils.errors import CollectionError, Refused
+from plugins.module_utils.kubernetes.job_kinds import KINDS
 from plugins.module_utils.kubernetes.own_mpijob import OwnMpiJob, job_name
 from plugins.module_utils.kubernetes.state import state_of
 from plugins.module_utils.training.programs.follow import TrainingSite
@@ -56,6 +57,19 @@ def test_two_runs_never_share_a_job() -> None:
 
     assert len(set(jobs)) == len(names) and jobs[0] == "dml-one" and jobs[4] == "dml-a-b"
     assert all(re.fullmatch(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", job) and len(job) <= 48 for job in jobs)
+
+
+@pytest.mark.parametrize("api", sorted(KINDS))
+@pytest.mark.parametrize("name", ["x" * 36, "X" * 33, "x" * 200])
+def test_further_attempt_has_a_valid_name(api: str, name: str) -> None:
+    """A window has stopped the attempt before."""
+    kubernetes = {"image": "train:1", "job": {"api": api}}
+    world = TrainingWorld(backend="kubernetes", kubernetes=kubernetes, environment={})
+    run = replace(world.run(), name=name, first=name)
+    for attempt in (run, run.attempt(2), run.attempt(100)):
+        *_others, job = OwnMpiJob(world, attempt).objects(Prepared(python="python3", port=29500))
+        longest = KINDS[api].longest_pod(job["metadata"]["name"], 2)
+        assert len(longest) <= 63, longest
 
 
 class PodsWorld(TrainingWorld):
