@@ -12,7 +12,7 @@ import yaml
 
 from roles.gpu_driver.files.cards import cards
 from roles.gpu_driver.files.secure_boot import VARIABLE, state
-from tests.rendering import ROLES, rendered, value, variables
+from tests.rendering import ROLES, rendered, truth, value, variables
 
 
 def test_gpus_are_distinguished_from_other_devices(tmp_path: Path) -> None:
@@ -102,3 +102,39 @@ def test_initramfs_of_running_kernel_is_made_again() -> None:
     """Without -k, Debian makes that of the newest kernel, which may not run yet."""
     words = nouveau("Remove nouveau from the initramfs", {"os_family": "Debian", "kernel": "6.8.0-60-generic"})
     assert words == ["update-initramfs", "-u", "-k", "all"]
+
+
+def task_of(role: str, file: str, name: str) -> dict[str, Any]:
+    """Return a task of a role, also from a block."""
+    tasks = yaml.safe_load((ROLES / role / "tasks" / file).read_text())
+    (found,) = [one for task in tasks for one in [task, *task.get("block", [])] if one["name"] == name]
+    result: dict[str, Any] = found
+    return result
+
+
+def holds(conditions: list[str] | str, **known: Any) -> bool:
+    """Return whether all conditions of a task hold."""
+    return all(truth(one, **known) for one in ([conditions] if isinstance(conditions, str) else conditions))
+
+
+@pytest.mark.parametrize(
+    ("check", "driver", "restarts"), [(True, "", False), (True, "580.1", True), (False, "580.1", True)]
+)
+def test_check_mode_needs_no_licence_daemon(check: bool, driver: str, restarts: bool) -> None:
+    """A fresh node has no nvidia-gridd, without which the task of systemd fails in check mode too."""
+    (task,) = [
+        one
+        for one in yaml.safe_load((ROLES / "gpu_driver" / "tasks" / "licence.yml").read_text())
+        if one["name"].startswith("Restart the licence daemon")
+    ]
+    changed = {"changed": True}
+    known = {"ansible_check_mode": check, "__gpu_driver_there": driver, "__gpu_driver_newer": {"stdout": ""}}
+    assert holds(task["when"], **known, __gpu_driver_token=changed, __gpu_driver_gridd=changed) == restarts
+
+
+@pytest.mark.parametrize(("check", "plugin", "locks"), [(True, False, False), (True, True, True), (False, True, True)])
+def test_check_mode_needs_no_versionlock_plugin(check: bool, plugin: bool, locks: bool) -> None:
+    """Rocky has the packages of its kernel before the plugin, without which the lock fails in check mode too."""
+    task = task_of("packages", "hold.yml", "Lock pinned packages for dnf")
+    known = {"__packages_pinned": [{}], "__packages_plugin": {"stat": {"exists": plugin}}}
+    assert holds(task["when"], __packages_apt=False, ansible_check_mode=check, **known) == locks
