@@ -138,3 +138,15 @@ def test_check_mode_needs_no_versionlock_plugin(check: bool, plugin: bool, locks
     task = task_of("packages", "hold.yml", "Lock pinned packages for dnf")
     known = {"__packages_pinned": [{}], "__packages_plugin": {"stat": {"exists": plugin}}}
     assert holds(task["when"], __packages_apt=False, ansible_check_mode=check, **known) == locks
+
+
+@pytest.mark.parametrize(("kernel", "kept"), [("hold", True), ("follow", False)])
+def test_headers_of_held_kernel_stay_held(kernel: str, kept: bool) -> None:
+    """The next task holds the headers of Rocky with the kernel: each run would release and hold them."""
+    there = ["kernel-core 5.14.0-570.el9 installed", "kernel-devel 5.14.0-570.el9 installed"]
+    facts = {"os_family": "RedHat", "kernel": "5.14.0-570.el9.x86_64"}
+    known = {"__gpu_driver_installed": {"stdout_lines": there}, "ansible_facts": facts}
+    packages: dict[str, Any] = value("gpu_driver", "__gpu_driver_kernels", **known)
+    assert packages["headers"][0] in packages["held"]
+    task = task_of("gpu_driver", "kernel.yml", "Install the header packages")
+    assert rendered(str(task["vars"]["packages_hold"]), gpu_driver_kernel=kernel) in ({kept, str(kept)})
