@@ -150,3 +150,16 @@ def test_headers_of_held_kernel_stay_held(kernel: str, kept: bool) -> None:
     assert packages["headers"][0] in packages["held"]
     task = task_of("gpu_driver", "kernel.yml", "Install the header packages")
     assert rendered(str(task["vars"]["packages_hold"]), gpu_driver_kernel=kernel) in ({kept, str(kept)})
+
+
+def test_runfile_waits_for_that_of_killed_run() -> None:
+    """Ansible's end does not end the runfile on the node, and two at once would write the same files."""
+    tasks = yaml.safe_load((ROLES / "gpu_driver" / "tasks" / "runfile.yml").read_text())
+    waiting = [task["name"] for task in tasks if task.get("vars", {}).get("alone_work") == "gpu_driver"]
+    names = [task["name"] for task in tasks]
+    assert names.index(waiting[0]) < names.index("Install the driver from the runfile")
+    task = task_of("gpu_driver", "runfile.yml", "Run the runfile of the driver")
+    known = {**variables("gpu_driver"), "gpu_driver_source": {"url": "https://x/d.run"}}
+    words: list[str] = list(rendered(task["ansible.builtin.command"]["argv"], **known))
+    folder = yaml.safe_load((ROLES / "alone" / "defaults" / "main.yml").read_text())["alone_folder"]
+    assert words[0] == "flock" and f"{folder}/gpu_driver" in words[: words.index("sh")]
