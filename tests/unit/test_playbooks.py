@@ -254,13 +254,6 @@ def test_canary_that_ignores_its_change_fails() -> None:
     assert rendered("{{ " + check["failed_when"] + " }}", acceptance_canary_back=back)
 
 
-@pytest.mark.parametrize(("given", "parts"), [("false", []), (False, []), ("true", ["container", "image"])])
-def test_guests_have_parts_that_texts_select(given: object, parts: list[str]) -> None:
-    (play,) = yaml.safe_load((ROOT / "playbooks" / "guests.yml").read_text())
-
-    assert rendered(play["vars"]["guest_parts"], guest_containers=given, guest_image=given) == parts
-
-
 @pytest.mark.parametrize("playbook", PLAYBOOKS, ids=lambda playbook: playbook.name)
 def test_switches_of_playbooks_that_are_texts_are_switches(playbook: Path) -> None:
     types = yaml.safe_load((ROOT / "playbooks" / "vars" / "options.yml").read_text())["playbook_types"]

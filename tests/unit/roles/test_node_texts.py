@@ -1,4 +1,4 @@
-"""The command line gives the options of a node as texts."""
+"""The command line gives the time servers of a node as a text."""
 
 from __future__ import annotations
 
@@ -18,10 +18,3 @@ def test_time_servers_are_whole_names_in_text(given: object) -> None:
     (block,) = [one["ansible.builtin.blockinfile"]["block"] for one in tasks if "ansible.builtin.blockinfile" in one]
 
     assert rendered(block, node_time_servers=given).split() == "server ntp1.lab iburst server ntp2.lab iburst".split()
-
-
-@pytest.mark.parametrize("given", ["512", 512])
-def test_pages_are_a_number_in_text(given: object) -> None:
-    template = (NODE / "templates" / "sysctl.j2").read_text(encoding="utf-8")
-
-    assert "vm.nr_hugepages = 512" in rendered(template, node_sysctls={}, node_hugepages=given, ansible_managed="")
