@@ -17,4 +17,11 @@ def test_time_servers_are_whole_names_in_text(given: object) -> None:
     tasks = yaml.safe_load((NODE / "tasks" / "time.yml").read_text(encoding="utf-8"))
     (block,) = [one["ansible.builtin.blockinfile"]["block"] for one in tasks if "ansible.builtin.blockinfile" in one]
 
-    assert rendered(block, node_time_servers=given).split() == "server ntp1.lab iburst server ntp2.lab iburst".split()
+    assert rendered(block, node_time_servers=given).split() == [
+        "server",
+        "ntp1.lab",
+        "iburst",
+        "server",
+        "ntp2.lab",
+        "iburst",
+    ]
