@@ -73,8 +73,8 @@ def pause_before_the_end() -> None:
 
     def interrupted(number: int, frame: FrameType | None) -> None:
         # A window that was asked before does not keep the run from its end, nor does one that cannot be asked.
-        asked = [_is_asked(folder) for folder in _windows()]
-        if any(asked):
+        requested = [_is_requested(folder) for folder in _windows()]
+        if any(requested):
             # Ctrl-C also ends a program that reads the output, such as tee.
             with contextlib.suppress(OSError):
                 os.write(1, MESSAGE.encode())
@@ -87,7 +87,7 @@ def pause_before_the_end() -> None:
         signal.signal(signal.SIGINT, interrupted)
 
 
-def _is_asked(folder: Path) -> bool:
+def _is_requested(folder: Path) -> bool:
     """Ask a window to pause; return whether it is the first request, and could be written down."""
     try:
         (folder / PAUSE).touch(mode=0o600, exist_ok=False)
