@@ -227,7 +227,7 @@ def test_variables_are_checked_before_a_task_reads_them(playbook: Path) -> None:
         assert first["ansible.builtin.import_tasks"] == "tasks/variables.yml"
 
 
-def test_result_with_fixed_change_is_never_asked() -> None:
+def test_result_with_fixed_change_is_never_read() -> None:
     """The result of a task with changed_when: false says that nothing changed, whatever its module answered."""
     files = Files(ROOT).all
     tasks = [task for file in files if file.path.suffix == ".yml" for task in tasks_of(file.document)]

@@ -83,7 +83,7 @@ class RestartableRun:
         return ", ".join(name for name, by in self._followers().items() if (name, by) != mine)
 
     def state(self) -> JobState:
-        """Return the state of the job; one that Slurm ends after somebody has asked for that does not go on."""
+        """Return the state of the job; one that Slurm ends after a request has stopped."""
         state: JobState = required(self._site.job_of(self._run).look())["job"]
         by = run_files.stop_request(self._calls, self._run) if state.get("ending") else ""
         return {**state, "state": "stopped", "why": f"stopped by {by}"} if by else state
