@@ -112,10 +112,13 @@ def body(module: AnsibleModule) -> runner.Result:
             profiles.append(profile.Profile(host, profile.members_of(host, context), run_lives))
         result = runner.converge(module, runner.Work(subjects=profiles, refresh=hosts.refresh_for))
         for host, report in zip(hosts.hosts, result["hosts"]):
-            report["out_of_service"] = service_note.is_out_of_service(host)
-            report["in_maintenance"] = host.in_maintenance
-            report["boot_time"] = host.boot_time
+            report.update(_service_of(host))
         return result
+
+
+def _service_of(host: inventory.Host) -> dict[str, object]:
+    is_out = service_note.is_out_of_service(host)
+    return {"out_of_service": is_out, "in_maintenance": host.in_maintenance, "boot_time": host.boot_time}
 
 
 def main() -> None:

@@ -187,7 +187,8 @@ class TrainingWorld(MortalWorld):
         return not self.lacks_code
 
     def _copy(self, host: str, options: Mapping[str, Any]) -> None:
-        self.node_files[host, str(options["dest"])] = str(options["content"])
+        if options.get("force", True) or (host, str(options["dest"])) not in self.node_files:
+            self.node_files[host, str(options["dest"])] = str(options["content"])
 
     def _command(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         (path,) = (word.partition("=")[2] for word in options["argv"] if word.startswith("if="))
@@ -326,6 +327,7 @@ class TrainingWorld(MortalWorld):
         return self.folder_sha256
 
     def _jobs(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        is_killed = any(number == "KILL" and host == f"w{int(rank) + 1}" for number, rank in self.signals)
         jobs = [
             {
                 "name": run_dir.rpartition("/")[2],
@@ -338,7 +340,7 @@ class TrainingWorld(MortalWorld):
                 "launched_here": host == "w1",
             }
             for run_dir, job in self.jobs.items()
-            if job.is_running
+            if job.is_running and not is_killed
         ]
         text = self.node_files.get((host, f"{options.get('manifest')}/{manifest.FILE}"), "")
         return {"jobs": jobs, "free_port": 29501, "manifest": text}

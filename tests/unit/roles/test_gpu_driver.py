@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from plugins.module_utils.guests import software_packages
 from roles.gpu_driver.files.cards import cards
 from roles.gpu_driver.files.secure_boot import VARIABLE, state
 from tests.rendering import ROLES, rendered, truth, value, variables
@@ -145,8 +146,7 @@ def test_headers_of_held_kernel_stay_held(kernel: str, kept: bool) -> None:
     """The next task holds the headers of Rocky with the kernel: each run would release and hold them."""
     there = ["kernel-core 5.14.0-570.el9 installed", "kernel-devel 5.14.0-570.el9 installed"]
     facts = {"os_family": "RedHat", "kernel": "5.14.0-570.el9.x86_64"}
-    known = {"__gpu_driver_installed": {"stdout_lines": there}, "ansible_facts": facts}
-    packages: dict[str, Any] = value("gpu_driver", "__gpu_driver_kernels", **known)
+    packages: Any = software_packages.packages(there, facts)
     assert packages["headers"][0] in packages["held"]
     task = task_of("gpu_driver", "kernel.yml", "Install the header packages")
     assert rendered(str(task["vars"]["packages_hold"]), gpu_driver_kernel=kernel) in ({kept, str(kept)})

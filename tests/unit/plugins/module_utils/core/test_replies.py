@@ -242,6 +242,6 @@ def test_programs_run_every_module_with_a_declared_reply() -> None:
 
 
 def test_a_reply_has_every_key_of_a_job() -> None:
-    """Any other key of a node is lost. The keys of pods do not come from nodes."""
-    of_pods = {"pods", "silences", "blocked"}
-    assert JobState.__annotations__.keys() - of_pods <= {name.rstrip("?") for name in replies.JOB}
+    """Any other key of a node is lost. The keys of pods and of Slurm do not come from nodes."""
+    of_others = {"pods", "silences", "blocked", "ending"}
+    assert JobState.__annotations__.keys() - of_others <= {name.rstrip("?") for name in replies.JOB}

@@ -30,7 +30,6 @@ LOST = "[1,1]<stderr>:RuntimeError: out of memory\n"
 
 
 def params(folder: Path, **changes: Any) -> dict[str, Any]:
-    """Return the options of the module."""
     return {
         "run_dir": str(folder / "run"),
         "state": "started",
@@ -64,7 +63,6 @@ def program(folder: Path, text: str) -> str:
 
 
 def gone() -> dict[str, Any]:
-    """Return a process that has ended."""
     return {**supervisor.identity(os.getpid()), "start": 1}
 
 
@@ -266,9 +264,10 @@ def test_reports_a_job_that_outlives_its_stop_timeout(tmp_path: Path) -> None:
 
 
 def test_nodes_where_processes_may_be_left_are_named(tmp_path: Path) -> None:
-    end = {**END, "stopped": True, "left": {"n2": "no route to host"}}
-    written(tmp_path, wish=REQUEST, run=run_of(gone(), gone()), end=end)
-    with pytest.raises(Failed, match="n2: no route to host; check these nodes manually"):
+    end, wish = {**END, "stopped": True, "left": {"no.host": "-"}}, {**REQUEST, "nodes": ["no.host"], "here": []}
+    run = written(tmp_path, wish=wish, run=run_of(gone(), gone()), end=end)
+    (run / job.PROGRAM).write_text(Path(supervisor.__file__).read_text())
+    with pytest.raises(Failed, match=r"no\.host: .*; check these nodes manually"):
         TrainingJob(params(tmp_path, state="stopped"))._stop()
 
 
