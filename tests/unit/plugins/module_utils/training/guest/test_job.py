@@ -25,6 +25,7 @@ from tests.unit.plugins.module_utils.guests.test_supervisor import wait_for
 PATIENCE = 60
 HOSTS = [{"name": "localhost", "slots": 2}]
 REQUEST = {"id": "one", "command": ["train"], "hosts": HOSTS, "nodes_of_ranks": ["n1", "n2"], "transport": "tcp"}
+SWEPT = {"nodes": ["no.host"], "here": [], "remote_python": "python3", "remote_shell": "false"}
 END = {"ended": 7.0, "stopped": False, "exit_code": 0, "left": {}, "swept": True}
 LOST = "[1,1]<stderr>:RuntimeError: out of memory\n"
 
@@ -75,7 +76,6 @@ def left(tmp_path: Path) -> Iterator[Path]:
 
 
 def written(folder: Path, **files: Any) -> Path:
-    """Return a run directory with some of its files."""
     run = folder / "run"
     run.mkdir(exist_ok=True)
     names = {"wish": supervisor.DESIRED, "run": supervisor.RUN, "end": supervisor.END}
@@ -264,8 +264,8 @@ def test_reports_a_job_that_outlives_its_stop_timeout(tmp_path: Path) -> None:
 
 
 def test_nodes_where_processes_may_be_left_are_named(tmp_path: Path) -> None:
-    end, wish = {**END, "stopped": True, "left": {"no.host": "-"}}, {**REQUEST, "nodes": ["no.host"], "here": []}
-    run = written(tmp_path, wish=wish, run=run_of(gone(), gone()), end=end)
+    end, desired = {**END, "stopped": True, "left": {"no.host": "-"}}, {**REQUEST, **SWEPT}
+    run = written(tmp_path, wish=desired, run=run_of(gone(), gone()), end=end)
     (run / job.PROGRAM).write_text(Path(supervisor.__file__).read_text())
     with pytest.raises(Failed, match=r"no\.host: .*; check these nodes manually"):
         TrainingJob(params(tmp_path, state="stopped"))._stop()
