@@ -31,6 +31,7 @@ from ..module_utils.vsphere.escaped_names import file_name
 Options = Mapping[str, Any]
 TEXT, MAPPING = {"type": "str", "default": ""}, {"type": "dict"}
 NAMES = {"type": "list", "elements": "str", "default": []}
+OBJECTS = {"type": "list", "elements": "dict", "required": True}
 CLUSTER = {"cluster": {"type": "str", "required": True}}
 PROFILES = {"profile": {**MAPPING, "default": {}}, "host_profiles": {**MAPPING, "default": {}}}
 
@@ -170,10 +171,7 @@ PROGRAMS = {
     "known_hosts": RoleProgram({"hosts": NAMES, "canary": TEXT, "profiles": NAMES}, known_hosts),
     "mpi_operator_removal": RoleProgram(
         {
-            **{
-                key: {"type": "list", "elements": "dict", "required": True}
-                for key in ("jobs", "found", "named", "beside")
-            },
+            **dict.fromkeys(("jobs", "found", "named", "beside"), OBJECTS),
             "jobs_listed": {"type": "bool", "required": True},
         },
         mpi_operator_removal,

@@ -19,7 +19,7 @@ from ..module_utils.durable.calls import Arguments, NodeCalls, Result, required
 from ..module_utils.durable.program import MemoryJournal, Program
 from ..module_utils.errors import CollectionError, WholeError
 from ..module_utils.jobs import running_job
-from ..module_utils.slurm.job_states import TASK
+from ..module_utils.slurm.job_states import is_named
 from ..module_utils.training.running import busy
 from ..module_utils.trials.folder import trial_folder
 from .modules import Modules
@@ -78,9 +78,7 @@ class JobSearch:
         if not named.get("slurm"):
             return
         before = self._window
-        number = str((before.get("slurm") or {}).get("job"))
-        # The number of a job array names its running task.
-        is_same = str(named["slurm"].get("job")) in (number, number.partition(TASK)[0])
+        is_same = is_named(str((before.get("slurm") or {}).get("job")), named["slurm"].get("job"))
         known = {key: before.get(key) for key in PLACE} if is_same else {}
         job = {**named, **(known or ({} if before else with_place(action, self._vars, named)))}
         own = re.escape(os.path.basename(str(job.get("run_dir") or "")))

@@ -32,6 +32,11 @@ def whole(value: object) -> int | None:
     return int(text) if isinstance(value, (int, str)) and _WHOLE.fullmatch(text) else None
 
 
+def is_deleted(thing: Object) -> bool:
+    """Return whether an object was deleted, which is final: it may wait for the end of what depends on it."""
+    return bool(part(thing, "metadata").get("deletionTimestamp"))
+
+
 def quantity(value: object) -> int | None:
     """Return a number of devices: the API server writes 1000 as 1k; None for anything else."""
     scaled = _QUANTITY.fullmatch(value) if isinstance(value, str) else None

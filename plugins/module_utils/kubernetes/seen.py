@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from .containers import containers_of
 from .job_kinds import KINDS, LAUNCHER, NODE, TRAINJOB, V2BETA1, WORKER, kind_of, trainer_of
-from .object_fields import Object, conditions, is_true, labels, part, seconds, several, whole
+from .object_fields import Object, conditions, is_deleted, is_true, labels, part, seconds, several, whole
 from .pod_templates import TAINTS
 
 # The labels with which the operators mark their pods.
@@ -115,8 +115,8 @@ class JobSnapshot:
 
     @property
     def is_deleted(self) -> bool:
-        """Return whether the job was deleted: its object may wait for the end of its pods, and that is final."""
-        return bool(part(self.job, "metadata").get("deletionTimestamp"))
+        """Return whether the job was deleted, and waits for the end of its pods."""
+        return is_deleted(self.job or {})
 
     @property
     def queue(self) -> str:
@@ -287,7 +287,7 @@ def _pod(thing: Object, marked: Object, job: Object | None) -> Pod:
         phase=str(status.get("phase") or ""),
         reason=str(status.get("reason") or ""),
         message=str(status.get("message") or ""),
-        is_deleted=bool(metadata.get("deletionTimestamp")),
+        is_deleted=is_deleted(thing),
         unscheduled=str(scheduled.get("message") or "") if scheduled.get("status") == "False" else "",
         tolerates=tolerated_seconds(several(spec, "tolerations")),
         address=_word(status, "podIP"),

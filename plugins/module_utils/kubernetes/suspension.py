@@ -23,7 +23,7 @@ from .job_kinds import KINDS, TRAINJOB, V2BETA1, WORKER
 from .kept_nodes import KUEUE, JobPlace, objects_of, patch, patient
 from .manifests import QUEUE
 from .mpijob import INFO
-from .object_fields import Object, labels, part, quantity, several
+from .object_fields import Object, is_deleted, labels, part, quantity, several
 
 # The annotation of a job that a window has suspended, with the window.
 STOPPED_BY = "dml.vsphere/stopped-by"
@@ -63,7 +63,7 @@ class SuspendableJob:
     def stopped_by_owner(self) -> str:
         """Return that another user has deleted the job, or suspended it: it has no mark of a window."""
         found = self._found()
-        if not found or part(found[0], "metadata").get("deletionTimestamp"):
+        if not found or is_deleted(found[0]):
             return "deleted by another user"
         is_marked = part(part(self._object(), "metadata"), "annotations").get(STOPPED_BY)
         return "suspended by another user" if self._read()["state"] == "stopped" and not is_marked else ""

@@ -66,6 +66,11 @@ class SlurmJob:
         return any(run_id.startswith(each) for each in ids if each)
 
 
+def is_named(number: str, given: object) -> bool:
+    """Return whether a user means a job with a number; that of a job array names its running task."""
+    return str(given) in (number, number.partition(TASK)[0])
+
+
 def name_of(run: str) -> str:
     """Return the name of the job of a run; a comma would separate two names."""
     return f"{PREFIX}{re.sub('[^A-Za-z0-9_.-]', '_', run)}"

@@ -10,7 +10,7 @@ from typing import Any
 from ...durable.program import START
 from ...errors import Refused
 from ...maintenance.window_limits import LIMITS
-from ...slurm.job_states import TASK
+from ...slurm.job_states import is_named
 
 Settings = Mapping[str, Any]
 TEST, WINDOW, OBSERVATION = "vMotion test", "maintenance window", "observation"
@@ -122,9 +122,8 @@ def _differing(before: Settings, requested: Settings, allowed: Collection[str], 
 def _another_job(before: Settings, requested: Settings) -> str:
     """Return the job of the start and the one that this run names; empty if it names none, or the same one."""
     was, now = _job(before), _job(requested)
-    number = str((before.get("slurm") or {}).get("job") or "")
-    # The number of a job array names its running task.
-    if number and number.partition(TASK)[0] == str((requested.get("slurm") or {}).get("job")):
+    slurm = [(settings.get("slurm") or {}).get("job") for settings in (before, requested)]
+    if slurm[0] and is_named(str(slurm[0]), slurm[1]):
         return ""
     return f"its job was {was} and is {now} now" if was and now and was != now else ""
 

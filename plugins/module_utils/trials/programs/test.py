@@ -63,9 +63,10 @@ def first_worker(trial: Trial) -> dict[str, object]:
     """Name the worker that goes first, and the number of moves that the cluster has had."""
     moves = trial.of_cluster("vmotion_info", since=0.0)["moves"]
     ever = sum(bool(move["ok"]) for move in moves)
-    if ever or trial.facts.settings["canary"] != "auto":
-        return {"ever": ever, "worker": "" if ever else idle_worker(trial.facts)}
-    return {"ever": ever, "worker": idle_worker(trial.facts, jobs_beside.busy_workers(trial))}
+    if ever:
+        return {"ever": ever, "worker": ""}
+    busy = jobs_beside.busy_workers(trial) if trial.facts.settings["canary"] == "auto" else ()
+    return {"ever": ever, "worker": idle_worker(trial.facts, busy)}
 
 
 def idle_worker(facts: Facts, busy: Collection[str] = ()) -> str:

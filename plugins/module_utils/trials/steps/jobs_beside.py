@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import Any
@@ -150,8 +150,12 @@ def busy_workers(trial: Trial) -> set[str]:
 
 def _present(trial: Trial, places: Mapping[str, object]) -> list[dict[str, Any]]:
     """Return the other jobs that train now on the workers of the cluster."""
-    stage = {"moves": [{"worker": worker} for worker in places]}
-    jobs = required(trial.site.jobs_on_workers(trial.settings))["jobs"]
+    return on_workers(required(trial.site.jobs_on_workers(trial.settings))["jobs"], places, places)
+
+
+def on_workers(jobs: Sequence[Job], workers: Iterable[str], places: Mapping[str, object]) -> list[dict[str, Any]]:
+    """Return the jobs on some of the workers in ``places``, each with these workers as ``moving``."""
+    stage = {"moves": [{"worker": worker} for worker in workers]}
     return moving({"other_jobs": jobs}, {"stages": [stage], "places": places})
 
 

@@ -85,8 +85,7 @@ def require_emptiable(trial: Trial, workers: Sequence[Mapping[str, object]], hos
 def why_not_shut_down(trial: Trial, workers: Sequence[Mapping[str, object]]) -> str:
     """Return which other jobs would stop if these workers shut down; empty if none would."""
     read = required(trial.site.jobs_on_workers(trial.settings))
-    stage = {"moves": [{"worker": worker["name"]} for worker in workers]}
-    found = jobs_beside.moving({"other_jobs": read["jobs"]}, {"stages": [stage], "places": trial.facts.at})
+    found = jobs_beside.on_workers(read["jobs"], [str(worker["name"]) for worker in workers], trial.facts.at)
     if not found:
         return str(read["unread"])
     jobs = "; ".join(f"{job['title']} on {', '.join(job['moving'])}" for job in found)
