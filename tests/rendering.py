@@ -6,10 +6,13 @@ import functools
 from pathlib import Path
 from typing import Any
 
+import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import init_plugin_loader
 from ansible.template import Templar
 from ansible.template import trust_as_template as trusted
+
+from tests.rules.yaml_rules import tasks_of
 
 ROLES = Path(__file__).parents[1] / "roles"
 
@@ -28,6 +31,13 @@ def variables(role: str) -> dict[str, Any]:
     for kind in ("defaults", "vars"):
         path = ROLES / role / kind / "main.yml"
         found.update(loader.load_from_file(str(path), trusted_as_template=True) if path.exists() else {})
+    return found
+
+
+def task_of(role: str, file: str, begin: str) -> dict[str, Any]:
+    """Return the task of a role whose name begins so, also from a block."""
+    document = yaml.safe_load((ROLES / role / "tasks" / file).read_text(encoding="utf-8"))
+    (found,) = [task for task in tasks_of(document) if str(task["name"]).startswith(begin)]
     return found
 
 

@@ -13,7 +13,7 @@ import yaml
 from plugins.module_utils.guests import software_packages
 from roles.gpu_driver.files.cards import cards
 from roles.gpu_driver.files.secure_boot import VARIABLE, state
-from tests.rendering import ROLES, rendered, truth, value, variables
+from tests.rendering import ROLES, rendered, task_of, truth, value, variables
 
 
 def test_gpus_are_distinguished_from_other_devices(tmp_path: Path) -> None:
@@ -69,8 +69,7 @@ def test_holds_the_kernel_if_nothing_rebuilds_the_modules(known: dict[str, objec
 
 def nouveau(name: str, facts: dict[str, str]) -> list[str]:
     """Return the command of a task that removes nouveau."""
-    tasks = yaml.safe_load((ROLES / "gpu_driver" / "tasks" / "nouveau.yml").read_text())
-    (words,) = (task["ansible.builtin.command"]["argv"] for task in tasks if task["name"] == name)
+    words = task_of("gpu_driver", "nouveau.yml", name)["ansible.builtin.command"]["argv"]
     known: dict[str, Any] = {**variables("gpu_driver"), "ansible_facts": facts}
     return [rendered(word, **known) for word in words] if isinstance(words, list) else list(rendered(words, **known))
 
@@ -105,14 +104,6 @@ def test_initramfs_of_running_kernel_is_made_again() -> None:
     assert words == ["update-initramfs", "-u", "-k", "all"]
 
 
-def task_of(role: str, file: str, name: str) -> dict[str, Any]:
-    """Return a task of a role, also from a block."""
-    tasks = yaml.safe_load((ROLES / role / "tasks" / file).read_text())
-    (found,) = [one for task in tasks for one in [task, *task.get("block", [])] if one["name"] == name]
-    result: dict[str, Any] = found
-    return result
-
-
 def holds(conditions: list[str] | str, **known: Any) -> bool:
     """Return whether all conditions of a task hold."""
     return all(truth(one, **known) for one in ([conditions] if isinstance(conditions, str) else conditions))
@@ -123,11 +114,7 @@ def holds(conditions: list[str] | str, **known: Any) -> bool:
 )
 def test_check_mode_needs_no_licence_daemon(check: bool, driver: str, restarts: bool) -> None:
     """A fresh node has no nvidia-gridd, without which the task of systemd fails in check mode too."""
-    (task,) = [
-        one
-        for one in yaml.safe_load((ROLES / "gpu_driver" / "tasks" / "licence.yml").read_text())
-        if one["name"].startswith("Restart the licence daemon")
-    ]
+    task = task_of("gpu_driver", "licence.yml", "Restart the licence daemon")
     changed = {"changed": True}
     known = {"ansible_check_mode": check, "__gpu_driver_there": driver, "__gpu_driver_newer": {"stdout": ""}}
     assert holds(task["when"], **known, __gpu_driver_token=changed, __gpu_driver_gridd=changed) == restarts

@@ -7,16 +7,15 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.rendering import ROLES, rendered, variables
+from tests.rendering import ROLES, rendered, task_of, variables
 
-TASKS: list[dict[str, Any]] = yaml.safe_load((ROLES / "node" / "tasks" / "time.yml").read_text())
 # The options of the role packages with which apt must not remove a package: apt-get --no-remove.
 INSTALL: dict[str, Any] = yaml.safe_load((ROLES / "packages" / "tasks" / "apt.yml").read_text())[-1]
 
 
 def removes(**registered: object) -> bool:
     """Return whether apt may remove a package that conflicts with chrony."""
-    (task,) = [task for task in TASKS if task["name"] == "Install chrony"]
+    task = task_of("node", "time.yml", "Install chrony")
     known = {**variables("packages"), **task["vars"], "ansible_facts": {"os_family": "Debian"}, **registered}
     replace = rendered(str(known["packages_replace"]), **known)
     return not rendered(INSTALL["ansible.builtin.apt"]["fail_on_autoremove"], **{**known, "packages_replace": replace})

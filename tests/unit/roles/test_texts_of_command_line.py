@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import yaml
 
 from plugins.module_utils.guests import docker
-from tests.rendering import ROLES, rendered, truth, value, variables
+from tests.rendering import ROLES, rendered, task_of, truth, value, variables
 
 PLAYBOOK = ROLES.parent / "playbooks" / "guests.yml"
 SWITCHES = [("false", False), ("no", False), ("true", True), (False, False), (True, True)]
 (PLAY,) = yaml.safe_load(PLAYBOOK.read_text())
-
-
-def task_of(role: str, file: str, module: str) -> dict[str, Any]:
-    """Return the arguments of the task of a role that runs a module."""
-    tasks = yaml.safe_load((ROLES / role / "tasks" / file).read_text())
-    (found,) = [task[module] for task in tasks if module in task]
-    arguments: dict[str, Any] = found
-    return arguments
 
 
 @pytest.mark.parametrize(("given", "holds"), SWITCHES)
@@ -39,8 +29,8 @@ def test_guests_get_rdma_when_requested(given: object, holds: bool) -> None:
 @pytest.mark.parametrize(("given", "holds"), SWITCHES)
 @pytest.mark.parametrize("file", ["prove_apt.yml", "prove_dnf.yml"])
 def test_other_repositories_are_refused_when_requested(file: str, given: object, holds: bool) -> None:
-    desired = task_of("repositories", file, "dml.vsphere.node_check")["desired"]
-    assert rendered(desired["only"], repositories_only=given) is holds
+    check = task_of("repositories", file, "Check that each repository")["dml.vsphere.node_check"]
+    assert rendered(check["desired"]["only"], repositories_only=given) is holds
 
 
 @pytest.mark.parametrize(("given", "holds"), SWITCHES)
@@ -55,3 +45,11 @@ def test_huge_pages_are_written_when_requested(given: object, lines: int) -> Non
     text = str(rendered((ROLES / "node" / "templates" / "sysctl.j2").read_text(), **known))
     assert text.count("vm.nr_hugepages = 8") == lines
     assert truth("'vm.nr_hugepages' in __node_wanted_sysctls", **known) is bool(lines)
+
+
+@pytest.mark.parametrize("given", ["ntp1.lab, ntp2.lab", "ntp1.lab,ntp2.lab", ["ntp1.lab", "ntp2.lab"]])
+def test_time_servers_are_whole_names_in_text(given: object) -> None:
+    block = task_of("node", "time.yml", "Write the time servers")["ansible.builtin.blockinfile"]["block"]
+
+    lines = rendered(block, node_time_servers=given).splitlines()
+    assert [line.strip() for line in lines if line.strip()] == ["server ntp1.lab iburst", "server ntp2.lab iburst"]

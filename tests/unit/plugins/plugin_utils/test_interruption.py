@@ -91,7 +91,7 @@ def test_window_pauses_when_the_output_has_no_reader(
             os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_ctrl_c_ends_the_run_when_no_window_can_pause(pausing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_ends_a_run_without_pausable_windows(pausing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(pausing)
     (pausing / f"{interruption.PREFIX}1").touch()  # not filled yet
     (pausing / f"{interruption.PREFIX}2").symlink_to(pausing / "gone")

@@ -120,7 +120,7 @@ def test_limit_does_not_take_a_cluster_apart(limit: str, nodes: list[str], words
     assert words in message and bool(message) == bool(words) and bool(result.facts) == (not words)
 
 
-def test_limit_ignores_a_configuration_of_others() -> None:
+def test_limit_ignores_other_configurations() -> None:
     conf = "NodeName=n[1-8] CPUs=64\n"
     assert settings({"limit": "w1,w2"}, confs=[conf, ""])["nodes"] == ["n1", "n2"]
 

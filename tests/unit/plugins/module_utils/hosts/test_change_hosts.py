@@ -188,7 +188,7 @@ def test_a_remediation_that_does_not_end_is_named() -> None:
     assert not is_changed(world, "esx1") and host.is_out
 
 
-def shows_remediation(world: Cluster, until: float, error: str = "") -> None:
+def shows_remediation(monkeypatch: pytest.MonkeyPatch, world: Cluster, until: float, error: str = "") -> None:
     """A remediation whose hosts vCenter does not show is listed until a time."""
     read = world._cluster
 
@@ -196,17 +196,17 @@ def shows_remediation(world: Cluster, until: float, error: str = "") -> None:
         begins = [{"user": "root", "hosts": [], "error": error}] if world.site.clock < until else []
         return {**read(), "remediations": begins}
 
-    world._cluster = shown  # type: ignore[method-assign]
+    monkeypatch.setattr(world, "_cluster", shown)
 
 
-def test_change_awaits_a_remediation_that_just_begins() -> None:
+def test_change_awaits_a_remediation_that_just_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     """The earlier controller died before vCenter showed the hosts of its remediation."""
     world = world_of(1)
     host, until = world.site.hosts["esx1"], world.site.clock + 60.0
     host.is_out, host.by = True, "us"
     changed_at = list[float]()
     world.before["change esx1"] = lambda: changed_at.append(world.site.clock)
-    shows_remediation(world, until)
+    shows_remediation(monkeypatch, world, until)
 
     run(world)
 
@@ -214,11 +214,13 @@ def test_change_awaits_a_remediation_that_just_begins() -> None:
 
 
 @pytest.mark.parametrize("accepted", [[], ["remediation"], ["remediation:gpu"]])
-def test_does_not_change_hosts_while_remediations_are_unknown(accepted: list[str]) -> None:
+def test_does_not_change_hosts_while_remediations_are_unknown(
+    monkeypatch: pytest.MonkeyPatch, accepted: list[str]
+) -> None:
     world = world_of(1)
     host = world.site.hosts["esx1"]
     host.is_out, host.by = True, "us"
-    shows_remediation(world, math.inf, "vcenter.lab: could not list them: the server said 503")
+    shows_remediation(monkeypatch, world, math.inf, "vcenter.lab: could not list them: the server said 503")
     world.site.accepted = frozenset(["remediation"] if accepted else [])
 
     if accepted:

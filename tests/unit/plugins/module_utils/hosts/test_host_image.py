@@ -153,20 +153,20 @@ def test_refuses_a_depot_with_account_without_showing_it(depot: str) -> None:
 
 def test_hosts_are_compared_after_a_killed_commit() -> None:
     """Without the comparison, the next run would find hosts that comply with the earlier image."""
-    rest, params = FakeRest(), {"cluster": "gpu", "components": {}, "absent": [], "base_image": "", "add_on": None}
     scans: list[str] = []
-    task = rest.task
 
-    def counted(path: str, *more: Any, **query: Any) -> Any:
-        scans.extend([path] if query["action"] == "scan" else [])
-        return task(path, *more, **query)
+    class Counted(FakeRest):
+        def task(self, path: str, body: Any = None, **query: Any) -> Any:
+            scans.extend([path] if query["action"] == "scan" else [])
+            return super().task(path, body, **query)
 
-    rest.task = counted  # type: ignore[method-assign]
+    rest, params = Counted(), {"cluster": "gpu", "components": {}, "absent": [], "base_image": "", "add_on": None}
 
     def run(check: bool, **options: Any) -> int:
         given = {**params, "hosts": [], "task_timeout": 5, **options}
         unused: Any = None
-        work = image_work.ImageWork(FakeModule(check_mode=check), unused, rest, given, unused)  # type: ignore[arg-type]
+        module: Any = FakeModule(check_mode=check)
+        work = image_work.ImageWork(module, unused, rest, given, unused)
         work._image("domain-c1")
         return len(scans)
 

@@ -20,7 +20,8 @@ LISTENS, DEAF = "guestToolsRunning", "guestToolsNotRunning"
 
 def ended(monkeypatch: pytest.MonkeyPatch, states: list[tuple[str, str]], *faults: Exception) -> list[str]:
     """Empty a host of a machine with these states of its power and tools, one after another; return the calls."""
-    calls, made = list[str](), FakeHost()
+    calls = list[str]()
+    made: Any = FakeHost()
 
     def call(name: str, *faults: Exception) -> None:
         calls.append(name)
@@ -31,7 +32,7 @@ def ended(monkeypatch: pytest.MonkeyPatch, states: list[tuple[str, str]], *fault
         for power, tools in states:
             yield {refs[0]._moId: {"runtime.powerState": power, "guest.toolsRunningStatus": tools}}
 
-    made.session.stub = None  # type: ignore[attr-defined]
+    made.session.stub = None
     monkeypatch.setattr(vim.VirtualMachine, "ShutdownGuest", lambda _ref: call("ShutdownGuest", *faults))
     monkeypatch.setattr(vim.VirtualMachine, "PowerOffVM_Task", lambda _ref: call("PowerOffVM_Task"))
     monkeypatch.setattr(maintenance_mode.properties, "watch", watch)

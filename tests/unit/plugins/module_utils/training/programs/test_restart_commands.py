@@ -141,8 +141,8 @@ def test_command_counts_by_its_code_with_any_output(output: str) -> None:
             return {"stdout": subprocess.run(options["argv"], capture_output=True, text=True, check=True).stdout}
 
     def stopped(code: int) -> str:
-        given = {**JOB, "stop": ["sh", "-c", f"printf '{output}'; exit {code}"]}
-        return str(OthersJob(Shell(), given).stop()["state"])  # type: ignore[arg-type]
+        given: Any = {**JOB, "stop": ["sh", "-c", f"printf '{output}'; exit {code}"]}
+        return str(OthersJob(Shell(), given).stop()["state"])
 
     assert stopped(0) == "stopped"
     with pytest.raises(CollectionError, match="stopped; correct" if output else "it ended with exit code 3"):

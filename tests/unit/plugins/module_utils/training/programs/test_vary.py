@@ -182,29 +182,29 @@ def test_a_run_with_an_unusable_result_starts_again() -> None:
     assert world.starts == {"/runs/scaling-1": 1, "/runs/scaling-2": 2}
 
 
-def test_repeated_run_that_outlived_its_controller_is_followed() -> None:
+def test_repeated_run_that_outlived_its_controller_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its unusable result is that of the first job."""
     world = made()
     to_its_end(world)
     world.left = [{**POINTS[1], "again": True}]
     world.here_files.pop("/results/scaling-2.json")
-    starts = histories_of_one_death(world, "dml.vsphere.training_job on w1")
+    starts = histories_of_one_death(monkeypatch, world, "dml.vsphere.training_job on w1")
     assert starts == {"/runs/scaling-1": 1, "/runs/scaling-2": 2}
 
 
-def histories_of_one_death(world: TrainingWorld, name: str) -> dict[str, int]:
+def histories_of_one_death(monkeypatch: pytest.MonkeyPatch, world: TrainingWorld, name: str) -> dict[str, int]:
     """Let the controller die after the first effect of this name, and another one continue."""
     answer = world.on
 
     def dies(host: str, module: str, options: Any) -> dict[str, Any]:
         result = answer(host, module, options)
         if f"{module} on {host}" == name:
-            world.on = answer  # type: ignore[method-assign]
+            monkeypatch.setattr(world, "on", answer)
             world.is_dead = True
             raise Killed
         return result
 
-    world.on = dies  # type: ignore[method-assign]
+    monkeypatch.setattr(world, "on", dies)
     to_its_end(world)
     return dict(world.starts)
 

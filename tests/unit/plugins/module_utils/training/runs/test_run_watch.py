@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -18,9 +19,14 @@ MONTH = 30 * 86400.0
 @pytest.mark.parametrize(("command", "is_long"), [(["python", "train.py"], True), ([], False)])
 def test_watch_outlasts_long_runs(command: list[str], is_long: bool) -> None:
     """A script may report no steps, so that it is silent until its end."""
-    world = TrainingWorld(command=command)
-    given: list[dict[str, Any]] = []
-    world.watch = lambda options: given.append(dict(options)) or {}  # type: ignore[method-assign, func-returns-value]
+    given: list[Mapping[str, Any]] = []
+
+    class Watched(TrainingWorld):
+        def watch(self, options: Mapping[str, Any]) -> dict[str, Any]:
+            given.append(options)
+            return super().watch(options)
+
+    world = Watched(command=command)
     launched: Launched = {"launcher": "w1", "kubernetes": {}, "watched": []}
 
     RunWatch(world, world.run(), launched, "").start()
