@@ -104,10 +104,11 @@ class PodsWorld(TrainingWorld):
                     assert {"w1", "w2"} <= set(self.cluster.kept), "other jobs would get its nodes"
         elif options["definition"]["kind"] in ("MPIJob", "TrainJob"):
             name = options["definition"]["metadata"]["name"]
-            # To apply it again changes nothing.
-            self.starts[name] += name not in self.objects
+            if name in self.objects:
+                return {"failed": True, "msg": 'Apply failed with 1 conflict: conflict with "kueue": .spec'}
+            self.starts[name] += 1
             assert self.cluster.kept == [], "its pods would find no node"
-            self.objects.setdefault(name, {"state": "running", "started": self.clock})
+            self.objects[name] = {"state": "running", "started": self.clock}
         return None
 
 
@@ -158,6 +159,13 @@ def test_stop_waits_until_no_pod_is_left() -> None:
     assert world.objects == {} and "end" not in world.kept("one")
     del world.jobs["/runs/one"]
     assert restartable(world).stop()["state"] == "stopped"
+
+
+def test_second_run_applies_no_job_that_exists() -> None:
+    """Kueue has changed the fields of a job that it admitted, so that Kubernetes refuses to apply it again."""
+    world = trains()
+    OwnMpiJob(world, world.run()).begin(Prepared(python="python3", port=29500))
+    assert world.starts["dml-one"] == 1
 
 
 def test_window_restarts_a_job_whose_deletion_is_late() -> None:
