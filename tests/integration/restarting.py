@@ -55,6 +55,8 @@ class ActionModule(ActionBase):
             job.withdraw()
             return {"seen": seen, "state": job.state()}
         stopped = job.stop()
+        # A window waits too until the files of the last checkpoint have not changed for a moment.
+        until(lambda: not job.checkpoints()["torn"], 12)
         found = {"stopped": stopped, "saved": bool(is_saved()), "seen": job.checkpoints()}
         started = job.start_again(found["seen"]["newest"], {"waited_s": 1.0, "down": [["hosts", 0.0]]})
         again = job.start_again(found["seen"]["newest"])

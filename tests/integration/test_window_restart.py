@@ -216,8 +216,7 @@ def test_worker_that_does_not_start_leaves_the_window_open(full: FullCluster) ->
 def test_signal_without_a_checkpoint_changes_no_host(
     full: FullCluster, answer: str, reported: str, attempts: int
 ) -> None:
-    code = PROGRAM.replace("records.rank == 0 and (asked or step % 10 == 0)", "records.rank == 0 and step == 10")
-    full.train(answer, code)
+    full.train(answer)
     # A checkpoint of a moment ago would count as the next one.
     os.utime(full.outputs / "step10.pt", (0, 0))
 
