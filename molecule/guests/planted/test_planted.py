@@ -120,14 +120,14 @@ def test_refuses_a_wheel_changed_on_the_controller(victim: Host, tmp_path: Path)
 def test_a_node_without_its_device_fails(victim: Host) -> None:
     output = converge("rdma", good=False, rdma_expected=True, rdma_memlock="8192")
     words = "No device was found: check that the VM has an RDMA card"
-    assert f"The RDMA device of {VICTIM} is not as it should be: {words}" in output
+    assert f"The RDMA device of {VICTIM} does not match its settings: {words}" in output
     assert words in why(victim, "rdma")
 
 
 def test_each_node_reaches_the_next_through_the_firewall() -> None:
     output = converge("all", good=True, playbook=RING)
     for writer, reader in zip(NODES, [*NODES[1:], NODES[0]], strict=True):
-        assert f"The bandwidth from {writer} to {reader}, in Gbit/s: 23.55." in output
+        assert f"The bandwidth from planted0 of {writer} to {reader}, in Gbit/s: 23.55." in output
 
 
 def test_slow_ring_fails_and_names_the_pairs() -> None:
