@@ -207,7 +207,7 @@ def test_one_job_moves_and_the_other_restarts(full: FullCluster, tmp_path: Path)
     run = full.train(restarts, "--limit", "worker01,worker02")
     free = full.place.facts_of(4)["host"]
     last = {"name": "worker04", "power": "off", "reserve_memory": False}
-    off = full.place.ansible.module("worker_vm", cluster="gpu", one_per_host=False, workers=[last])
+    off = full.place.ansible.module("worker_vm", cluster="gpu", one_per_host=False, power_cycle=True, workers=[last])
     assert off.rc == 0, off.out
     full.off = [4]
 
