@@ -89,3 +89,17 @@ def test_attributes_stay_when_the_account_sees_one_cluster(
     result = runner.converge_one(runner.OfProgram(), subject)
     assert (gone, result["changed"], result.get("failed")) == (removed, bool(removed), None), result
     assert removed or "one of the others may carry it" in result["why"][0]
+
+
+def test_attribute_stays_while_a_worker_has_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    subject, removed = site(monkeypatch)
+    values = [SimpleNamespace(key=102, value="of others"), SimpleNamespace(key=101, value="gpu")]
+    machines = [(SimpleNamespace(_moId="vm-1"), {"name": "w1", "customValue": values})]
+    empty = [(SimpleNamespace(_moId="vm-2"), {"name": "w2"})]
+    kinds = {vim.VirtualMachine: machines + empty, vim.HostSystem: []}
+    monkeypatch.setattr(properties, "find_all", lambda _session, kind, _paths: kinds[kind])
+
+    result = runner.converge_one(runner.OfProgram(), subject)
+
+    assert removed == [] and not result["changed"]
+    assert result["why"] == ["dml.vsphere.worker stays: w1 carry it"], result

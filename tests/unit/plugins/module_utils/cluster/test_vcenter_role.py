@@ -70,6 +70,8 @@ def test_refuses_unknown_privileges_and_paths_before_any_write(monkeypatch: pyte
     manager = FakeManager(monkeypatch)
     with pytest.raises(Refused, match=r"make the role dml\.vsphere: it has no privilege Vcls\.Unheard"):
         apply(role(manager, ["Vcls.Unheard", "Profile.View"]))
+    with pytest.raises(Refused, match=r"Interact\.PowerOff; leave esxi_power, worker_vm out of modules"):
+        apply(role(manager, ["VirtualMachine.Interact.PowerOff", "Profile.View"]))
     with pytest.raises(NotFound, match="find /dc/host/none: the inventory has nothing there"):
         apply(role(manager, ["Profile.View"], grant(path="/dc/host/none")))
     assert manager.writes == []

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.trials.folder import trial_folder
-from plugins.module_utils.trials.folder.window_status import lines
+from plugins.module_utils.trials.folder.window_status import lines, unfinished
+from tests.unit.plugins.module_utils.trials.folder.test_unfinished import keep
 from tests.unit.simulation.world import World
 
 FREE: dict[str, Any] = {"held": False, "over": None}
@@ -41,3 +42,14 @@ def test_status_shows_the_progress_of_an_unfinished_window(tmp_path: Path) -> No
     assert folder == f"gpu: the unfinished window on this controller is in {tmp_path}"
     assert "in progress esx1; remaining none" in progress
     assert advice.endswith("or this one with window_action=end")
+
+
+def test_last_of_the_unfinished_windows_is_shown(tmp_path: Path) -> None:
+    """A test is not a window, and a window that has ended is not unfinished."""
+    window = {"hosts": ["esx1"]}
+    for name in ("gpu-1", "gpu-2"):
+        keep(World(window=window), tmp_path / name)
+    keep(World(window=window), tmp_path / "gpu-3", is_ended=True)
+    keep(World(), tmp_path / "gpu-4")
+
+    assert unfinished(tmp_path, trial_folder.Cluster("gpu")) == tmp_path / "gpu-2"
