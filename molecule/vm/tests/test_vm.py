@@ -41,7 +41,8 @@ def test_training_user_locks_memory_and_opens_the_device(each: Host) -> None:
 def test_every_role_verifies_its_result(each: Host) -> None:
     assert proof(each, "node")["proven"] is True
     result = proof(each, "rdma")
-    assert (result["proven"], result["device"], result["ring"]) == (True, "rxe0", NODES)
+    devices = [found["device"] for found in result["devices"]]
+    assert (result["proven"], devices, result["ring"]) == (True, ["rxe0"], NODES)
 
 
 def test_write_to_the_other_node_uses_the_device() -> None:
