@@ -79,10 +79,10 @@ class Job:
         """Return what the clock of a worker's guest shows at a time."""
         return at + sum(seconds for name, since, seconds in self.clock_sets if name == worker and since <= at)
 
-    def records(self, since: float) -> Iterator[dict[str, Any]]:
-        """Yield the record of each step of each rank after a time, as the watch stamps them."""
+    def records(self, since: float, until: float) -> Iterator[dict[str, Any]]:
+        """Yield the record of each step of each rank between two times, as the watch stamps them."""
         for number, at in enumerate(self.step_times):
-            if at <= since:
+            if not since < at <= until:
                 continue
             for rank, worker in self.ranks.items():
                 yield {

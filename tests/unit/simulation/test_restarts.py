@@ -36,6 +36,14 @@ def test_killed_window_in_slurm_ends_its_reservation() -> None:
             machine.teardown()
 
 
+def test_stun_after_the_end_of_the_watch_is_not_judged() -> None:
+    machine = SlurmMachine()
+    machine.begin(0, False, 200.0)
+    machine.kill_a_window_and_go_on(115, "another job", "esx1", False)
+    machine.fail_a_window_and_its_release(20, "alarm", "esx3")
+    machine.run_hosts(under_training=True, most=1, stuns=[200.0], faults={}, end=(0.0, False))
+
+
 def test_killed_restart_continues_after_each_event() -> None:
     for point, events in ((90, ["waits"]), (150, ["alarm"]), (200, ["loses"]), (240, ["dies"]), (280, ["waits"])):
         machine = RestartMachine()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -73,12 +74,20 @@ class TrialCalls(SimulatedCalls):
         return self.site.clock
 
     def start_watch(self, _options: Options) -> Result:
-        self.effect("start the watch", lambda: setattr(self.site, "is_watched", True))
+        self.effect("start the watch", lambda: self._watch(True))
         return {}
 
     def stop_watch(self, _options: Options) -> Result:
-        self.effect("stop the watch", lambda: setattr(self.site, "is_watched", False))
+        self.effect("stop the watch", lambda: self._watch(False))
         return {}
+
+    def _watch(self, is_on: bool) -> None:
+        """Begin or end the watch; one that begins again also reads what the job wrote in between."""
+        if self.site.is_watched and not is_on:
+            self.files["watched_until"] = self.site.clock
+        if is_on:
+            self.files.pop("watched_until", None)
+        self.site.is_watched = is_on
 
     def on_node(self, node: str, _user: str, _module: str, options: Options, /) -> Result:
         assert self.site.has_slurm, f"no other job runs, but {node} is asked for it"
@@ -141,13 +150,13 @@ class TrialCalls(SimulatedCalls):
         case = verdict_input(facts)
         assert self.job is not None
         # An observation removes the records that it has judged.
-        since = float(self.files.get("rolled_at", 0.0))
+        since, until = float(self.files.get("rolled_at", 0.0)), float(self.files.get("watched_until", math.inf))
         # Histories that end at different points begin alike, so that many of their verdicts are the same.
-        key = repr((self.job, since, case))
+        key = repr((self.job, since, until, case))
         if key not in VERDICTS:
             if len(VERDICTS) >= MOST_VERDICTS:
                 VERDICTS.clear()
-            records: Iterable[dict[str, Any]] = self.job.records(since)
+            records: Iterable[dict[str, Any]] = self.job.records(since, until)
             VERDICTS[key] = judged(verdict(records, case.pop("moves"), case.pop("limits"), **case))
         result = copy.deepcopy(VERDICTS[key])
         return {**with_left(with_earlier(result, facts), facts), "lines": [], "files": []}
