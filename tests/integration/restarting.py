@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from ansible.plugins.action import ActionBase
 from ansible_collections.dml.vsphere.plugins.module_utils.errors import CollectionError
+from ansible_collections.dml.vsphere.plugins.module_utils.trials.steps.stopping import SETTLED_AT_MOST
 from ansible_collections.dml.vsphere.plugins.plugin_utils.restartable_jobs import restartable
 
 def until(condition, seconds):
@@ -56,7 +57,7 @@ class ActionModule(ActionBase):
             return {"seen": seen, "state": job.state()}
         stopped = job.stop()
         # A window waits too until the files of the last checkpoint have not changed for a moment.
-        until(lambda: not job.checkpoints()["torn"], 12)
+        until(lambda: not job.checkpoints()["torn"], SETTLED_AT_MOST)
         found = {"stopped": stopped, "saved": bool(is_saved()), "seen": job.checkpoints()}
         started = job.start_again(found["seen"]["newest"], {"waited_s": 1.0, "down": [["hosts", 0.0]]})
         again = job.start_again(found["seen"]["newest"])

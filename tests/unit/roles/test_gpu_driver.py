@@ -104,6 +104,20 @@ def test_initramfs_of_running_kernel_is_made_again() -> None:
     assert words == ["update-initramfs", "-u", "-k", "all"]
 
 
+def test_failed_runfile_is_quoted_without_its_lock() -> None:
+    output = "nouveau is gone\nflock: getting lock took 0.0003 seconds\nflock: executing sh\n"
+    registered = {"rc": 3, "stdout": output, "stderr": "flock: timeout while waiting to get lock"}
+    names = {"gpu_driver_version": "580.0", "inventory_hostname": "n1"}
+    task = task_of("gpu_driver", "runfile.yml", "Check the result")["ansible.builtin.assert"]
+
+    message = " ".join(str(rendered(task["fail_msg"], **names, __gpu_driver_run=registered)).split())
+
+    assert message.endswith(
+        "with exit code 3: nouveau is gone flock: timeout while waiting to get lock See /var/log/nvidia-installer.log "
+        "on the node."
+    )
+
+
 def holds(conditions: list[str] | str, **known: Any) -> bool:
     """Return whether all conditions of a task hold."""
     return all(truth(one, **known) for one in ([conditions] if isinstance(conditions, str) else conditions))

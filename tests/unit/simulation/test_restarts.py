@@ -36,7 +36,7 @@ def test_killed_window_in_slurm_ends_its_reservation() -> None:
             machine.teardown()
 
 
-def test_stun_after_the_end_of_the_watch_is_not_judged() -> None:
+def test_watch_judges_no_stun_after_its_end() -> None:
     machine = SlurmMachine()
     machine.begin(0, False, 200.0)
     machine.kill_a_window_and_go_on(115, "another job", "esx1", False)

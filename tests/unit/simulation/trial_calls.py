@@ -83,11 +83,11 @@ class TrialCalls(SimulatedCalls):
 
     def _watch(self, is_on: bool) -> None:
         """Begin or end the watch; one that begins again also reads what the job wrote in between."""
-        if self.site.is_watched and not is_on:
-            self.files["watched_until"] = self.site.clock
+        self.site.is_watched = is_on
         if is_on:
             self.files.pop("watched_until", None)
-        self.site.is_watched = is_on
+        else:
+            self.files.setdefault("watched_until", self.site.clock)
 
     def on_node(self, node: str, _user: str, _module: str, options: Options, /) -> Result:
         assert self.site.has_slurm, f"no other job runs, but {node} is asked for it"

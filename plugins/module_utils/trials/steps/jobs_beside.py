@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import Any
@@ -121,24 +121,25 @@ def _verdict(p: Program, trial: Trial, number: int) -> dict[str, object]:
     return {**kept, "breaches": breaches, "state": state["state"]}
 
 
-def moving(window: Mapping[str, Any], planned: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the other jobs on workers that move, each with these workers as ``moving``.
+def moving(window: Mapping[str, Any], planned: Mapping[str, Any]) -> list[Job]:
+    """Return the other jobs on workers that move."""
+    workers = {str(move["worker"]) for stage in planned.get("stages", ()) for move in stage["moves"]}
+    return on_workers(window.get("other_jobs") or [], workers, planned["places"])
+
+
+def on_workers(jobs: Sequence[Job], affected: Iterable[str], workers: Iterable[str]) -> list[Job]:
+    """Return the jobs on affected workers of all workers, each with its nodes there as ``moving``.
 
     A node whose name matches no worker may be any of them, unless other nodes of the job match: then it belongs to
     another cluster.
     """
-    jobs = window.get("other_jobs") or []
-    movers, workers = ({short_name(name) for name in names} for names in (_movers(planned), planned["places"]))
-    found = []
+    movers, known = ({short_name(name) for name in names} for names in (affected, workers))
+    found = list[Job]()
     for job in jobs:
-        is_named_alike = any(short_name(node) in workers for node in job["nodes"])
+        is_named_alike = any(short_name(node) in known for node in job["nodes"])
         there = [node for node in job["nodes"] if short_name(node) in movers or (movers and not is_named_alike)]
         found += [{**job, "moving": there}] if there else []
     return found
-
-
-def _movers(planned: Mapping[str, Any]) -> set[str]:
-    return {str(move["worker"]) for stage in planned.get("stages", ()) for move in stage["moves"]}
 
 
 def busy_workers(trial: Trial) -> set[str]:
@@ -148,15 +149,9 @@ def busy_workers(trial: Trial) -> set[str]:
     return {workers[node] for node in nodes} if nodes <= set(workers) else set(trial.facts.at)
 
 
-def _present(trial: Trial, places: Mapping[str, object]) -> list[dict[str, Any]]:
+def _present(trial: Trial, workers: Collection[str]) -> list[Job]:
     """Return the other jobs that train now on the workers of the cluster."""
-    return on_workers(required(trial.site.jobs_on_workers(trial.settings))["jobs"], places, places)
-
-
-def on_workers(jobs: Sequence[Job], workers: Iterable[str], places: Mapping[str, object]) -> list[dict[str, Any]]:
-    """Return the jobs on some of the workers in ``places``, each with these workers as ``moving``."""
-    stage = {"moves": [{"worker": worker} for worker in workers]}
-    return moving({"other_jobs": jobs}, {"stages": [stage], "places": places})
+    return on_workers(required(trial.site.jobs_on_workers(trial.settings))["jobs"], workers, workers)
 
 
 def refusal_of_test(p: Program, trial: Trial, plan: Mapping[str, Any]) -> str:

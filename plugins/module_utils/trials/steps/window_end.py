@@ -228,7 +228,7 @@ def present_jobs(p: Program, trial: Trial, stage: Value) -> list[dict[str, objec
     if read["unread"]:
         raise WholeError(read["unread"])
     reach = {short_name(node["name"]): node.get("reach") for node in trial.settings["nodes"]}
-    found = jobs_beside.moving({"other_jobs": read["jobs"]}, {"stages": [stage], "places": trial.facts.at})
+    found = jobs_beside.on_workers(read["jobs"], [move["worker"] for move in stage["moves"]], trial.facts.at)
     return [
         {**job, "watched": [{"name": name, "reach": reach.get(short_name(name)) or []} for name in job["nodes"]]}
         for job in found

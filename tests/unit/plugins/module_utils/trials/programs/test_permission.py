@@ -111,6 +111,17 @@ def test_change_by_another_user_keeps_hosts_in_service(act: Callable[[Window], N
     assert reason in world.outcome and not world.moved, world.outcome
 
 
+def test_window_goes_on_beside_jobs_that_stay() -> None:
+    """The job starts on a worker that has moved already: the last host moves the other one."""
+    world = acknowledged(Window(window=ACKNOWLEDGED), 1000.0)
+    read = {"jobs": [{**BERT, "nodes": ["w1"], "launcher": ""}], "unread": ""}
+    world.before["reboot esx1"] = lambda: changed(world, jobs_on_workers=lambda _settings: read)
+
+    world.carry_out()
+
+    assert world.boots == dict.fromkeys(HOSTS, 1) and world.is_clean
+
+
 def asks_to_end(world: Window) -> None:
     world.waiting_requests = ["end"] * 3
 
