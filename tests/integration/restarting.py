@@ -41,13 +41,16 @@ class ActionModule(ActionBase):
         refusal = job.refusal()
         if refusal:
             return {"refusal": refusal}
+        # A window too begins at a checkpoint that counts already: its files have not changed for a moment.
+        until(lambda: job.checkpoints()["newest"], SETTLED_AT_MOST)
         before = job.checkpoints()
         def is_saved():
             newest = job.checkpoints()["newest"]
             return newest and newest["path"] != (before["newest"] or {}).get("path")
         if o.get("signal"):
             job.ask_for_checkpoint(o["signal"], 600.0)
-            until(lambda: is_saved() or job.state()["state"] != "running", o["seconds"])
+            # All programs here that heed the signal end at it: mpirun may crash at a stop in the middle of that.
+            until(lambda: job.state()["state"] != "running", o["seconds"])
             until(is_saved, 5)
         else:
             until(is_saved, o["seconds"])

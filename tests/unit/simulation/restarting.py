@@ -26,25 +26,34 @@ class RestartMachine(SiteMachine):
         self, most: int, how: tuple[str, str], faults: dict[int, tuple[str, str]], seconds: float
     ) -> None:
         """A window stops the job at a checkpoint, shuts its workers down, and starts it again."""
+        self.restart(most, how, faults, self.end_after(seconds))
+
+    def restart(self, most: int, how: tuple[str, str], faults: dict[int, tuple[str, str]], end: End) -> None:
+        """Open a window by restart, or continue it."""
         self.start_job_if_none()
         if self.site.job and not self.site.stopped:
             self.site.job.every, self.site.job.at_signal = SAVES_EVERY, how[1]
         window = {"by": "restart", "checkpoint_wait": RESTART_WAIT, "checkpoint_signal": how[0]}
-        end = End.after(self.site, seconds, is_date=True) if seconds else End()
         self.change_hosts(faults, end, under_training=True, most=most, window=window)
+
+    def end_after(self, seconds: float) -> End:
+        """Return the end of a window; it has none after 0 seconds."""
+        return End.after(self.site, seconds, is_date=True) if seconds else End()
 
     @rule(
         point=st.integers(60, 330),
         events=st.lists(st.sampled_from(["waits", "alarm", "loses", "dies", *DISTURBANCES]), max_size=2),
         host=st.sampled_from(HOSTS),
+        seconds=st.sampled_from([0.0, 0.0, 3600.0, 14400.0]),
     )
-    def kill_a_restart_and_go_on(self, point: int, events: list[str], host: str) -> None:
-        """A window by restart is killed, much happens, and it runs again."""
+    def kill_a_restart_and_go_on(self, point: int, events: list[str], host: str, seconds: float) -> None:
+        """A window by restart is killed, much happens, and it runs again with the same end."""
         self.request_profile(1, leaves=True)
-        self.restart_around_hosts(2, ("", ""), {point: ("kill", "")}, 0.0)
+        end = self.end_after(seconds)
+        self.restart(2, ("", ""), {point: ("kill", "")}, end)
         for act in events:
             self.another_user(act, host)
-        self.restart_around_hosts(2, ("", ""), {}, 0.0)
+        self.restart(2, ("", ""), {}, end)
 
     @rule(faults=FAULTS, most=st.integers(1, 2))
     def restart_beside_another_job(self, faults: dict[int, tuple[str, str]], most: int) -> None:
@@ -58,7 +67,7 @@ class RestartMachine(SiteMachine):
     def disturb_a_restart(self, point: int, act: str, host: str) -> None:
         """The owner stops the job, another user starts one on workers that are on again, or a guest hangs."""
         self.request_profile(1, leaves=True)
-        self.restart_around_hosts(2, ("", ""), {point: (act, host)}, 0.0)
+        self.restart(2, ("", ""), {point: (act, host)}, End())
 
 
 class SlurmMachine(RestartMachine):

@@ -30,7 +30,7 @@ def test_killed_window_in_slurm_ends_its_reservation() -> None:
             machine = SlurmMachine()
             machine.begin(1, True, 0.0)
             if is_restart:
-                machine.kill_a_restart_and_go_on(point, [], "esx1")
+                machine.kill_a_restart_and_go_on(point, [], "esx1", 0.0)
             else:
                 machine.kill_a_window_and_go_on(point, "", "esx1", False)
             machine.teardown()
@@ -48,8 +48,17 @@ def test_killed_restart_continues_after_each_event() -> None:
     for point, events in ((90, ["waits"]), (150, ["alarm"]), (200, ["loses"]), (240, ["dies"]), (280, ["waits"])):
         machine = RestartMachine()
         machine.begin(1, True, 0.0)
-        machine.kill_a_restart_and_go_on(point, events, "esx1")
+        machine.kill_a_restart_and_go_on(point, events, "esx1", 0.0)
         machine.teardown()
+
+
+def test_killed_restart_changes_no_host_after_its_end() -> None:
+    for point in range(60, 330, 9):
+        for seconds in (3600.0, 14400.0):
+            machine = RestartMachine()
+            machine.begin(1, True, 0.0)
+            machine.kill_a_restart_and_go_on(point, ["waits"], "esx1", seconds)
+            machine.teardown()
 
 
 def test_owner_and_others_disturb_a_restart_at_each_moment() -> None:
