@@ -68,7 +68,8 @@ class Link:
     _errors: bytes = b""
     _not_before: float = 0.0
     _mark: bytes = field(default_factory=_new_mark)
-    _breaks_at_resumption: int = 0
+    # The files of which all was read that existed when the watch was resumed, and whether that is so for all of them.
+    _caught_up: set[str] = field(default_factory=set)
     _has_caught_up: bool = False
 
     def open(self) -> None:
@@ -144,7 +145,7 @@ class Link:
         """Connect again. Lines that exist by then become ``late``, because they were not read when written."""
         self.close()
         self.breaks += 1
-        self.is_resumed, self._breaks_at_resumption, self._has_caught_up = True, self.breaks, False
+        self.is_resumed, self._caught_up, self._has_caught_up = True, set(), False
 
     def _read_errors(self) -> None:
         """Read the error output of the connection, which blocks once its buffer is full."""
@@ -185,8 +186,8 @@ class Link:
             left_out = f"({message['skipped']} bytes were left out here)\n" if message["skipped"] else ""
             self.printed.append(left_out + message["output"])
             return []
-        # The node sends a sign of life, or a line that is new, only after the lines that it had before.
-        self._has_caught_up = self._has_caught_up or not message or message.get("old") is False
+        # The node sends a sign of life only after all lines that it had before.
+        self._has_caught_up = self._has_caught_up or not message
         if not _has_lines(message):
             self.view.update({key: (observer_clock.now(), content) for key, content in message.items()})
             return []
@@ -196,16 +197,15 @@ class Link:
             return []
         self.offsets[message["file"]] = message["offset"]
         lines: list[str] = message["lines"]
-        if self.is_resumed and message.get("old") and self.breaks == self._breaks_at_resumption:
+        if not message.get("old"):
+            self._caught_up.add(message["file"])
+        elif self.is_resumed and not self._has_caught_up and message["file"] not in self._caught_up:
             self.late += lines
             return []
         return lines
 
     def _close_broken(self) -> None:
         self.breaks += 1
-        if not self._has_caught_up:
-            # The lines that were not read when they were written are still to come.
-            self._breaks_at_resumption = self.breaks
         self._not_before = time.monotonic() + REOPEN_SECONDS
         self.close()
 

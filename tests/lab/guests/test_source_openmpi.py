@@ -38,6 +38,8 @@ def test_openmpi_in_another_prefix_serves_horovod_and_training(unbuilt: Cluster)
         "configure": CONFIGURE,
         "build_packages": {"debian-12": [{"name": "g++"}, {"name": "make"}, {"name": "xz-utils"}]},
     }
+    # Debian's headers would bring Debian's Open MPI along.
+    stack["horovod"]["build_packages"]["debian-12"] = [{"name": "g++"}, {"name": "make"}, {"name": "python3-dev"}]
     (unbuilt.folder / "ours.yml").write_text(yaml.safe_dump(stack, sort_keys=False))
     unbuilt.build(str(unbuilt.folder / "ours.yml"))
 
