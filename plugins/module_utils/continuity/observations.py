@@ -11,6 +11,7 @@ from .move_windows import before_and_after, is_external, moment, move_name, rank
 from .step_records import Track
 
 NOT_PROVEN = ("", "unproven")
+NO_RANK = "no rank of the job runs on it"
 # The identity of a process.
 LAUNCHER = ("host", "pid", "start", "boot_id")
 
@@ -153,13 +154,15 @@ class Power(NamedTuple):
 
 def judge_power(facts: JobFacts, moves: Sequence[Move], tracks: Sequence[Track], ended: str) -> Power:
     """Return the power cycles that hit the job, those that may have hit it, and the others."""
-    found = Power([], [], [])
+    found, workers = Power([], [], []), _Workers(facts, moves, tracks)
     for index, observed in enumerate(evidence_of(facts, "vsphere", moves)):
         if observed is not None and observed.get("power_cycled"):
             detail = f"{move_name(moves, index)}: the virtual machine was power-cycled"
             at = moment(moves[index].get("completed"))
-            found.breaches.append(Breach("power_cycle", None, None, at, detail))
-    workers = _Workers(facts, moves, tracks)
+            if workers.run_ranks(moves[index].get("worker")) is False:
+                found.notes.append(f"{detail}; {NO_RANK}")
+            else:
+                found.breaches.append(Breach("power_cycle", None, None, at, detail))
     given = facts.get("power")
     for one in given if isinstance(given, (list, tuple)) else []:
         if isinstance(one, Mapping):
@@ -174,7 +177,7 @@ def _judge_event(
     detail = f"{worker} was power-cycled by {event.get('by') or 'an unknown user'} ({event.get('what')})"
     runs = workers.run_ranks(worker)
     if runs is False:
-        found.notes.append(f"{detail}; no rank of the job runs on it")
+        found.notes.append(f"{detail}; {NO_RANK}")
     elif at is not None and tracks and at < min(track.first.at for track in tracks):
         found.notes.append(f"{detail}; that was before the first step")
     elif at is not None and tracks and ended == "finished" and at > max(track.last.at for track in tracks):

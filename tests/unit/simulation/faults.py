@@ -144,7 +144,8 @@ def starts_beside(calls: SimulatedCalls, name: str) -> None:
     site = calls.site
     ranks = dict(enumerate(site.on(name)))
     if ranks and site.hosts[name].responds and not site.is_beside():
-        site.beside = Job(ranks, site.clock)
+        # The own job may start at the same moment.
+        site.beside = Job(ranks, site.clock, place=f"/runs/beside-{site.clock:.1f}")
 
 
 def ends_beside(calls: SimulatedCalls, _host: str) -> None:

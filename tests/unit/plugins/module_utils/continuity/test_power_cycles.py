@@ -41,11 +41,21 @@ def kind(found: Power) -> str:
 def test_a_power_cycle_during_a_move_breaks() -> None:
     moves = [{"worker": "w0", "completed": 20.0}, {"worker": "w1", "completed": 30.0}, {"worker": "w2"}]
     seen = [{"power_cycled": False}, {"power_cycled": True}, None]
-    found = judge_power({"vsphere": seen}, moves, tracks("w0"), "running")
+    found = judge_power({"vsphere": seen}, moves, tracks("w0", "w1"), "running")
     assert [(one.kind, one.rank, one.step, one.at, one.detail) for one in found.breaches] == [
         ("power_cycle", None, None, 30.0, "move 2 (w1): the virtual machine was power-cycled")
     ]
     assert (found.missing, found.notes) == ([], [])
+
+
+def test_a_moved_worker_without_a_rank_may_boot() -> None:
+    # A window empties its host, which is lost, and HA starts the worker on another one.
+    seen, detail = [{"power_cycled": True}], "move 1 (w1): the virtual machine was power-cycled"
+    moves = [{"worker": "w1", "completed": 11.0, "ok": False}]
+    found = judge_power({"vsphere": seen, "ranks": {"w0": [0]}}, moves, tracks("w0"), "running")
+    assert (found.breaches, found.notes) == ([], [f"{detail}; no rank of the job runs on it"])
+    unknown = judge_power({"vsphere": seen}, moves, tracks(None), "running")
+    assert [one.detail for one in unknown.breaches] == [detail]
 
 
 @pytest.mark.parametrize(
