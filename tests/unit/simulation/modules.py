@@ -37,7 +37,7 @@ class SimulatedCalls(MortalWorld):
         self.site, self.run, self.faults = site, run, dict(faults)
         self.lost_answers, self.late_answers, self.stale_reads, self.doubled_events = 0, 0, 0, 0
         # Releases that fail; and the last call of a module, with the state that it requests.
-        self.lost_releases, self.last_call = 0, ("", "")
+        self.lost_releases = 0
         self.story: list[str] = []
         self.polls = 0
 
@@ -70,7 +70,7 @@ class SimulatedCalls(MortalWorld):
     def _called(self, module: str, options: Options, *, is_planned: bool) -> Result:
         name, state = module.rpartition(".")[2], str(options.get("state") or "")
         check_options(name, options)
-        self.last_call = name, state
+        self.site.last_call = name, state
         if self.lost_releases and not is_planned and state in ("absent", "free"):
             self.lost_releases -= 1
             return failed(f"{name}: could not begin: {BROKEN_CONNECTION}")

@@ -202,8 +202,8 @@ class Team:
                 outcome = play(calls)
         except Interrupted:
             # The tasks of a role, unlike a program, leave the lock to the next run of this controller.
-            is_free = name in TASKS or calls.last_call == ("cluster_lock", "free") or self.site.holder != calls.run
-            assert is_free, f"Ctrl-C left the lock, after {calls.last_call[0]}"
+            is_free = name in TASKS or self.site.last_call == ("cluster_lock", "free") or self.site.holder != calls.run
+            assert is_free, f"Ctrl-C left the lock, after {self.site.last_call[0]}"
             outcome = Outcome(is_interrupted=True)
         except (Killed, ControllerGone):
             outcome = Outcome(is_killed=True)

@@ -104,6 +104,7 @@ class Site:
     run_began: float = 0.0
     ends_at: float = math.inf
     is_window: bool = False
+    last_call: tuple[str, str] = ("", "")  # the module that was called last, and its state
     zone: str = ""
 
     def __post_init__(self) -> None:

@@ -43,6 +43,14 @@ HISTORIES = settings(
 UNSHRUNK = settings(HISTORIES, max_examples=1500, phases=[Phase.generate])
 
 
+def test_lock_may_stay_if_its_release_is_interrupted() -> None:
+    for point in range(40):
+        machine = SiteMachine()
+        machine.begin(0, False, 0.0)
+        machine.run_vmotion_test(faults={point: ("interrupt", "esx1")}, stuns=[])
+        machine.teardown()
+
+
 def test_random_histories_keep_every_promise() -> None:
     run_state_machine_as_test(SiteMachine, settings=HISTORIES)
 
