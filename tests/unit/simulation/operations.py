@@ -317,7 +317,8 @@ class Team:
 
     def _check_end(self, message: str) -> None:
         """A window ends for lack of time only if a host needs more, and names the end as the user gave it."""
-        if "(window_not_after)" in message:
+        # A run without an end repeats how an earlier one of its folder ended, which could not release all that it held.
+        if "(window_not_after)" in message and self.end.text:
             left = self.end.at - self.site.clock
             assert left < LONGEST_HOST_SECONDS, f"{left:.0f} s were left: {message}"
             assert self.end.is_date or f" {self.end.text} " in message, f"{self.end.text} was meant: {message}"

@@ -51,6 +51,15 @@ def test_lock_may_stay_if_its_release_is_interrupted() -> None:
         machine.teardown()
 
 
+def test_window_that_had_no_time_ends_after_its_release() -> None:
+    machine = SiteMachine()
+    machine.begin(0, True, 0.0)
+    machine.request_image(is_dropped=False)
+    late, faults = (2400.0, False), {10: ("lost_release", "esx1")}
+    machine.run_hosts(under_training=True, most=1, stuns=[], faults=faults, only=[], ack=False, end=late)
+    machine.teardown()
+
+
 def test_random_histories_keep_every_promise() -> None:
     run_state_machine_as_test(SiteMachine, settings=HISTORIES)
 
