@@ -197,12 +197,16 @@ class Link:
             return []
         self.offsets[message["file"]] = message["offset"]
         lines: list[str] = message["lines"]
-        if not message.get("old"):
-            self._caught_up.add(message["file"])
-        elif self.is_resumed and not self._has_caught_up and message["file"] not in self._caught_up:
+        if self._are_late(message["file"], is_old=bool(message.get("old"))):
             self.late += lines
             return []
         return lines
+
+    def _are_late(self, file: str, *, is_old: bool) -> bool:
+        """Return whether nobody read these lines of a file when they were written."""
+        if not is_old:
+            self._caught_up.add(file)
+        return is_old and self.is_resumed and not self._has_caught_up and file not in self._caught_up
 
     def _close_broken(self) -> None:
         self.breaks += 1

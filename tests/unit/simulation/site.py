@@ -58,9 +58,8 @@ class Site:
     # The progress in the record of the lock; the request that no run has answered yet, also if its record was lost.
     note: str = ""
     pending: str = ""
-    # The hosts that the present run chose.
+    # The hosts that the present run chose; the run directory of the job of the present window.
     chosen: tuple[str, ...] = ()
-    # The run directory of the job of the present window.
     around: str = ""
     # The hosts with a red alarm, and since when.
     alarms: dict[str, float] = field(default_factory=dict)
@@ -100,11 +99,11 @@ class Site:
     seen_out: set[str] = field(default_factory=set)
     most: int = 1
     writes: int = 0
-    # The start of the present run, and the time at which its window must end; the time zone of the controller.
+    # The start of the present run, the end of its window, its last module and state; the controller's time zone.
     run_began: float = 0.0
     ends_at: float = math.inf
     is_window: bool = False
-    last_call: tuple[str, str] = ("", "")  # the module that was called last, and its state
+    last_call: tuple[str, str] = ("", "")
     zone: str = ""
 
     def __post_init__(self) -> None:
