@@ -28,6 +28,7 @@ class AbsentWorker:
     def read(self) -> State:
         """Return whether the VM exists and runs, and its mark."""
         machine = self.cluster.machines.get(self.target)
+        self.cluster.identities.refuse_unreadable(self.cluster.name, self.target, "delete it")
         if machine and self.cluster.mark_of(machine):
             machine.must_be_known("delete it")
         there = facts(self.cluster, machine)

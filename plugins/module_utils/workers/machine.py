@@ -48,6 +48,7 @@ PATHS = (
 GROUPS = "config.deviceGroups"
 GROUPS_SINCE = (8, 0, 0, 1)
 RECONFIGURE_SECONDS = 600
+HIDDEN = "vCenter does not show its configuration, as while its datastore is inaccessible"
 # The properties of virtual machines that are not workers of the call: the resources that they use on their hosts.
 HOLDING = ("name", "runtime.host", machines.DEVICES, machines.RESERVED_MB, "config.cpuAllocation.reservation")
 
@@ -97,8 +98,7 @@ class Machine:
     def must_be_known(self, tried: str) -> None:
         """Refuse a machine whose configuration vCenter does not show: without it, nothing confirms that it is ours."""
         if self["config.hardware.numCPU"] is None:
-            reason = "vCenter does not show its configuration, as while its datastore is inaccessible"
-            raise Refused(self.name, tried, reason, "bring its datastore and its host back, and run again")
+            raise Refused(self.name, tried, HIDDEN, "bring its datastore and its host back, and run again")
 
     @property
     def extra(self) -> dict[str, str]:

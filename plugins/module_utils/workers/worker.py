@@ -97,6 +97,7 @@ class Worker:
 
     def read(self) -> State:
         """Return the state of the worker, with the same keys if the VM does not exist."""
+        self.cluster.identities.refuse_unreadable(self.cluster.name, self.target, "read it")
         if self.machine and self.cluster.mark_of(self.machine):
             self.machine.must_be_known("read it")
         there = {**facts(self.cluster, self.machine), **self.context.policies.state(self.desired, self.machine)}

@@ -17,6 +17,7 @@ from ..errors import NotFound, Refused
 from ..vsphere.properties import Found, Values
 from ..vsphere.sdk import ApiObject
 from . import worker_mark
+from .machine import HIDDEN
 
 UUID = "config.instanceUuid"
 PATHS = ("name", "customValue", UUID, "config.template", "runtime.powerState")
@@ -85,6 +86,18 @@ class WorkerIdentities:
     def copies(self, cluster: str, name: str) -> list[MarkedMachine]:
         """Return the machines with a copy of a worker's mark."""
         return [one for one in self._marked_machines.get((cluster, name), []) if one.ref._moId not in self._marks]
+
+    def refuse_unreadable(self, cluster: str, name: str, tried: str) -> None:
+        """Refuse to count a worker as missing if vCenter does not show the UUID of a machine with its mark.
+
+        Such a machine was renamed or is a copy, and only its UUID shows which.
+        """
+        unreadable = [copy.shown for copy in self.copies(cluster, name) if not copy.values.get(UUID)]
+        if unreadable and self.worker(cluster, name) is None:
+            shown = ", ".join(sorted(unreadable))
+            reason = f"{shown} carries its mark, and {HIDDEN}"
+            remedy = f"bring the datastore and the host of {shown} back, and run again"
+            raise Refused(name, tried, reason, remedy)
 
     def refuse_doubtful(self, cluster: str, name: str) -> None:
         """Refuse to build a worker if another machine may be the worker, or uses its addresses."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from plugins.module_utils.workers.absent_worker import AbsentWorker
 from plugins.module_utils.workers.context import Assignment, Context
 from plugins.module_utils.workers.machine import Machine
 from plugins.module_utils.workers.worker import Worker
+from plugins.module_utils.workers.worker_identity import WorkerIdentities
 from plugins.module_utils.workers.worker_spec import Gpu, WorkerSetOptions, WorkerSpec
 from plugins.module_utils.workers.worker_state import KEYS
 from tests.fakes import hardware
@@ -277,6 +279,19 @@ def test_inaccessible_worker_keeps_its_mark() -> None:
             make(cluster)
     with pytest.raises(Refused, match="does not show its configuration"):
         planned(cluster, call={"adopt": True})
+
+
+@pytest.mark.parametrize("make", [absent, planned])
+def test_inaccessible_renamed_worker_is_neither_built_nor_forgotten(make: Any) -> None:
+    cluster = ours()
+    one = cluster.machines.pop("w1")
+    text = json.dumps({"name": "w1", "cluster": "gpu", "uuid": "50-1"})
+    values = {"name": "w1-old", "customValue": [vim.CustomFieldsManager.StringValue(key=101, value=text)]}
+    field = vim.CustomFieldsManager.FieldDef(key=101, name=worker_mark.ATTRIBUTE)
+    cluster.identities = WorkerIdentities([field], [(one.ref, values)])
+
+    with pytest.raises(Refused, match=r"w1-old carries its mark, and vCenter does not show its configuration"):
+        make(cluster)
 
 
 def test_absent_only_removes_an_adopted_workers_mark() -> None:

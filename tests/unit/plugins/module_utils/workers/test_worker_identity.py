@@ -113,6 +113,24 @@ def test_refuses_to_build_beside_a_doubtful_machine(machine: Any, refused: bool)
         identities.refuse_doubtful("gpu", "w1")
 
 
+def inaccessible(name: str) -> Any:
+    """Return a machine with a mark whose datastore is inaccessible: vCenter shows none of its configuration."""
+    ref, values = vm(name, on=True)
+    return ref, {key: value for key, value in values.items() if not key.startswith("config.")}
+
+
+def test_inaccessible_renamed_worker_is_not_missing() -> None:
+    identities = known(inaccessible("w1-old"))
+
+    with pytest.raises(Refused, match=r"w1: could not build it: w1-old carries its mark, and vCenter does not show"):
+        identities.refuse_unreadable("gpu", "w1", "build it")
+
+
+@pytest.mark.parametrize("worker", [vm("w1"), vm("moved")])
+def test_inaccessible_copy_of_an_existing_worker_is_ignored(worker: Any) -> None:
+    known(worker, inaccessible("copy")).refuse_unreadable("gpu", "w1", "build it")
+
+
 def test_ignores_an_unreadable_mark() -> None:
     ref, values = vm("w1")
     values["customValue"][0].value = "{"
