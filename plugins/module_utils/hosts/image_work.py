@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .. import runner
-from ..errors import NotFound, Refused
+from ..errors import CollectionError, NotFound, Refused
 from ..plan import Plan, State
 from ..runner import Params
 from ..vsphere import inventory
@@ -63,7 +63,11 @@ class ImageWork:
 
     def _compare(self, moid: str, image: ClusterImage) -> None:
         """Have vLCM compare the hosts with the image, unless it applies the image, which it compared before."""
-        if not remediation.running(self.rest, moid, image.target):
+        try:
+            is_applied = bool(remediation.running(self.rest, moid, image.target))
+        except CollectionError:  # a comparison only reads; the stop rules report an unreadable list
+            is_applied = False
+        if not is_applied:
             image.compare()
 
     def _hosts(self, moid: str, members: Sequence[str]) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from plugins.module_utils import runner
-from plugins.module_utils.errors import Refused
+from plugins.module_utils.errors import Failed, Refused
 from plugins.module_utils.hosts import image_work, remediation
 from plugins.module_utils.hosts.host_image import ApplyOptions, HostImage, ImageOfHosts, plan_host, require_eula
 from tests.fakes.module import FakeModule
@@ -151,25 +152,40 @@ def test_refuses_a_depot_with_account_without_showing_it(depot: str) -> None:
     assert "s3cret" not in str(refused.value)
 
 
+class Counted(FakeRest):
+    """A cluster that counts the comparisons of its hosts with its image."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scans = 0
+
+    def task(self, path: str, body: Any = None, **query: Any) -> Any:
+        self.scans += query["action"] == "scan"
+        return super().task(path, body, **query)
+
+    def set_image(self, *, check: bool = False, hosts: Sequence[str] = ()) -> int:
+        """Set the image that the cluster already has; return the number of comparisons until now."""
+        image: dict[str, Any] = {"components": {}, "absent": [], "base_image": "", "add_on": None}
+        module, unused = FakeModule(check_mode=check), SimpleNamespace()
+        params = {"cluster": "gpu", **image, "hosts": hosts, "task_timeout": 5}
+        image_work.ImageWork(module, unused, self, params, lambda *_given: None)._image("domain-c1")  # type: ignore[arg-type]
+        return self.scans
+
+
 def test_hosts_are_compared_after_a_killed_commit() -> None:
     """Without the comparison, the next run would find hosts that comply with the earlier image."""
-    scans: list[str] = []
+    rest = Counted()
 
-    class Counted(FakeRest):
-        def task(self, path: str, body: Any = None, **query: Any) -> Any:
-            scans.extend([path] if query["action"] == "scan" else [])
-            return super().task(path, body, **query)
-
-    rest, params = Counted(), {"cluster": "gpu", "components": {}, "absent": [], "base_image": "", "add_on": None}
-
-    def run(check: bool, **options: Any) -> int:
-        given = {**params, "hosts": [], "task_timeout": 5, **options}
-        unused: Any = None
-        module: Any = FakeModule(check_mode=check)
-        work = image_work.ImageWork(module, unused, rest, given, unused)
-        work._image("domain-c1")
-        return len(scans)
-
-    assert [run(True), run(False), run(False, hosts=["esx01.lab"])] == [0, 1, 1]
+    assert [rest.set_image(check=True), rest.set_image(), rest.set_image(hosts=["esx01.lab"])] == [0, 1, 1]
     rest.tasks["1"] = {"operation": "com.vmware.esx.settings.clusters.software.apply$task", "target": None}
-    assert run(False) == 1, "vLCM has one operation at a time"
+    assert rest.set_image() == 1, "vLCM has one operation at a time"
+
+
+def test_hosts_are_compared_if_remediations_are_unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_given: Any, tried: str, **_more: Any) -> Any:
+        raise Failed("vcenter.lab", tried, "the server answered 403 Forbidden", "give the account the privileges")
+
+    rest = Counted()
+    monkeypatch.setattr(rest, "send", refused)
+
+    assert rest.set_image() == 1
