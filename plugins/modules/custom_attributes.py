@@ -14,7 +14,10 @@ description:
   - This collection marks its objects with custom attributes whose names begin with C(dml.vsphere). Their definitions
     belong to all of vCenter. This module removes the definitions of attributes that no host and no virtual machine of
     vCenter carries, and names the objects that carry the others. It removes none if the account has its role on the
-    root of vCenter without the objects below, because other clusters, which it cannot see, may use them.
+    root of vCenter without the objects below, or if the root shows no role of the account or of a group, because
+    other clusters, which it cannot see, may use them.
+  - Do not run the module with an account that has the role C(No access) on an object below the root. vCenter hides
+    that object and its permissions from the account, so the module cannot find the attributes there.
   - A note about the options of a kernel module expires when its host boots. The module clears expired notes on the
     hosts of O(cluster).
   - Do not run the module while another cluster of the same vCenter is being prepared. An attribute that is used for

@@ -72,10 +72,12 @@ class Attributes:
 def covers_all(rules: Sequence[ApiObject], account: str) -> bool:
     """Return whether an account has its role on the root also on all objects below.
 
-    A rule for the account outweighs those for groups. Without one, any group may be that of the account.
+    A rule for the account outweighs those for groups. Without one, any group may be that of the account. Without any
+    of them, the rule of the account is not known.
     """
     own = [rule for rule in rules if not rule.group and canonical(rule.principal) == canonical(account)]
-    return all(rule.propagate for rule in own or [rule for rule in rules if rule.group])
+    possible = own or [rule for rule in rules if rule.group]
+    return bool(possible) and all(rule.propagate for rule in possible)
 
 
 def plan_attributes(carriers: Carriers, over: Iterable[str], *, sees_all: bool = True) -> Plan:

@@ -78,7 +78,8 @@ def site(monkeypatch: pytest.MonkeyPatch, *rules: Any) -> tuple[Attributes, list
         ([rule("VSPHERE.LOCAL\\ml", propagate=True), rule("VSPHERE.LOCAL\\x", propagate=False, group=True)], [101]),
         ([rule("VSPHERE.LOCAL\\Administrators", propagate=True, group=True)], [101]),
         ([rule("VSPHERE.LOCAL\\gpu", propagate=False, group=True)], []),
-        ([], [101]),
+        ([], []),
+        ([rule("VSPHERE.LOCAL\\anna", propagate=True)], []),  # a rule of another user says nothing about the account
         ([None], []),  # the account may not even see who may what there
     ],
 )
@@ -92,7 +93,7 @@ def test_attributes_stay_when_the_account_sees_one_cluster(
 
 
 def test_attribute_stays_while_a_worker_has_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    subject, removed = site(monkeypatch)
+    subject, removed = site(monkeypatch, rule("VSPHERE.LOCAL\\ml", propagate=True))
     values = [SimpleNamespace(key=102, value="of others"), SimpleNamespace(key=101, value="gpu")]
     machines = [(SimpleNamespace(_moId="vm-1"), {"name": "w1", "customValue": values})]
     empty = [(SimpleNamespace(_moId="vm-2"), {"name": "w2"})]
