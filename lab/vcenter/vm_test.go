@@ -247,10 +247,18 @@ func TestListenerThatIsGoneFailsTheTask(t *testing.T) {
 	}
 }
 
+func TestGuestWithoutMetadataNeverHadTools(t *testing.T) {
+	r := launch(t, vgpuHosts)
+	r.finish(r.vm("plain").PowerOff(r.ctx))
+	r.finish(r.vm("plain").PowerOn(r.ctx))
+	r.await(r.vm("plain").Reference(), "guest.toolsVersionStatus2", "guestToolsNotInstalled")
+}
+
 func TestGuestTellsItsAddress(t *testing.T) {
 	r := launch(t, vgpuHosts)
 	r.control("PUT", "/vms/w1/guest", map[string]any{"hostname": "worker1", "address": "10.88.0.11"}, nil)
 	r.await(r.vm("w1").Reference(), "guest.ipAddress", "10.88.0.11")
+	r.await(r.vm("w1").Reference(), "guest.toolsVersionStatus2", "guestToolsUnmanaged")
 	r.finish(r.vm("w1").PowerOff(r.ctx))
 	if a := r.machine("w1").Address; a != "" {
 		t.Errorf("a machine that is off has the address %s", a)

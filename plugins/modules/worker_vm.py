@@ -308,7 +308,7 @@ options:
     default: 300
   force_off:
     description:
-      - Whether a worker is powered off whose guest has no running VMware Tools, or does not shut down within
+      - Whether a worker is powered off whose guest never had VMware Tools, or does not shut down within
         O(power_timeout). Otherwise, the module fails and names the worker.
     type: bool
     default: true

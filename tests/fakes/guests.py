@@ -16,13 +16,20 @@ from plugins.module_utils.workers import worker_power
 class FakeGuest:
     """A machine whose guest may hear; ``looks`` are the power states or addresses that the server pushes."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *looks: Any, tools: str = worker_power.RUNNING) -> None:
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        *looks: Any,
+        tools: str = worker_power.RUNNING,
+        installed: str = "guestToolsUnmanaged",
+    ) -> None:
         self.calls, self.looks, self._moId = list[str](), looks, "vm-1"
         self.session, self.ref, self.tools = SimpleNamespace(server="vcenter"), self, tools
         self.name = self.shown = "w1"
         self.recent = [vim.Task("task-7")]
         monkeypatch.setattr(properties, "watch", self.watch)
-        monkeypatch.setattr(properties, "read_many", lambda *_: {"vm-1": {"recentTask": self.recent}})
+        self.values = {"recentTask": self.recent, worker_power.INSTALLED: installed}
+        monkeypatch.setattr(properties, "read_many", lambda *_: {"vm-1": self.values})
         monkeypatch.setattr(
             tasks, "wait", lambda _session, started, _seconds: self.calls.append(f"wait {started.tried}")
         )

@@ -15,6 +15,7 @@ from ..vsphere.inventory import Host
 from ..vsphere.properties import Properties
 from ..vsphere.sdk import ApiObject, vim, vmodl
 from ..vsphere.session import Session
+from ..workers import worker_power
 from ..workers.capacity.running_vm import Vm
 from . import evacuation, placements, recent_tasks, service_note
 from .evacuation import EvacuationMove, HostEvacuation
@@ -273,18 +274,20 @@ def power_off(host: Host, vms: Sequence[Vm], desired: ServiceOptions) -> None:
         desired.report(host.name, f"shuts down {vm.name}: {' and '.join(vm.fixed)}")
         if _shut_down(host, vm, refs[vm.key]):
             ending.add(vm.key)
-    running = _still_running(host, list(refs.values()), ending, time.monotonic() + desired.power_off_timeout)
-    started = []
+    begin = time.monotonic()
+    running = _still_running(host, list(refs.values()), ending, begin + desired.power_off_timeout)
+    waited, started = round(time.monotonic() - begin), []
     for vm in vms:
         if vm.key in running:
-            desired.report(host.name, f"powers {vm.name} off: its guest still ran after {desired.power_off_timeout} s")
+            why = f"its guest still ran after {waited} s" if vm.key in ending else "its guest has no VMware Tools"
+            desired.report(host.name, f"powers {vm.name} off: {why}")
             with translating_faults(vm.name, "power it off"):
                 started.append(tasks.Started(refs[vm.key].PowerOffVM_Task(), vm.name, "power it off"))
     _raise_first(tasks.wait_all(host.session, started, desired.power_off_timeout))
 
 
 def _shut_down(host: Host, vm: Vm, ref: ApiObject) -> bool:
-    """Ask a guest to shut down; return whether it does: one without tools does not receive the request."""
+    """Ask a guest to shut down; return whether it may be shutting down: one without tools does not receive it."""
     try:
         with translating_faults(vm.name, "shut down its guest"):
             ref.ShutdownGuest()
@@ -292,7 +295,7 @@ def _shut_down(host: Host, vm: Vm, ref: ApiObject) -> bool:
         # A guest without tools, or one that shuts down by itself meanwhile. InvalidPowerState is an InvalidState.
         if not is_caused_by(error, vim.fault.ToolsUnavailable, vim.fault.InvalidState):
             raise error.about(host.name) from error
-        return not is_caused_by(error, vim.fault.ToolsUnavailable)
+        return not is_caused_by(error, vim.fault.ToolsUnavailable) or worker_power.may_be_ending(host.session, ref)
     return True
 
 

@@ -10,9 +10,12 @@ from ..core import names
 from ..errors import StillDiffers, TimedOut
 from ..vsphere import properties, tasks
 from ..vsphere.faults import translating_faults
+from ..vsphere.sdk import ApiObject
+from ..vsphere.session import Session
 from .machine import Machine
 
 RUNNING = "guestToolsRunning"
+INSTALLED, NEVER = "guest.toolsVersionStatus2", "guestToolsNotInstalled"
 OFF, ON, ADDRESS = "poweredOff", "poweredOn", "guest.ipAddress"
 # vCenter may update the power state shortly after the task ends.
 ON_SECONDS = 10
@@ -24,13 +27,21 @@ def stop(machine: Machine, seconds: int, *, force: bool = True) -> None:
     if is_ready:
         with translating_faults(machine.name, "shut down its guest"):
             machine.ref.ShutdownGuest()
-    # A guest whose tools do not run any more may be shutting down.
-    if (is_ready or not force) and _goes_off(machine, seconds):
+    if (is_ready or not force or may_be_ending(machine.session, machine.ref)) and _goes_off(machine, seconds):
         return
     if not force:
         remedy = f"see its console, power it off such as with govc vm.power -off '{machine.shown}', and run again"
         raise TimedOut(machine.name, "shut down its guest", f"it is still on after {seconds} s", remedy)
     _run(machine, "power it off", machine.ref.PowerOffVM_Task, seconds)
+
+
+def may_be_ending(session: Session, ref: ApiObject) -> bool:
+    """Return whether a guest whose tools do not run may be shutting down, as an earlier run or another user requested.
+
+    The tools end early in a shutdown. Only a guest that never had them cannot have received the request.
+    """
+    values = properties.read_many(session, [ref], (INSTALLED,)).get(ref._moId, {})
+    return values.get(INSTALLED) != NEVER
 
 
 def start(machine: Machine, seconds: int) -> None:

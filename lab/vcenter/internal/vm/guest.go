@@ -25,7 +25,7 @@ type metadata struct {
 }
 
 // boot reports name and address with VMware Tools, like a guest that cloud-init configured. A virtual machine that a
-// listener powers on has a real guest, which reports them.
+// listener powers on has a real guest, which reports them. Other guests never had VMware Tools.
 // VMware: cloud-init, data source VMware: guestinfo.metadata in base64 with local-hostname and network, in
 // YAML or JSON. cloud-init 22.4 takes its data source OVF first, and then not guestinfo (ds-identify).
 func (m *Methods) boot(ctx *simulator.Context) {
@@ -45,6 +45,8 @@ func (m *Methods) boot(ctx *simulator.Context) {
 	plain, err := base64.StdEncoding.DecodeString(text)
 	var data metadata
 	if text == "" || err != nil || yaml.Unmarshal(plain, &data) != nil {
+		m.sim.Update(ctx, m.VirtualMachine, vcsim.Change("guest.toolsVersionStatus2",
+			string(types.VirtualMachineToolsVersionStatusGuestToolsNotInstalled)))
 		return
 	}
 	if fromOVF {
@@ -67,7 +69,7 @@ func (m *Methods) address(ctx *simulator.Context, data metadata) string {
 }
 
 // SetGuest sets the values that VMware Tools report; an empty address means that Tools do not run.
-// VMware: vSphere API reference, GuestInfo: toolsRunningStatus, ipAddress, net.
+// VMware: vSphere API reference, GuestInfo: toolsRunningStatus, toolsVersionStatus2, ipAddress, net.
 func (s *Machines) SetGuest(name, hostname, address string) bool {
 	m, ok := s.Named(name)
 	if ok {
@@ -146,6 +148,8 @@ func (m *Methods) setGuest(ctx *simulator.Context, hostname, address string, dat
 	m.sim.Update(ctx, m.VirtualMachine,
 		vcsim.Change("guest.ipAddress", address), vcsim.Change("guest.hostName", hostname),
 		vcsim.Change("guest.toolsRunningStatus", string(running)),
+		vcsim.Change("guest.toolsVersionStatus2",
+			string(types.VirtualMachineToolsVersionStatusGuestToolsUnmanaged)),
 		vcsim.Change("guest.guestStateChangeSupported", address != ""),
 		vcsim.Change("guest.guestState", state), vcsim.Change("guest.toolsStatus", tools),
 		vcsim.Change("guest.net", m.nets(ctx, address, data)),

@@ -44,9 +44,19 @@ def test_names_a_guest_that_stays_on_unless_forced(
 
 
 def test_a_guest_without_tools_is_not_shut_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    guest = FakeGuest(monkeypatch, tools="guestToolsNotRunning")
+    guest = FakeGuest(monkeypatch, "poweredOff", tools="guestToolsNotRunning", installed=worker_power.NEVER)
     stop(guest)
     assert guest.calls == ["power off", "wait power it off"]
+
+
+@pytest.mark.parametrize(
+    ("state", "calls"), [("poweredOff", ["end task-7"]), ("poweredOn", ["power off", "wait power it off"])]
+)
+def test_guest_whose_tools_ended_keeps_its_time(state: str, calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """An earlier run, which was killed, may have requested its shutdown."""
+    guest = FakeGuest(monkeypatch, state, tools="guestToolsNotRunning")
+    stop(guest)
+    assert guest.calls == calls
 
 
 def test_addresses_are_reported_and_missing_ones_are_returned(monkeypatch: pytest.MonkeyPatch) -> None:
