@@ -15,7 +15,7 @@ description:
     cluster, role, tenant or ESXi host; C(profile_NAME) contains those with a vGPU of that profile. Characters that
     Ansible forbids in names of groups become C(_).
   - The number of calls to vCenter does not grow with the number of workers.
-  - If vCenter refuses the login or the read, the run ends with one sentence and exit status 4, before any play.
+  - If the login or the read fails, the run ends with one sentence and exit status 4, before any play.
   - The file's name must end in C(workers.yml) or C(workers.yaml).
   - The plugin reads the variables below only from the command line, C(-e), because Ansible reads inventories
     before the variables of groups and hosts.
@@ -149,13 +149,21 @@ from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils import runner
 from ..module_utils.core import child_environment, names
-from ..module_utils.errors import CollectionError
+from ..module_utils.errors import CollectionError, Failed
 from ..module_utils.vsphere import session
 from ..module_utils.workers import existing_workers, worker_mark
 
 # The exit status of Ansible for an inventory that it cannot parse.
 PARSER_ERROR = 4
 ENDINGS = ("workers.yml", "workers.yaml")
+REMEDY = "run dml.vsphere.record and report it"
+
+
+def _in_words(error: Exception, server: str) -> CollectionError:
+    """Return the sentence for an error of the read; no reader expected the shape of data that causes another error."""
+    if isinstance(error, CollectionError):
+        return error
+    return Failed(server, "read the workers", f"{type(error).__name__}: {error}", REMEDY)
 
 
 class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: ignore[misc]  # ansible is not read by mypy
@@ -200,9 +208,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
         try:
             with session.session(connection) as opened:
                 return existing_workers.read_workers(opened, self.get_option("clusters"))
-        except CollectionError as error:
+        except Exception as error:
             # Ansible turns each exception of an inventory plugin into a warning, and continues without the workers.
-            self.display.error(str(error), wrap_text=False)
+            self.display.error(str(_in_words(error, str(connection["hostname"]))), wrap_text=False)
             raise SystemExit(PARSER_ERROR) from error
 
     def _is_accepted(self, worker: Mapping[str, object]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, TypedDict
 
 from ..core import names as forms
+from ..core.json_values import mapping, objects
 from ..vsphere import custom_fields, inventory, properties
 from ..vsphere.escaped_names import plain
 from ..vsphere.sdk import ApiObject, vim
@@ -169,8 +170,11 @@ def _address(machine: Machine, card: ApiObject) -> str | None:
 
 def _given(machine: Machine, card: ApiObject) -> Iterator[str]:
     """Yield the fixed addresses of a card in the guest's cloud-init data."""
-    metadata = (customise.facts(machine.extra) or {}).get("metadata")
-    network = metadata.get("network") or {} if isinstance(metadata, dict) else {}
-    for ethernet in (network.get("ethernets") or {}).values():
-        if (ethernet.get("match") or {}).get("macaddress", "").lower() == (card.macAddress or "").lower():
-            yield from (text.partition("/")[0] for text in ethernet.get("addresses") or [] if ":" not in text)
+    # Others may have written this data, in any form that cloud-init reads.
+    network = mapping(mapping(mapping(customise.facts(machine.extra)).get("metadata")).get("network"))
+    for ethernet in objects(list(mapping(network.get("ethernets")).values())):
+        if str(mapping(ethernet.get("match")).get("macaddress")).lower() != (card.macAddress or "").lower():
+            continue
+        addresses = ethernet.get("addresses")
+        texts = map(str, addresses if isinstance(addresses, list) else ())
+        yield from (text.partition("/")[0] for text in texts if ":" not in text)

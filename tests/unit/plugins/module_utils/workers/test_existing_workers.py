@@ -101,6 +101,33 @@ def test_silent_guest_has_the_address_from_cloud_init(reads: dict[str, dict[str,
     assert existing_workers.read_workers(SESSION)[0]["ansible_host"] == "10.0.0.7"
 
 
+MAC = "00:50:56:01:02:03"
+CARD = {"match": {"macaddress": MAC}}
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        ["x"],
+        {"network": "bmV0d29yazoge3ZlcnNpb246IDJ9Cg==", "network.encoding": "base64"},
+        {"network": ["x"]},
+        {"network": {"ethernets": ["x"]}},
+        {"network": {"ethernets": {"a": "x"}}},
+        {"network": {"ethernets": {"a": {"match": "x"}}}},
+        {"network": {"ethernets": {"a": {"match": {"macaddress": None}, "addresses": ["10.0.0.7/24"]}}}},
+        {"network": {"ethernets": {"a": {**CARD, "addresses": "10.0.0.7/24"}}}},
+        {"network": {"ethernets": {"a": {**CARD, "addresses": [None, {"10.0.0.7/24": {"label": "x"}}]}}}},
+    ],
+)
+def test_lists_a_worker_with_foreign_cloud_init_data(reads: dict[str, dict[str, Any]], metadata: object) -> None:
+    extra = [vim.option.OptionValue(key=customise.METADATA, value=json.dumps(metadata))]
+    reads["vm-1"] = marked(machine("w1", plain_card(mac=MAC), config__extraConfig=extra))
+
+    (worker,) = existing_workers.read_workers(SESSION)
+
+    assert worker["name"] == "w1" and "ansible_host" not in worker
+
+
 def test_unmarked_clones_are_found_in_their_cluster(reads: dict[str, dict[str, Any]]) -> None:
     def building(name: str, written: str, host: str = "host-1") -> dict[str, Any]:
         extra = [vim.option.OptionValue(key=worker_mark.BUILDING, value=written)]
