@@ -140,6 +140,8 @@ compose:
   ansible_user: "'ubuntu'"
 """
 
+import hashlib
+import json
 import os
 from collections.abc import Mapping
 
@@ -156,6 +158,8 @@ from ..module_utils.workers import existing_workers, worker_mark
 # The exit status of Ansible for an inventory that it cannot parse.
 PARSER_ERROR = 4
 ENDINGS = ("workers.yml", "workers.yaml")
+# The options that determine which workers the plugin reads.
+SELECTION = ("hostname", "port", "vcenter_uuid", "clusters")
 REMEDY = "run dml.vsphere.record and report it"
 
 
@@ -179,9 +183,14 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
         """Fill the inventory, from the cache if it is enabled and has data."""
         super().parse(inventory, loader, path, cache)
         self._read_config_data(path)
-        for worker in self._workers(self.get_cache_key(path), fresh=not cache):
+        for worker in self._workers(self._cache_key(path), fresh=not cache):
             if self._is_accepted(worker):
                 self._add(wrap_var(worker))
+
+    def _cache_key(self, path: str) -> str:
+        """Return the key for the workers of a file; Ansible's key ignores the environment and the file's content."""
+        selection = json.dumps([self.get_option(name) for name in SELECTION])
+        return f"{self.get_cache_key(path)}_{hashlib.sha256(selection.encode()).hexdigest()[:12]}"
 
     def _workers(self, key: str, *, fresh: bool) -> list[existing_workers.ExistingWorker]:
         has_cache = self.get_option("cache")
