@@ -75,6 +75,7 @@ from ansible_collections.dml.vsphere.plugins.module_utils.errors import Collecti
 from ansible_collections.dml.vsphere.plugins.plugin_utils import facts
 from ansible_collections.dml.vsphere.plugins.plugin_utils.interruption import keep_output, pause_before_the_end
 from ansible_collections.dml.vsphere.plugins.plugin_utils.known_variables import COLLECTION, known, specs
+from ansible_collections.dml.vsphere.plugins.plugin_utils.run_limit import limit_of
 
 DEBUG = (
     "ansible-playbook: could not start: ANSIBLE_DEBUG is set, with which ansible-core writes the password of vCenter "
@@ -151,7 +152,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
             extra=tuple(extra),
             tags=() if "all" in (tags := tuple(given.get("ansible_run_tags", ()))) else tags,
             skipped_tags=tuple(given.get("ansible_skip_tags", ())),
-            limit=tuple(run_request.split(given.get("ansible_limit") or "")),
+            limit=limit_of(given),
             groups=groups,
             start_at_task=context.CLIARGS.get("start_at_task") or "",
             sources=tuple(map(str, given.get("ansible_inventory_sources", ()))),

@@ -34,6 +34,7 @@ from .interruption import shown_if_interrupted
 from .modules import Modules
 from .node_modules import NodeModules, Variables
 from .requested_options import ROLE, RequestedOptions
+from .run_limit import limit_of
 from .training_site import HOSTS, TrainingSetup, describe, earlier_run, requirements_of, with_variables
 from .world import NodeWorld, show
 
@@ -289,8 +290,7 @@ class AskingSetup(TrainingSetup):
 def _hosts(task_vars: Variables) -> list[str]:
     """Return the workers within the limit, in the order of the inventory; the play has only the first of them."""
     hosts = list(task_vars[HOSTS])
-    limit = tuple(run_request.split(task_vars.get("ansible_limit") or ""))
-    request = run_request.RunRequest((), groups=task_vars["groups"], limit=limit)
+    request = run_request.RunRequest((), groups=task_vars["groups"], limit=limit_of(task_vars))
     workers = run_request.in_order(run_request.worker_pattern(task_vars.get("guests")), request)
     return workers if workers[:1] == hosts else hosts
 

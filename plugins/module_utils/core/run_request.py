@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
+from fnmatch import translate
 
 # A variable with this similarity to a known one is a typo. Names in inventories are long and often similar.
 SIMILAR, SIMILAR_IN_INVENTORY = 0.8, 0.85
@@ -30,7 +30,8 @@ CONTROLLER = frozenset({LOCALHOST, "127.0.0.1", "::1"})
 # Extra variables of each job of AWX and of Automation Controller.
 AWX = frozenset({"awx_job_id", "tower_job_id"})
 TRUE, FALSE = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0", ""})
-_SUBSCRIPT = re.compile(r"^(.+?)\[-?\d*(?:[:-]-?\d*)?\]$")
+# A position in a group, such as [0] or [-1], or a range that includes its last position, such as [1:2] or [1:].
+_SUBSCRIPT = re.compile(r"^(.+)\[(?:(-?\d+)|(\d+)[:-](\d*))\]$")
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,7 @@ def _bad_hosts(request: RunRequest, playbook: str, pattern: str) -> list[str]:
             f"the playbook {playbook} needs hosts that match {pattern}, but the inventory {sources} has none; {remedy}"
         ]
     limit = [part for text in request.limit for part in split(text)]
-    if unknown := [part for part in limit if not _matches(part.lstrip("!&"), request.groups)]:
+    if unknown := [part for part in limit if not _matches(_SUBSCRIPT.sub(r"\1", part.lstrip("!&")), request.groups)]:
         clusters = ", ".join(sorted(request.groups.get(CLUSTERS, ()))) or "none"
         reason = f"--limit {', '.join(unknown)}: the inventory has no such host or group; its clusters are {clusters}"
         return [f"{reason}. A limit does not select ESXi hosts: -e canary=HOST prepares one ESXi host first"]
@@ -230,12 +231,12 @@ def evaluate(parts: Sequence[str], groups: Mapping[str, Sequence[str]]) -> set[s
     """Return the hosts that a pattern selects, as Ansible does: the union, then each intersection and exclusion."""
     parts = [piece for part in parts for piece in split(part)]
     plain = [part for part in parts if part[:1] not in "!&"]
-    selected = set().union(*(_matches(part, groups) for part in plain or ["all"]))
+    selected = {host for part in plain or ["all"] for host in _matches(part, groups)}
     for part in parts:
         if part.startswith("&"):
-            selected &= _matches(part[1:], groups)
+            selected &= {*_matches(part[1:], groups)}
         elif part.startswith("!"):
-            selected -= _matches(part[1:], groups)
+            selected -= {*_matches(part[1:], groups)}
     return selected
 
 
@@ -246,20 +247,30 @@ def in_order(pattern: str, request: RunRequest) -> list[str]:
     return [host for host in dict.fromkeys(itertools.chain(*request.groups.values())) if host in selected]
 
 
+def limit_parts(limit: str, read: Callable[[str], str]) -> tuple[str, ...]:
+    """Return the parts of a limit; each line of an @file is a part."""
+    lines = (read(part[1:]).split("\n") if part.startswith("@") else [part] for part in split(limit))
+    return tuple(part for part in map(str.strip, itertools.chain(*lines)) if part)
+
+
 def split(part: str) -> list[str]:
     return [piece for piece in re.split(r"[,:](?![^\[]*\])", part) if piece]
 
 
-def _matches(part: str, groups: Mapping[str, Sequence[str]]) -> set[str]:
-    """Return the hosts that match one part of a pattern; all hosts for an @file, whose hosts are unknown."""
-    hosts = {host for members in groups.values() for host in members}
-    if part in {"all", "*"} | CONTROLLER or part.startswith("@"):
-        return hosts or {LOCALHOST}
-    part = _SUBSCRIPT.sub(r"\1", part)
-    if part.startswith("~"):
-        fits = re.compile(part[1:]).match
-        return {host for host in hosts if fits(host)} | {
-            host for name, members in groups.items() if fits(name) for host in members
-        }
-    of_groups = {host for name, members in groups.items() if fnmatchcase(name, part) for host in members}
-    return of_groups | {host for host in hosts if fnmatchcase(host, part)}
+def _matches(part: str, groups: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the hosts that match one part of a pattern, in the order of Ansible, to which a subscript refers."""
+    hosts = dict.fromkeys(itertools.chain(*groups.values()))
+    if part in CONTROLLER or part in hosts:
+        return [part]
+    subscript = None if part.startswith("~") else _SUBSCRIPT.match(part)
+    fits = re.compile(part[1:] if part.startswith("~") else translate(subscript[1] if subscript else part)).match
+    found = [host for name, members in groups.items() if fits(name) for host in members]
+    found += filter(fits, hosts)
+    return _at(found, subscript) if subscript else found
+
+
+def _at(hosts: list[str], subscript: re.Match[str]) -> list[str]:
+    _pattern, single, first, last = subscript.groups()
+    start = int(single or first)
+    end = start if single else int(last or -1)
+    return hosts[start : end + 1 or None]

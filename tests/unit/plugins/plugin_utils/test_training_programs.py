@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -48,3 +49,11 @@ def test_programs_follow_jobs_by_their_own_clock(
     assert [each["clock"].endswith(observer_clock.AWAKE) for each in seen] == [
         True
     ] and observer_clock.CLOCK not in os.environ
+
+
+def test_reads_the_workers_in_a_limit_file(tmp_path: Path) -> None:
+    (tmp_path / "stop.retry").write_text("w2\nw3\n")
+    groups = {"all": ["w1", "w2", "w3"], "workers": ["w1", "w2", "w3"]}
+    task_vars = {"ansible_play_hosts_all": ["w2"], "groups": groups, "ansible_limit": f"@{tmp_path}/stop.retry"}
+
+    assert training_programs._hosts(task_vars) == ["w2", "w3"]

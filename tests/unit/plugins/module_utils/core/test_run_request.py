@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ansible.inventory.manager import InventoryManager
 
 from plugins.module_utils.core import run_request
 from plugins.module_utils.core.run_request import (
     Known,
     RunRequest,
     evaluate,
+    in_order,
     is_selected,
+    limit_parts,
     missing_workers,
     problems,
     unanswered,
@@ -86,6 +89,8 @@ def found(playbook: str = "hosts", pattern: str = "clusters", **request: Any) ->
         ({"limit": ("one:!esx01.lab",)}, "--limit !esx01.lab: the inventory has no such host or group"),
         ({"limit": ("w1",)}, "--limit w1 selects none of the hosts of the playbook hosts (one, two)"),
         ({"limit": ("one", "!one")}, "--limit one,!one selects none of the hosts"),
+        ({"limit": ("clusters[2:3]",)}, "--limit clusters[2:3] selects none of the hosts"),
+        ({"limit": ("localhost",)}, "--limit localhost selects none of the hosts"),
     ],
 )
 def test_a_name_that_does_not_exist_is_rejected(request_: dict[str, Any], sentence: str) -> None:
@@ -110,7 +115,8 @@ def test_a_name_that_does_not_exist_is_rejected(request_: dict[str, Any], senten
         {"limit": ("one",)},
         {"limit": ("clusters:!two",)},
         {"limit": ("all", "&o*")},
-        {"limit": ("~o.*", "@hosts.retry")},
+        {"limit": ("~o.*", "two")},
+        {"limit": ("one,localhost",)},
         {"limit": ("clusters[0]",)},
         {"pattern": "workers", "limit": ("workers",)},
         {"pattern": "localhost", "groups": {}},
@@ -135,10 +141,37 @@ def test_ignores_hosts_of_playbooks_without_selected_tags() -> None:
         (["clusters", "w1"], {"one", "two", "w1"}),
         (["clusters:workers:&w*"], {"w1", "w2"}),
         (["nothing"], set()),
+        (["workers[1]"], {"w2"}),
+        (["workers[-1]"], {"w2"}),
+        (["workers[-2]"], {"w1"}),
+        (["workers[0:0]"], {"w1"}),
+        (["workers[1:]"], {"w2"}),
+        (["workers[2:3]"], set()),
+        (["w*[3]"], {"w2"}),
+        (["w[12]"], set()),
+        (["w?[1:2]", "!w1"], {"w2"}),
+        (["~w[1]"], {"w1"}),
+        (["workers", "!workers[0]"], {"w2"}),
     ],
 )
 def test_patterns_select_hosts_as_ansible_does(parts: list[str], hosts: set[str]) -> None:
-    assert evaluate(parts, GROUPS) == hosts
+    manager = InventoryManager(loader=None, parse=False)
+    for group, members in GROUPS.items():
+        manager.add_group(group)
+        for host in members:
+            manager.add_host(host, group)
+
+    assert evaluate(parts, GROUPS) == {host.name for host in manager.get_hosts(parts)} == hosts
+
+
+@pytest.mark.parametrize(
+    ("limit", "first"),
+    [("workers[1:2]", "w2"), ("workers[-1]", "w2"), ("@stop.retry", "w2"), ("@stop.retry:!one", "w2"), ("", "w1")],
+)
+def test_chooses_the_first_host_within_the_limit(limit: str, first: str) -> None:
+    parts = limit_parts(limit, {"stop.retry": "\nw2\none\n"}.__getitem__)
+
+    assert in_order("workers", RunRequest(("stop",), limit=parts, groups=GROUPS))[0] == first
 
 
 @pytest.mark.parametrize(
