@@ -150,10 +150,15 @@ usage:
       description: "Running virtual machines whose virtual GPU is on no GPU of their host: C(host), C(vm), C(profile)."
       type: list
       elements: dict
+    unread:
+      description:
+        - "Unreachable hosts about whose GPUs vCenter has no data: C(host), C(reachable), C(maintenance)."
+      type: list
+      elements: dict
 report:
   description:
     - The content of C(CLUSTER.json), with C(totals), C(idle), C(gpus), C(groups), C(slurm), C(waiting), C(lost),
-      C(period) and C(price).
+      C(unread), C(period) and C(price).
   returned: success
   type: dict
 lines:

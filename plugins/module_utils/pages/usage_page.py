@@ -48,7 +48,8 @@ def page(report: Report) -> str:
         _section(f"GPUs by {plain(report['group_by']).replace('_', ' ')}", _groups(report)),
         _section("GPU hours in Slurm", _slurm(report)) if report["slurm"] else "",
         _section("All GPUs", _gpus(report["gpus"])),
-        _waiting(report),
+        _list("Virtual machines without a GPU", _without_gpu(report)),
+        _list("Hosts with unknown GPUs", map(usage_text.unread, report["unread"])),
         _section("Notes", "".join(f"<p>{escape(text)}</p>" for text in _how(report))),
         "</main></body></html>",
     ]
@@ -128,10 +129,13 @@ def _gpus(gpus: Iterable[Mapping[str, Any]]) -> str:
     return _table(columns, rows)
 
 
-def _waiting(report: Report) -> str:
-    texts = [*map(usage_text.waiting, report["waiting"]), *map(usage_text.lost, report["lost"])]
+def _without_gpu(report: Report) -> list[str]:
+    return [*map(usage_text.waiting, report["waiting"]), *map(usage_text.lost, report["lost"])]
+
+
+def _list(title: str, texts: Iterable[str]) -> str:
     items = "".join(f"<li>{escape(text)}</li>" for text in texts)
-    return _section("Virtual machines without a GPU", f"<ul>{items}</ul>") if items else ""
+    return _section(title, f"<ul>{items}</ul>") if items else ""
 
 
 def _how(report: Report) -> Iterator[str]:

@@ -58,6 +58,8 @@ class GpuUsage:
         hosts.refresh()
         self.now = host_clocks.server_time(session)
         self.hosts = [host for host in hosts.hosts if pci_devices.gpus(host)]
+        # vCenter may have no data about the hardware of a host that it does not reach.
+        self.unread = [host for host in hosts.hosts if not host.reachable and not pci_devices.devices(host)]
         refs = [vm for host in self.hosts for vm in host["vm"] or []]
         self.vms = {key: one for key, one in read_many(session, refs, VM_PATHS).items() if not one.get(_TEMPLATE)}
         places = [one.get(path) for one in self.vms.values() for path in ("parent", "resourcePool")]
@@ -70,10 +72,9 @@ class GpuUsage:
         gpus, waiting, lost = list[dict[str, Any]](), list[dict[str, Any]](), list[dict[str, Any]]()
         for host in self.hosts:
             room = gpu_users.HostGpus(_cards(host), capacity.offered(host.properties), self._machines(host))
-            place = {"host": host.name, "reachable": host.reachable, "maintenance": host.in_maintenance}
             for card in room.cards:
                 utilisation = measured.utilisation(host, card.address)
-                gpus.append({**place, **gpu_users.facts(room, card), "utilisation": utilisation})
+                gpus.append({**_state(host), **gpu_users.facts(room, card), "utilisation": utilisation})
             waiting += [{"host": host.name, **one} for one in room.waiting()]
             lost += [{"host": host.name, "vm": one.name, "profile": profile} for one, profile in room.lost]
         return {
@@ -84,6 +85,7 @@ class GpuUsage:
             "gpus": gpus,
             "waiting": waiting,
             "lost": lost,
+            "unread": [_state(host) for host in self.unread],
         }
 
     def _tags(self) -> dict[str, list[str]]:
@@ -116,6 +118,10 @@ class GpuUsage:
         if self.desired.group_by == ATTRIBUTE:
             return custom_fields.value_of(self.desired.attribute, one.get("availableField"), one.get("customValue"))
         return places[self.desired.group_by]
+
+
+def _state(host: Host) -> dict[str, object]:
+    return {"host": host.name, "reachable": host.reachable, "maintenance": host.in_maintenance}
 
 
 def _cards(host: inventory.Host) -> list[GpuCard]:

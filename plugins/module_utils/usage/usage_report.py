@@ -47,8 +47,7 @@ def report(
         "gpus": gpus,
         "groups": groups(gpus, price, hours),
         "slurm": hours_of(slurm, price),
-        "waiting": [dict(one) for one in facts["waiting"]],
-        "lost": [dict(one) for one in facts["lost"]],
+        **{key: [dict(one) for one in facts[key]] for key in ("waiting", "lost", "unread")},
     }
 
 

@@ -21,7 +21,7 @@ SLURM_COLUMNS, COST = ("Account in Slurm", "User", "Jobs", "GPU hours"), "Cost i
 
 
 def lines(report: Report) -> list[str]:
-    """Return the report as lines: sums, idle GPUs, every GPU, every tenant, and virtual machines without a GPU."""
+    """Return the report as lines: sums, idle GPUs, every GPU, every tenant, VMs without a GPU, and unknown hosts."""
     text = [headline(report), period(report)]
     text += [f"IDLE: {', '.join(map(plain, report['idle']))}"] if report["idle"] else []
     text += ["", *_table(GPU_COLUMNS, [gpu_cells(gpu) for gpu in report["gpus"]])]
@@ -29,6 +29,7 @@ def lines(report: Report) -> list[str]:
     text += ["", *_table(slurm_columns(report), slurm_cells(report))] if report["slurm"] else []
     text += [f"off: {waiting(one)}" for one in report["waiting"]]
     text += [lost(one) for one in report["lost"]]
+    text += [unread(host) for host in report["unread"]]
     return text
 
 
@@ -129,6 +130,11 @@ def lost(one: Mapping[str, object]) -> str:
     return f"{plain(one['vm'])} on {plain(one['host'])} runs with {plain(one['profile'])}, but its GPU is not known"
 
 
+def unread(host: Mapping[str, object]) -> str:
+    """Return the line of a host whose GPUs are not known."""
+    return f"{plain(host['host'])} is unreachable, and vCenter has no data about its GPUs"
+
+
 def tenant(name: str | None) -> str:
     """Return the name of a tenant or, for None, of the unused share."""
     return NO_USERS if name is None else plain(name) or NO_NAME
@@ -187,8 +193,8 @@ def _gauges(report: Report) -> Iterator[Gauge]:
     yield Gauge("dml_audit_gpu_assigned_ratio", "The share of the GPU that virtual machines have.", shares)
     busy = [(key, gpu["utilisation"] and gpu["utilisation"]["mean"] / 100) for key, gpu in gpus]
     yield Gauge("dml_audit_gpu_utilization_ratio", "The mean utilization of the GPU in the period.", busy)
-    hosts = {gpu["host"]: gpu for gpu in report["gpus"]}
-    reached = [({**cluster, "host": host}, int(gpu["reachable"])) for host, gpu in hosts.items()]
+    hosts = {entry["host"]: entry for entry in [*report["gpus"], *report["unread"]]}
+    reached = [({**cluster, "host": host}, int(entry["reachable"])) for host, entry in hosts.items()]
     yield Gauge("dml_audit_host_reachable", "Whether vCenter reaches the host.", reached)
-    out = [({**cluster, "host": host}, int(gpu["maintenance"])) for host, gpu in hosts.items()]
+    out = [({**cluster, "host": host}, int(entry["maintenance"])) for host, entry in hosts.items()]
     yield Gauge("dml_audit_host_maintenance", "Whether the host is in maintenance mode.", out)

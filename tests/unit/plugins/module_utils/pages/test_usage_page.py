@@ -32,6 +32,7 @@ def full(name: str = "red") -> dict[str, Any]:
         group_by=name,
         waiting=[{**WAITING, "vm": name, "tenant": name, "wants": [name]}],
         lost=[{**LOST, "vm": name, "profile": name}],
+        unread=[{"host": name, "reachable": False, "maintenance": False}],
     )
 
 
@@ -49,6 +50,13 @@ def test_the_page_shows_each_gpu_and_tenant() -> None:
     assert len(shown.titles) == 5 and shown.titles[0].startswith("e2  0000:3b:00.0: idle")
     assert gpus[3][3] == "not measured" and gpus[4][3] == "50% / 100%"
     assert "GPU inferred" in gpus[2][7]
+
+
+def test_the_page_names_hosts_with_unknown_gpus() -> None:
+    unread = {"host": "e9", "reachable": False, "maintenance": False}
+
+    assert "<li>e9 is unreachable" in page(report(facts(gpu("e1"), unread=[unread])))
+    assert "unreachable" not in page(report(facts(gpu("e1")))).partition("</style>")[2]
 
 
 def test_the_page_fetches_nothing() -> None:
@@ -96,8 +104,8 @@ def test_lines_begin_with_totals_period_and_idle_gpus() -> None:
     assert shown[2] == "IDLE: e2 0000:3b:00.0, e3 0000:3b:00.0"
     assert shown[4].split()[:3] == ["State", "Host", "GPU"]
     assert shown[5].startswith("idle ") and "b (red, 100%)" in shown[5]
-    assert shown[-2] == "off: red (red) on e1 needs red: does not fit now"
-    assert shown[-1] == "red on e1 runs with red, but its GPU is not known"
+    assert shown[-3] == "off: red (red) on e1 needs red: does not fit now"
+    assert shown[-2] == "red on e1 runs with red, but its GPU is not known"
 
 
 @pytest.mark.parametrize(

@@ -55,5 +55,6 @@ def facts(*gpus: dict[str, Any], **more: Any) -> dict[str, Any]:
         "gpus": list(gpus),
         "waiting": [],
         "lost": [],
+        "unread": [],
         **more,
     }
