@@ -33,7 +33,8 @@ options:
     description:
       - The property that names the tenant of a virtual machine. Its folder, its resource pool, its owner (a custom
         attribute called owner, or its notes), the custom attribute named in O(attribute), or its own tags of
-        O(tag_category). Several tags together name one tenant.
+        O(tag_category). Several tags together name one tenant. If several folders or resource pools have the same name,
+        their tenants are named with the parents, such as C(teamA/prod).
     type: str
     choices: [folder, resource_pool, owner, attribute, tag]
     default: folder

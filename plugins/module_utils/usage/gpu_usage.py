@@ -17,6 +17,7 @@ from ..vsphere.sdk import ApiObject
 from ..vsphere.session import Session
 from ..workers.capacity import host_capacity as capacity
 from ..workers.capacity import machines
+from ..workers.capacity.place_names import place_names
 from . import gpu_load, gpu_users
 from .gpu_load import MEMORY, UTILISATION, Samples
 from .gpu_users import PASSTHROUGH, VGPU, GpuCard, GpuVm
@@ -62,8 +63,7 @@ class GpuUsage:
         self.unread = [host for host in hosts.hosts if not host.reachable and not pci_devices.devices(host)]
         refs = [vm for host in self.hosts for vm in host["vm"] or []]
         self.vms = {key: one for key, one in read_many(session, refs, VM_PATHS).items() if not one.get(_TEMPLATE)}
-        places = [one.get(path) for one in self.vms.values() for path in ("parent", "resourcePool")]
-        self.names = machines.names(session, places)
+        self.names = place_names(session, self.vms.values())
         self.tags = self._tags() if desired.group_by == TAG else {}
 
     def read(self) -> dict[str, Any]:

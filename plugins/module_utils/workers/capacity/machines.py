@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ...vsphere import custom_fields
 from ...vsphere.options import extra_config, is_on, vcenter_option
@@ -13,6 +12,7 @@ from ...vsphere.properties import Properties, id_of, read_many
 from ...vsphere.sdk import ApiObject, vim
 from ...vsphere.session import Session
 from . import host_capacity, pci_ids
+from .place_names import place_names
 from .running_vm import HOT_MIGRATE, STOPPED_BY_DRS, Vm
 
 DEVICES, RESERVED_MB = "config.hardware.device", "config.memoryAllocation.reservation"
@@ -58,7 +58,7 @@ def read(session: Session, refs: Sequence[ApiObject], host_names: Mapping[str, s
     """Return the powered-on virtual machines; ``host_names`` are by object ID."""
     values_by_id = read_many(session, refs, PATHS)
     running = {key: values for key, values in values_by_id.items() if values.get("runtime.powerState") == "poweredOn"}
-    named = names(session, [values.get(path) for values in running.values() for path in ("parent", "resourcePool")])
+    named = place_names(session, running.values())
     classes = _classes_of_hosts(session, running.values())
     # Only virtual machines with a vGPU have these settings, so no others are read.
     settings = read_many(session, [ref for ref in refs if vgpus(running.get(ref._moId, {}))], ("config.extraConfig",))
@@ -102,19 +102,6 @@ def owner_of(values: Properties) -> str:
     line = OWNER_LINE.search(note)
     first = note.strip().split("\n", maxsplit=1)[0]
     return line["owner"].rstrip() if line else first if len(first) <= LONGEST_OWNER else ""
-
-
-def names(session: Session, refs: Iterable[ApiObject]) -> dict[str, str]:
-    """Return the names of folders and pools, by object id."""
-    by_kind: dict[Any, dict[str, Any]] = {}
-    for ref in refs:
-        if ref is not None:
-            by_kind.setdefault(type(ref), {})[ref._moId] = ref
-    return {
-        key: values["name"]
-        for some in by_kind.values()
-        for key, values in read_many(session, list(some.values()), ("name",)).items()
-    }
 
 
 def reserved_mb(values: Properties) -> int:
