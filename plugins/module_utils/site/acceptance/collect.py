@@ -61,8 +61,11 @@ def _with_hosts_of_machines(session: Session, request: ReadRequest) -> ReadReque
 
 
 def _pseudonyms(session: Session) -> Pseudonyms:
-    """Return pseudonyms for the names of all objects: texts in a recording may contain names of other objects."""
+    """Return pseudonyms for vCenter and all objects: texts in a recording may contain names of other objects."""
     pseudonyms = Pseudonyms()
+    server = str(session.params["hostname"])
+    # The name may include a port; an IPv6 address is recognised by its format.
+    pseudonyms.name("host", server if server.count(":") > 1 else server.partition(":")[0])
     for kind, word in (
         (vim.HostSystem, "host"),
         (vim.VirtualMachine, "guest"),

@@ -56,6 +56,7 @@ _FIELDS = {
     "notes": "note",
     "description": "note",
     "entityName": "object",
+    "entityDisplayName": "host",
     "vswitchName": "switch",
     "netStackInstanceKey": "stack",
     "storageUrl": "place",
@@ -70,6 +71,8 @@ _NAMED = re.compile(
 )
 # Keys that are or contain a name, unlike all other keys.
 _STACK, _SWITCH_KEY = "vim.host.NetStackInstance", "key-vim."
+# The labels of a licence come from an administrator; its properties have the same type and words of vSphere.
+_LICENCE = "vim.LicenseManager.LicenseInfo"
 # A file or folder in a datastore is often named after a virtual machine that no longer exists.
 _PATH = re.compile(r"\[[^\]]+\] (?P<file>.+)|(?:ds:///)?/?vmfs/volumes/[^/]+/(?P<below>.+)")
 _FILE_ENDING = re.compile(r"(-\d{6})?(-(flat|delta|sesparse|ctk|rdmp?))?(-[0-9a-f]{8})?\.[A-Za-z0-9]{1,5}$")
@@ -147,6 +150,8 @@ def _in_fields(value: object) -> Iterator[tuple[str, str]]:
         yield from (pair for text in texts if isinstance(text, str) for pair in _in_path(text))
         if field.kind == _STACK and field.name == "key":
             yield "stack", field.value
+        if field.kind == _LICENCE and field.name == "labels":
+            yield from (("label", label.value) for label in field.value or [])
 
 
 def _kind_of(field: TypedField) -> str:

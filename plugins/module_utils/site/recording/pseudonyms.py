@@ -13,6 +13,7 @@ from . import free_text
 COMMON = frozenset(
     (
         *("vm", "host", "network", "datastore", "datacenters", "resources", "vcls", "discovered virtual machine"),
+        *("vcenter", "vcsa"),
         *("vm network", "management network", "localhost", "root", "none", "unknown", "default", "defaulttcpipstack"),
         *("vmotion", "provisioning", "management", "vmk0", "host cluster", "system", "administrators", "cluster"),
         *("gpu", "gpus", "vgpu", "rdma", "pvrdma", "shared", "direct", "shareddirect", "basic", "local", "storage"),

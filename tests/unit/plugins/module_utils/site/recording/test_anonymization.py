@@ -92,6 +92,30 @@ def test_anonymizes_answers_of_esxcli_and_rest() -> None:
     assert recording.requests[1].text == '{"version": "10.1.2.3", "of": "host-1", "tag": "tag-1"}'
 
 
+def test_anonymizes_entities_and_labels_of_licences() -> None:
+    value = vim.KeyValue(key="vgpu", value="vGPU")
+    licence = vim.LicenseManager.LicenseInfo(
+        licenseKey="0A1B2-C3D4E-5F6G7-H8I9J-K0L1M",
+        editionKey="vc.standard.instance",
+        name="vCenter",
+        total=1,
+        properties=[vim.KeyAnyValue(key="feature", value=value)],
+        labels=[vim.KeyValue(key="VpxClientLicenseLabel", value="Feldspar")],
+    )
+    assignment = vim.LicenseAssignmentManager.LicenseAssignment(
+        entityId="a0e1f3b2-0000-4c3d-9e8f-112233445566", entityDisplayName="vcenter.acme.org", assignedLicense=licence
+    )
+    key = "LicenseAssignmentManager LicenseAssignmentManager QueryAssignedLicenses [null]"
+    recording, pseudonyms = Recording(calls={key: CallAnswer([assignment])}), Pseudonyms()
+
+    anonymization.replace_names(recording, pseudonyms)
+
+    assert recording.calls[key].value[0].entityDisplayName == "vcenter.domain-1.example"
+    assert [label.value for label in licence.labels] == ["label-1"]
+    assert licence.properties[0].value.value == "vGPU"
+    assert pseudonyms.left_in("Feldspar, vcenter.acme.org") == ["feldspar", "vcenter.acme.org"]
+
+
 def test_anonymizes_deleted_machines_snapshots_and_files() -> None:
     task = vim.TaskInfo(key="task-1", entityName="quartz-old", descriptionId="VirtualMachine.destroy")
     replaced = anonymized("Task", "info", task)
