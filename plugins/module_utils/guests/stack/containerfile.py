@@ -36,6 +36,7 @@ def recipe(stack: Part) -> dict[str, object]:
     if side is None:
         raise ImageError(f"The stack {stack['name']} has no image.")
     platform = _platform(side)
+    _refuse_accounts(side, platform)
     made = {
         "text": _text(stack["image"], side, platform),
         "files": _files(stack["image"], side, platform),
@@ -53,6 +54,22 @@ def _key(made: Part) -> str:
         "keys": [[item["name"], item["fingerprint"]] for item in made["keys"]],
     }
     return hashlib.sha256(json.dumps(sums, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _refuse_accounts(side: Part, platform: str) -> None:
+    """Refuse URLs with an account in the image, whose layers all users of the image can read."""
+    urls = [side["bases"].get("python") or "", *(repository["url"] for repository in _repositories(side, platform))]
+    for url in urls:
+        _account, has_account, host = _netloc(url).rpartition("@")
+        if has_account:
+            raise ImageError(
+                f"The image would contain the account in the URL of {host}: name a URL without an account in"
+                " stack_bases, or an existing image."
+            )
+
+
+def _netloc(url: str) -> str:
+    return url.partition("://")[2].partition("/")[0]
 
 
 def mpi_bin(side: Part) -> str:
@@ -216,7 +233,8 @@ def _is_downloaded(source: Part) -> bool:
 def _index(side: Part) -> str:
     """Return the options for the stack's package index; pip accepts plain HTTP only from trusted hosts."""
     index = side["bases"].get("python") or ""
-    host = index.partition("://")[2].partition("/")[0].partition(":")[0]
+    place = _netloc(index)
+    host = place[1:].partition("]")[0] if place.startswith("[") else place.partition(":")[0]
     trusted = f"--trusted-host {host} " if index.startswith("http:") else ""
     return f"--index-url {index} {trusted}" if index else ""
 

@@ -87,6 +87,22 @@ def test_pip_gets_the_package_index_of_a_site() -> None:
     assert message.count(index) == message.count("--require-hashes") == 4
 
 
+def test_pip_trusts_the_host_of_an_ipv6_index() -> None:
+    stack = completed(SHIPPED["t4-2019"], GIVEN, {"python": "http://[2001:db8::7]:81/python"})
+
+    assert "--index-url http://[2001:db8::7]:81/python --trusted-host 2001:db8::7 " in " ".join(steps(stack))
+
+
+@pytest.mark.parametrize("base", ["python", "nvidia"])
+def test_refuses_an_account_in_the_image(base: str) -> None:
+    stack = completed(SHIPPED["t4-2019"], GIVEN, {base: "https://svc:T0ken@nexus.example.org:8443/simple"})
+
+    with pytest.raises(containerfile.ImageError, match=r"the URL of nexus\.example\.org:8443: name") as raised:
+        containerfile.recipe(stack)
+
+    assert "T0ken" not in str(raised.value)
+
+
 def test_names_each_package_version_exactly_once() -> None:
     text = containerfile.recipe(of_2019())["text"]
     specs = re.findall(r"[-a-z0-9]+=[0-9]\S+", text)
