@@ -42,6 +42,11 @@ def elapsed() -> float:
     return time.clock_gettime(kind)
 
 
+def slept() -> float:
+    """Return the seconds that the controller has slept since its boot; 0 if the clock does not count them."""
+    return elapsed() - time.monotonic()
+
+
 @contextmanager
 def running(folder: Path | None = None) -> Iterator[None]:
     """Start the clock of a run in this process, or continue that of its folder, which was started since the boot."""

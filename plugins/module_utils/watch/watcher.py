@@ -26,6 +26,8 @@ from .watched_output import PrintedOutput
 
 WAIT_SECONDS = 0.5
 TROUBLE_SECONDS = 1.0
+# The two clocks of a controller that is awake drift apart by less.
+SLEPT_SECONDS = 1.0
 END = "end"
 STOPPED, SILENT, OUT_OF_TIME, ABANDONED = "stopped", "silent", "out of time", "abandoned"
 WATCHED = "watched already"
@@ -153,19 +155,18 @@ def _update_files(links: Sequence[Link], records: Path, state: WatchState) -> No
 def _follow(links: Sequence[Link], options: WatchOptions, records: RecordsFile, state: WatchState) -> None:
     """Write records until there is a reason to end. Their times increase evenly, even if the local clock is set."""
     anchor, began = observer_clock.now() - observer_clock.elapsed(), time.monotonic()
+    slept = observer_clock.slept()
     arrivals, printed = _Arrivals(links), PrintedOutput(options.output)
     try:
         while not state.ended:
             for link in arrivals.wait():
-                lines = link.read()
-                now = time.monotonic()
-                late, link.late = link.late, []
-                _stamp(link, late, state, None)
-                _stamp(link, lines, state, anchor + observer_clock.elapsed())
-                state.last = now if lines or late else state.last
+                _take(link, state, anchor, slept)
                 if not _write_pending(records, state):
                     state.ended = _wait_for_room(links, options, records, state, began)
                     break
+            if _has_slept_since(slept):
+                _resume(links)
+                slept = observer_clock.slept()
             printed.take(links)
             _update_files(links, options.records, state)
             if options.roll is not None:
@@ -176,6 +177,31 @@ def _follow(links: Sequence[Link], options: WatchOptions, records: RecordsFile, 
         for link in links:
             link.close()
         beside_records.remove(options.records)
+
+
+def _take(link: Link, state: WatchState, anchor: float, slept: float) -> None:
+    """Stamp the records that arrived on a link; those that may have waited there during a sleep get no time."""
+    lines, arrived = link.read(), anchor + observer_clock.elapsed()
+    late, link.late = link.late, []
+    _stamp(link, late, state, None)
+    # Asked last: the controller may have slept until a moment ago.
+    _stamp(link, lines, state, None if _has_slept_since(slept) else arrived)
+    state.last = time.monotonic() if lines or late else state.last
+
+
+def _has_slept_since(slept: float) -> bool:
+    """Return whether the controller, such as a laptop, has slept since it had slept for these seconds."""
+    return observer_clock.slept() - slept > SLEPT_SECONDS
+
+
+def _resume(links: Sequence[Link]) -> None:
+    """Connect again after a time in which this process did not read the links.
+
+    Records that ranks wrote in the meantime come without a time of arrival, as after a watch that was killed: the
+    verdict reports that it had to rely on the clocks of the ranks.
+    """
+    for link in links:
+        link.resume()
 
 
 def _reason(options: WatchOptions, state: WatchState, began: float) -> str:
@@ -236,19 +262,14 @@ def _write_pending(records: RecordsFile, state: WatchState) -> bool:
 def _wait_for_room(
     links: Sequence[Link], options: WatchOptions, records: RecordsFile, state: WatchState, began: float
 ) -> str:
-    """Wait until the disk has room for the pending records; return why the watch ends, empty if it goes on.
-
-    Records that ranks wrote in the meantime come without a time of arrival, as after a watch that was killed: the
-    verdict reports that it had to rely on the clocks of the ranks.
-    """
+    """Wait until the disk has room for the pending records; return why the watch ends, empty if it goes on."""
     while not _write_pending(records, state):
         time.sleep(WAIT_SECONDS)
         state.last = time.monotonic()  # a job that is not read is not silent
         reason = _reason(options, state, began)
         if reason:
             return reason
-    for link in links:
-        link.resume()
+    _resume(links)
     return ""
 
 

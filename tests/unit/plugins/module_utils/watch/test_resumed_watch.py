@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 
+import pytest
+
+from plugins.module_utils.core import observer_clock
+from plugins.module_utils.watch import link, watcher
+from plugins.module_utils.watch.records_program import LOOK_SECONDS
 from tests.unit.plugins.module_utils.watch.test_watcher import Bench, record, wait_for
 
 
@@ -53,3 +60,57 @@ def test_a_continued_tail_lacks_no_records_in_between(tmp_path: Path) -> None:
     stamped = {one["step"]: "seen" in one for one in again.came()}
     assert set(range(101, 1001)) <= set(stamped), "also those before the last bytes of the file"
     assert not any(stamped[step] for step in range(101, 1001))
+
+
+class Laptop:
+    """The controller of a watch, which sleeps between two looks for new records."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.slept, self.is_asleep, self.is_awake = 0.0, threading.Event(), threading.Event()
+        self.is_awake.set()
+        look, read_clock = watcher._Arrivals.wait, observer_clock.time.clock_gettime
+
+        def wait(arrivals: watcher._Arrivals) -> list[link.Link]:
+            if self.is_awake.is_set():
+                return look(arrivals)
+            self.is_asleep.set()
+            assert self.is_awake.wait(30)
+            return look(arrivals)
+
+        monkeypatch.setattr(watcher._Arrivals, "wait", wait)
+        boot = observer_clock.time.CLOCK_BOOTTIME
+        monkeypatch.setattr(
+            observer_clock.time, "clock_gettime", lambda kind: read_clock(kind) + self.slept * (kind == boot)
+        )
+
+    def sleep(self, seconds: float, bench: Bench, step: int) -> None:
+        """Sleep while each node writes a record and its connection takes it."""
+        self.is_awake.clear()
+        assert self.is_asleep.wait(30)
+        for node in range(len(bench.folders)):
+            bench.write(node, record(step), rank=node)
+        time.sleep(2 * LOOK_SECONDS)
+        self.slept += seconds
+        self.is_awake.set()
+
+
+def test_records_of_a_sleep_stay_unstamped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    laptop, bench = Laptop(monkeypatch), Bench(tmp_path, nodes=2)
+
+    _train(bench, 1)
+    laptop.sleep(300, bench, 2)
+    wait_for(lambda: all(one.breaks and one._has_caught_up for one in bench.links))
+    _train(bench, 3)
+
+    assert bench.end().ended == "stopped"
+    steps = sorted((one["step"], "seen" in one) for one in bench.came())
+    assert steps == [(1, True)] * 2 + [(2, False)] * 2 + [(3, True)] * 2
+    first, *_others, last = (one["seen"] for one in bench.came() if "seen" in one)
+    assert last - first > 300
+
+
+def _train(bench: Bench, step: int) -> None:
+    """Write a record on each node, and wait until the watch has both."""
+    for node in range(len(bench.folders)):
+        bench.write(node, record(step), rank=node)
+    wait_for(lambda: sum(one["step"] == step for one in bench.came()) == len(bench.folders))
