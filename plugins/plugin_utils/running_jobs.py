@@ -81,7 +81,8 @@ class JobSearch:
         is_same = is_named(str((before.get("slurm") or {}).get("job")), named["slurm"].get("job"))
         known = {key: before.get(key) for key in PLACE} if is_same else {}
         job = {**named, **(known or ({} if before else with_place(action, self._vars, named)))}
-        own = re.escape(os.path.basename(str(job.get("run_dir") or "")))
+        records = busy.records_of(job)
+        own = re.escape(busy.name_of(records)) if records else ""
         self._given = {**self._given, "around": job, "ignored": f"{own}$"}
 
     def require_running(self, nodes: NodeModules) -> None:
@@ -277,7 +278,7 @@ def beside(modules: Modules, cluster: str, settings: Mapping[str, Any]) -> Resul
         answers = search.replies()
         hosts = task_vars["hostvars"]
         nodes: busy.Nodes = {name: hosts[name]["training_node"] for name in answers if "training_node" in hosts[name]}
-        jobs = busy.others(str(settings["run_dir"]), str(settings["launcher"]), answers, nodes)
+        jobs = busy.others(busy.records_of(settings), str(settings["launcher"]), answers, nodes)
         return {"jobs": jobs, "unread": search.unread(answers)}
     except CollectionError as error:
         return {"failed": True, "msg": str(error)}

@@ -148,14 +148,20 @@ def is_by(user: str, person: str) -> bool:
     return user in (person, person.partition("@")[0])
 
 
-def others(run_dir: str, launcher: str, answers: Answers, nodes: Nodes, ignored: str = "") -> list[OtherRun]:
-    """Return the runs other than the one in this directory, each with its title and the way to its records.
+def records_of(job: Mapping[str, Any]) -> str:
+    """Return the folder to which the ranks of a job write their records, by which its processes are known."""
+    return str(job.get("records") or job.get("run_dir") or "")
+
+
+def others(records: str, launcher: str, answers: Answers, nodes: Nodes, ignored: str = "") -> list[OtherRun]:
+    """Return the runs other than the one with these records, each with its title and the way to its records.
 
     A run whose name matches ``ignored`` from its beginning is left out. ``nodes`` says how the controller reaches each.
     """
     # Another user may have a directory of the same name on other nodes.
     own = ("", launcher) if launcher in answers else ("", *answers)
-    runs = [run for run in running(answers, nodes) if run["run_dir"] != run_dir or run["launcher"] not in own]
+    found, own_dir = running(answers, nodes), records and posixpath.normpath(records)
+    runs = [run for run in found if posixpath.normpath(run["run_dir"]) != own_dir or run["launcher"] not in own]
     return [_other(run, nodes) for run in runs if not ignored or not re.match(ignored, run["name"])]
 
 

@@ -71,6 +71,23 @@ def test_lists_other_jobs_unless_a_pattern_ignores_them() -> None:
     assert [each["run_dir"] for each in busy.others("/runs/one", "w1", answers, nodes)] == ["/runs/three", "/runs/two"]
 
 
+@pytest.mark.parametrize(
+    ("place", "own"),
+    [
+        ({"run_dir": "", "records": "/runs/one"}, "/runs/one"),
+        ({"run_dir": "/home/anna/bert", "records": "/runs/one"}, "/runs/one"),
+        ({"run_dir": "/runs/one/", "records": "/runs/one/"}, "/runs/one"),
+        ({"run_dir": "/runs/one", "records": "/runs/one"}, "/runs//one/"),
+    ],
+)
+def test_own_job_is_known_by_its_records(place: dict[str, str], own: str) -> None:
+    answers = {"w1": {"jobs": [{**job("one"), "run_dir": own}, job("two")]}}
+
+    (other,) = busy.others(busy.records_of(place), "login", answers, {})
+
+    assert other["run_dir"] == "/runs/two"
+
+
 def test_names_a_job_on_several_workers_once() -> None:
     assert busy.refusal(ANSWERS, ["under_training", "interrupt"]) == (
         "w1, w2: the training job long of anna since 2026-01-02 04:16 UTC (step 7) runs on this worker. Wait until it "
