@@ -57,8 +57,8 @@ options:
         C(framework), C(framework_version), C(nodes) and C(nccl).
       - V(pytorch) takes the same, and wants C(version), C(packages), C(backend), V(nccl) or V(gloo), and C(nodes).
       - V(slurm_settings) takes lists with the facts of all nodes, and wants C(controller), C(cluster), C(partition),
-        C(settings), C(stun_seconds), C(accounting) and C(limit), that of the run. Its facts have the C(files) of the
-        configuration and C(slurmdbd), the file of that daemon.
+        C(settings), C(stun_seconds), C(accounting), and the options C(limit) and C(guests) of the run. Its facts have
+        the C(files) of the configuration and C(slurmdbd), the file of that daemon.
       - V(slurm) takes C(sinfo), lines, C(config), the output of C(scontrol show config), and C(runs), the results of
         runs over all nodes, and C(known), how slurmdbd lists the cluster; and wants C(found), as for V(slurm_settings),
         C(stun_seconds) and C(accounting).

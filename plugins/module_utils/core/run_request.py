@@ -120,6 +120,12 @@ def worker_pattern(guests: object) -> str:
     return WORKERS if text.lower() in TRUE | FALSE else text
 
 
+def narrowing_options(desired: Mapping[str, object]) -> str:
+    """Return the options with which a run leaves out workers, from ``limit`` and ``guests``; empty without any."""
+    limit, pattern = desired.get("limit"), worker_pattern(desired.get("guests"))
+    return " and ".join([f"--limit {limit}"] * bool(limit) + [f"guests={pattern}"] * (pattern != WORKERS))
+
+
 def missing_workers(request: RunRequest, pattern: str, *, is_dynamic: bool, is_described: bool) -> list[str]:
     """Return the sentence about requested guests that this run can neither find nor build.
 

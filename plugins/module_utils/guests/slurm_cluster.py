@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..core.findings import STOP
+from ..core.run_request import narrowing_options
 from . import mpi_checks, slurm_timers
 
 Values = Mapping[str, Any]
@@ -94,10 +95,11 @@ def _left_out(found: Values, desired: Values) -> list[str]:
     written = [text for text in found.get("confs") or [] if text.startswith(HEADER.rstrip())]
     there = {name for text in written for name in _NODE.findall(text)}
     left = sorted(there - set(_names(nodes_of(found))))
-    if not desired.get("limit") or not left:
+    options = narrowing_options(desired)
+    if not options or not left:
         return []
-    what = f"--limit {desired['limit']} leaves out {', '.join(left)} of the cluster of these nodes"
-    return [f"{what}, which they would leave, so that their jobs end: run without --limit, or add those nodes to it."]
+    what = f"{options} leaves out {', '.join(left)} of the cluster of these nodes"
+    return [f"{what}, which they would leave, so that their jobs end: run without {options}, or add those nodes to it."]
 
 
 def misfits(found: Values, desired: Values) -> list[str]:

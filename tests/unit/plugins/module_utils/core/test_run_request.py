@@ -16,6 +16,7 @@ from plugins.module_utils.core.run_request import (
     is_selected,
     limit_parts,
     missing_workers,
+    narrowing_options,
     problems,
     unanswered,
     unknown_variables,
@@ -179,6 +180,22 @@ def test_chooses_the_first_host_within_the_limit(limit: str, first: str) -> None
 )
 def test_accepts_a_pattern_or_a_boolean_for_guests(guests: object, pattern: str) -> None:
     assert worker_pattern(guests) == pattern
+
+
+@pytest.mark.parametrize(
+    ("limit", "guests", "options"),
+    [
+        ("", "", ""),
+        ("", True, ""),
+        ("", "false", ""),
+        ("", "workers", ""),
+        ("", "w3", "guests=w3"),
+        ("w3", "true", "--limit w3"),
+        ("w1:w2", "w2", "--limit w1:w2 and guests=w2"),
+    ],
+)
+def test_options_that_narrow_a_run_are_named(limit: str, guests: object, options: str) -> None:
+    assert narrowing_options({"limit": limit, "guests": guests}) == options
 
 
 @pytest.mark.parametrize(

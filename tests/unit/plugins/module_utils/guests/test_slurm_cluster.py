@@ -104,18 +104,19 @@ def test_impossible_cluster_is_refused(found: dict[str, Any], desired: dict[str,
 
 
 @pytest.mark.parametrize(
-    ("limit", "nodes", "words"),
+    ("options", "nodes", "words"),
     [
-        ("w2", ["w2"], "--limit w2 leaves out n1 of the cluster of these nodes"),
-        ("workers", ["w1", "w2"], ""),
-        ("", ["w2"], ""),  # a worker that the inventory does not have any more
+        ({"limit": "w2", "guests": ""}, ["w2"], "--limit w2 leaves out n1 of the cluster of these nodes"),
+        ({"limit": "", "guests": "w2"}, ["w2"], "guests=w2 leaves out n1 of the cluster of these nodes"),
+        ({"limit": "workers", "guests": "w*"}, ["w1", "w2"], ""),
+        ({"limit": "", "guests": "true"}, ["w2"], ""),  # a worker that the inventory does not have any more
     ],
 )
-def test_limit_does_not_take_a_cluster_apart(limit: str, nodes: list[str], words: str) -> None:
+def test_limit_does_not_take_a_cluster_apart(options: dict[str, str], nodes: list[str], words: str) -> None:
     conf = settings({})["files"]["slurm.conf"].rstrip()
     found = {key: values[-len(nodes) :] for key, values in {**FOUND, "confs": [conf, conf]}.items()}
 
-    result, message = node_checks.check("slurm_settings", "w2", found, {**DESIRED, "limit": limit})
+    result, message = node_checks.check("slurm_settings", "w2", found, {**DESIRED, **options})
 
     assert words in message and bool(message) == bool(words) and bool(result.facts) == (not words)
 
