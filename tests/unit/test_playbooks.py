@@ -135,6 +135,23 @@ def test_playbook_reads_all_its_options_and_tags() -> None:
 
 
 @pytest.mark.parametrize("playbook", PLAYBOOKS, ids=lambda playbook: playbook.name)
+def test_passed_on_options_cannot_be_outranked(playbook: Path) -> None:
+    """A role option on the command line outranks the playbook's value, which alone its checks read."""
+    plays = [play for play in yaml.safe_load(playbook.read_text()) if "hosts" in play]
+    options = "|".join(known().options(playbook.stem)) or "(?!)"
+    passed = re.compile(rf"\{{\{{ ({options}) \| default\([^()]*\) \}}\}}")
+    set_by_playbook = {
+        name: found[1]
+        for play in plays
+        for role in play.get("roles", ())
+        for name, value in role.get("vars", {}).items()
+        if (found := passed.fullmatch(str(value)))
+    }
+
+    assert known().passed_on(playbook.stem) == set_by_playbook or playbook.stem == "site"
+
+
+@pytest.mark.parametrize("playbook", PLAYBOOKS, ids=lambda playbook: playbook.name)
 def test_no_condition_tests_a_variable_with_role_defaults(playbook: Path) -> None:
     of_roles = {name for path in SPECS for name in defaults(path.parent)}
     tested = {

@@ -52,6 +52,16 @@ class Known:
     def tags(self, playbook: str) -> set[str]:
         return {name for part in self.parts(playbook) for name in self.playbooks.get(part, {}).get("tags", ())}
 
+    def passed_on(self, playbook: str) -> dict[str, str]:
+        """Return the option of the playbook behind each option of a role that the playbook sets from it."""
+        return {
+            name: option
+            for part in self.parts(playbook)
+            for role in self.playbooks.get(part, {}).get("roles", ())
+            for option in self.options(part)
+            if (name := f"{role}_{option}") in self.roles[role]
+        }
+
     @property
     def variables(self) -> set[str]:
         """Return all variables with a prefix: those of roles, and those of playbooks without a role."""
@@ -96,7 +106,12 @@ def unanswered(extra: Mapping[str, object], known: Iterable[str]) -> list[str]:
 
 def problems(known: Known, request: RunRequest, playbook: str, pattern: str) -> list[str]:
     """Return a sentence for each name in the request that does not exist for a play of the playbook."""
-    sentences = [*_bad_options(known, request), *_bad_tags(known, request), *_left_out_checks(request)]
+    sentences = [
+        *_bad_options(known, request),
+        *_outranking_options(known, request, playbook),
+        *_bad_tags(known, request),
+        *_left_out_checks(request),
+    ]
     if sentences or not is_selected(known, request, playbook):
         return sentences
     if pattern != CLUSTERS and not request.needs_workers:
@@ -169,6 +184,17 @@ def _bad_options(known: Known, request: RunRequest) -> list[str]:
         elif name.startswith(known.prefixes) or get_close_matches(name, variables | known.all_options, 1, SIMILAR):
             sentences.append(f"-e {name}: this variable does not exist{_meant(name, variables | readable, SIMILAR)}")
     return sentences
+
+
+def _outranking_options(known: Known, request: RunRequest, playbook: str) -> list[str]:
+    """Return the sentences about options of roles that would outrank the options which the run checks."""
+    parts = (playbook, *request.playbooks)
+    passed_on = {name: option for part in parts for name, option in known.passed_on(part).items()}
+    return [
+        f"-e {name}: this would outrank {option}, which the playbook checks first; give -e {option} instead"
+        for name in request.extra
+        if (option := passed_on.get(name))
+    ]
 
 
 def _meant(name: str, known: Iterable[str], cutoff: float) -> str:

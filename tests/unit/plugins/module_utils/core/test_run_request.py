@@ -25,17 +25,19 @@ from plugins.module_utils.core.run_request import (
 
 KNOWN = Known(
     roles={
-        "esxi_host": ["esxi_host_profile", "esxi_host_profiles"],
+        "esxi_host": ["esxi_host_canary", "esxi_host_profile", "esxi_host_profiles"],
         "fabric": ["fabric_port_groups"],
         "node": ["node_user"],
+        "worker": ["worker_vms", "worker_power_cycle"],
     },
     playbooks={
         "site": {},
         "fabric": {"tags": ["fabric"]},
-        "hosts": {"tags": ["hosts"], "options": ["canary", "max_out_of_service"]},
+        "hosts": {"tags": ["hosts"], "roles": ["esxi_host"], "options": ["canary", "max_out_of_service"]},
+        "workers": {"tags": ["workers"], "roles": ["worker"], "options": ["power_cycle"]},
         "guests": {"tags": ["guests", "node"], "options": ["guests", "stack"], "variables": ["guest_image", "vm_host"]},
     },
-    site=("fabric", "hosts", "guests"),
+    site=("fabric", "hosts", "workers", "guests"),
 )
 GROUPS = {"all": ["one", "two", "w1", "w2"], "clusters": ["one", "two"], "workers": ["w1", "w2"], "ungrouped": []}
 
@@ -56,16 +58,23 @@ def found(playbook: str = "hosts", pattern: str = "clusters", **request: Any) ->
         ({"extra": ("fabric_colour",)}, "-e fabric_colour: this variable does not exist"),
         ({"extra": ("stack",)}, "-e stack: hosts does not read this option, only guests, site"),
         ({"playbook": "fabric", "extra": ("canary",)}, "fabric does not read this option, only hosts, site"),
+        (
+            {"playbook": "workers", "extra": ("worker_power_cycle",)},
+            "-e worker_power_cycle: this would outrank power_cycle, which the playbook checks first; give -e power_cycle",
+        ),
+        ({"playbook": "site", "extra": ("worker_power_cycle", "esxi_host_canary")}, "give -e canary instead"),
+        ({"playbook": "site", "extra": ("worker_power_cycle", "esxi_host_canary")}, "give -e power_cycle instead"),
+        ({"playbooks": ("mine",), "extra": ("esxi_host_canary",)}, "give -e canary instead"),
         ({"tags": ("host",)}, "--tags host: hosts has no such tag; its tags are hosts"),
         ({"skipped_tags": ("fabrik",)}, "--skip-tags fabrik: hosts has no such tag"),
-        ({"playbook": "site", "tags": ("gests",)}, "its tags are fabric, guests, hosts, node"),
+        ({"playbook": "site", "tags": ("gests",)}, "its tags are fabric, guests, hosts, node, workers"),
         ({"tags": ("untagged",)}, "--tags untagged selects no work of hosts; its tags are hosts"),
         ({"tags": ("never",)}, "--tags never selects no work of hosts"),
         ({"tags": ("always",)}, "--tags always selects no work of hosts"),
         ({"skipped_tags": ("all",)}, "--skip-tags all selects no work of hosts"),
         ({"skipped_tags": ("tagged",)}, "--skip-tags tagged selects no work of hosts"),
         ({"skipped_tags": ("hosts",)}, "--skip-tags hosts selects no work of hosts"),
-        ({"playbook": "site", "skipped_tags": ("fabric", "hosts", "guests")}, "selects no work of site"),
+        ({"playbook": "site", "skipped_tags": ("fabric", "hosts", "workers", "guests")}, "selects no work of site"),
         (
             {"playbook": "site", "tags": ("hosts",), "skipped_tags": ("hosts",)},
             "--tags hosts --skip-tags hosts selects no",
@@ -105,6 +114,7 @@ def test_a_name_that_does_not_exist_is_rejected(request_: dict[str, Any], senten
         {"extra": ("canary", "max_out_of_service", "esxi_host_profile", "fabric_port_groups", "node_user", "vm_host")},
         {"extra": ("ansible_user", "lab_place", "my_site", "__training_ssh", "node_exporter_port", "hosts")},
         {"playbook": "site", "extra": ("canary", "stack", "guests"), "tags": ("hosts", "node")},
+        {"playbook": "workers", "extra": ("power_cycle", "worker_vms", "esxi_host_canary")},
         {"playbooks": ("mine",), "extra": ("canary", "stack"), "tags": ("anything",)},
         {"tags": ("hosts", "always")},
         {"tags": ("tagged",), "skipped_tags": ("untagged", "never")},
