@@ -17,7 +17,7 @@ description:
   - It also rejects tags that select no work, and options that leave out checks, such as C(--start-at-task) and
     C(--skip-tags always).
   - For a host of a play, it returns the sentences about variables of the inventory that do not exist or have a wrong
-    type.
+    type, and about options that allow harm, such as C(confirm), which belong on the command line.
   - If the command line names only playbooks of this collection, or playbooks that only import them, child processes of
     the run, such as ssh, do not get E(VMWARE_USER) and E(VMWARE_PASSWORD). The modules get both from
     P(dml.vsphere.login#lookup). The facts of nodes are then not variables, whatever C(inject_facts_as_vars) says.
@@ -210,7 +210,11 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         # Templates stay as they are: some can be evaluated only later.
         values = {name: value for name, value in given["hostvars"].raw_get(host).items() if name in names}
         extra = frozenset(extra_variables(self._loader))
-        wrong = run_request.unknown_variables(known(), names) + variable_types.wrong_types(specs(), values, extra)
+        wrong = [
+            *run_request.unknown_variables(known(), names),
+            *run_request.harmful_variables(names - extra),
+            *variable_types.wrong_types(specs(), values, extra),
+        ]
         remedy = ["correct or remove these variables"] if wrong else []
         return [*wrong, *remedy, *self._missing_workers(given)]
 

@@ -71,6 +71,20 @@ def test_refuses_a_wrong_type_on_the_command_line(ansible: Ansible, tmp_path: Pa
     assert "PLAY RECAP" not in done.out, "it ends before the first play"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "reached"),
+    [([], "the inventory sets confirm, which allows harm"), (["-e", "confirm=true"], "vcenter.invalid")],
+)
+def test_inventory_cannot_confirm_a_teardown(
+    ansible: Ansible, tmp_path: Path, arguments: list[str], reached: str
+) -> None:
+    given = inventory(tmp_path, confirm=True)
+
+    done = ansible.playbook("playbooks/teardown.yml", "-i", given, "--limit", "one", *arguments)
+
+    assert done.rc != 0 and reached in words(done.out), done.out
+
+
 def test_accepts_known_names(ansible: Ansible, tmp_path: Path) -> None:
     given = json.dumps({"canary": "esx01.lab", "esxi_host_lock_ttl": 60, "my_site": 1})
     done = ansible.playbook(

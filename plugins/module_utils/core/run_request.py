@@ -22,6 +22,11 @@ NOT_COMPARED = ("_", "ansible_", "inventory_")
 ALL_TAGS = frozenset({"all", "always", "never", "tagged", "untagged"})
 WHOLE = frozenset({"all", "tagged"})
 CLUSTERS, WORKERS, LOCALHOST = "clusters", "workers", "localhost"
+# Options that allow harm. In an inventory, they would act in every run.
+HARMFUL = frozenset(
+    {"accept_other_jobs", "allow_moves", "confirm", "force_unlock", "interrupt_training", "power_cycle", "power_off"}
+    | {"unreachable_is_idle"}
+)
 # Ansible's name for words of -e that are not NAME=VALUE.
 WORDS = "_raw_params"
 # The line with which the collection finds workers that the inventory does not list.
@@ -165,6 +170,14 @@ def unknown_variables(known: Known, names: Iterable[str]) -> list[str]:
         for name in sorted(set(names) - variables)
         if not name.startswith(NOT_COMPARED)
         and (name.startswith(prefixes) or get_close_matches(name, variables, 1, SIMILAR_IN_INVENTORY))
+    ]
+
+
+def harmful_variables(names: Iterable[str]) -> list[str]:
+    """Return a sentence for each option in the inventory that allows harm."""
+    return [
+        f"the inventory sets {name}, which allows harm and would act in every run: give it as -e {name}=true in the run"
+        for name in sorted(HARMFUL & set(names))
     ]
 
 

@@ -12,6 +12,7 @@ from plugins.module_utils.core.run_request import (
     Known,
     RunRequest,
     evaluate,
+    harmful_variables,
     in_order,
     is_selected,
     limit_parts,
@@ -60,7 +61,7 @@ def found(playbook: str = "hosts", pattern: str = "clusters", **request: Any) ->
         ({"playbook": "fabric", "extra": ("canary",)}, "fabric does not read this option, only hosts, site"),
         (
             {"playbook": "workers", "extra": ("worker_power_cycle",)},
-            "-e worker_power_cycle: this would outrank power_cycle, which the playbook checks first; give -e power_cycle",
+            "-e worker_power_cycle: this would outrank power_cycle, which the playbook checks first",
         ),
         ({"playbook": "site", "extra": ("worker_power_cycle", "esxi_host_canary")}, "give -e canary instead"),
         ({"playbook": "site", "extra": ("worker_power_cycle", "esxi_host_canary")}, "give -e power_cycle instead"),
@@ -240,6 +241,15 @@ def test_reports_misspelled_inventory_variables_with_suggestions() -> None:
         "the variable fabric_port_group does not exist (did you mean fabric_port_groups?)",
         "the variable guest_images does not exist (did you mean guest_image?)",
         "the variable node_usr does not exist (did you mean node_user?)",
+    ]
+
+
+def test_refuses_inventory_options_that_allow_harm() -> None:
+    found = harmful_variables({"confirm", "power_off", "canary", "esxi_host_profile"})
+
+    assert found == [
+        f"the inventory sets {name}, which allows harm and would act in every run: give it as -e {name}=true in the run"
+        for name in ("confirm", "power_off")
     ]
 
 
