@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -148,19 +148,26 @@ def candidates(files: Iterable[OutputFile], patterns: Sequence[str]) -> list[Out
     given = list(files)
     chosen = [file for file in given if _is_checkpoint(file.path, patterns)]
     if not patterns:
-        chosen = _without_weights(_with_folders(given, chosen))
+        chosen = _without_weights(_with_folders(given, chosen), {file.path for file in given})
     by_name = sorted(chosen, key=lambda file: file.path)
     return sorted(by_name, key=lambda file: (int(file.modified), _numbers(file.path)), reverse=True)
 
 
-def _without_weights(found: list[OutputFile]) -> list[OutputFile]:
+def _without_weights(found: list[OutputFile], paths: Set[str]) -> list[OutputFile]:
     """Return the checkpoints without weights alone if others have the optimizer, such as those of Trainer.
 
     Scripts write such weights when they end, also at a signal, and no run can resume from them.
     """
-    if not any(file.format and file.format.name in WITH_OPTIMIZER for file in found):
+    if not any(_is_complete_with_optimizer(file, paths) for file in found):
         return found
     return [file for file in found if not _is_weights(file)]
+
+
+def _is_complete_with_optimizer(file: OutputFile, paths: Set[str]) -> bool:
+    """Return whether a folder is complete: ``save_pretrained`` may write weights into one with a name of Trainer's."""
+    if file.format is None or file.format.name not in WITH_OPTIMIZER:
+        return False
+    return posixpath.normpath(f"{file.path}/{file.format.needed}") in paths
 
 
 def _is_weights(file: OutputFile) -> bool:

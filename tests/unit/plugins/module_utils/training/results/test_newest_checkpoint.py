@@ -258,6 +258,23 @@ def test_weights_without_other_checkpoints_count(tmp_path: Path) -> None:
     assert found(tmp_path)["path"] == "step5.safetensors"
 
 
+def test_a_state_counts_beside_folders_of_save_pretrained(tmp_path: Path) -> None:
+    """The program writes its model as Trainer names it, and what it resumes from into one file."""
+    for number in (100, 200):
+        tensors(tmp_path / f"checkpoint-{number}" / "model.safetensors", number)
+        write(tmp_path / f"checkpoint-{number}" / "config.json", number, b"{}")
+    tensors(tmp_path / "state.safetensors", 199)
+
+    assert found(tmp_path)["path"] == "state.safetensors"
+
+
+def test_weights_beside_flat_accelerate_checkpoints_do_not_count(tmp_path: Path) -> None:
+    save(tmp_path, "random_states_0.pkl", 100)
+    tensors(tmp_path / "final" / "model.safetensors", 158)
+
+    assert found(tmp_path)["path"] == "."
+
+
 def test_folders_of_deepspeed_and_of_lightning_are_checkpoints(tmp_path: Path) -> None:
     for number in (100, 200):
         save(tmp_path, f"ds/global_step{number}/mp_rank_00_model_states.pt", number)
