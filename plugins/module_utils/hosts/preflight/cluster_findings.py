@@ -14,8 +14,8 @@ from ...workers.capacity.running_vm import HOT_MIGRATE
 # If this option is set, DRS moves virtual machines with a vGPU to balance load, which stuns the training in them.
 GPU_BALANCING = "PassthroughDrsAutomation"
 CLOCKS_APART = 2.0
-# Editions without vGPU and distributed switches.
-SMALL_EDITIONS = ("standard", "essentials", "foundation", "esx.enterprise.")
+# Editions of hosts and of vCenter without vGPU and distributed switches; vCenter Standard supports both.
+SMALL_EDITIONS = ("esx.standard", "esx.essentials", "esx.enterprise.", "vc.essentials", "vc.foundation")
 
 
 @dataclass(frozen=True)
@@ -198,6 +198,6 @@ def _licences(cluster: CheckedCluster) -> Iterator[Finding]:
         elif licence["evaluation"]:
             until = f" until {licence['expires']}" if licence["expires"] else ""
             yield Finding(NOTE, "licence", name, f"it runs on an evaluation licence{until}; assign one in time")
-        elif any(word in edition.lower() for word in SMALL_EDITIONS) and cluster.words & {"vgpu", "pvrdma"}:
+        elif edition.lower().startswith(SMALL_EDITIONS) and cluster.words & {"vgpu", "pvrdma"}:
             text = f"its licence {licence['name']} ({edition}) is of an edition without vGPUs and distributed switches"
             yield Finding(WARN, "licence", name, f"{text}; assign a larger one")

@@ -56,6 +56,8 @@ FACTS: list[tuple[dict[str, Any], str, str, str]] = [
     ({"licences": [licence(expired=True, expires="2026")]}, "stop", "licence", "expired at 2026"),
     ({"licences": [licence(evaluation=True, expires="2027")]}, "note", "licence", "until 2027"),
     ({"licences": [licence(edition="esx.standard.cpuPackage")]}, "warn", "licence", "esx.standard"),
+    ({"licences": [licence(edition="esx.enterprise.cpuPackage")]}, "warn", "licence", "esx.enterprise"),
+    ({"licences": [licence(object="vc.lab", edition="vc.essentials.instance")]}, "warn", "licence", "vc.essentials"),
 ]
 
 
@@ -67,6 +69,11 @@ def triples(words: frozenset[str] = ALL, **changed: Any) -> list[tuple[str, str,
 def test_a_good_cluster_gives_no_finding() -> None:
     assert triples() == []
     assert triples(alarms=[alarm(status="red")]) == []  # the stop rules report it
+
+
+@pytest.mark.parametrize("edition", ["vc.standard.instance", "esx.vcf.cpuCoreMin", "esx.enterprisePlus.cpuPackage"])
+def test_accepts_editions_with_vgpus_and_distributed_switches(edition: str) -> None:
+    assert triples(licences=[licence(edition=edition)]) == []
 
 
 @pytest.mark.parametrize(("changed", "severity", "rule", "words"), FACTS)
