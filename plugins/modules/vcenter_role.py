@@ -15,7 +15,8 @@ description:
     the table with the calls that the modules make, and C(docs/privileges.md) shows it.
   - The module changes only roles whose name is C(dml.vsphere), or begins with it and a space.
   - Grants the role to users and groups. Other permissions stay unchanged. vCenter has one role for each account on each
-    object, so the module fails if an account has another role on the same object.
+    object, so the module fails if an account has another role on the same object. Only the first labels
+    of domains must match, because vCenter shows C(admin@acme.com) of Active Directory as C(ACME\admin).
   - The account that runs this module needs C(Authorization.ModifyRoles), and C(Authorization.ModifyPermissions) for
     O(grants). The created role has them only if O(modules) contains C(vcenter_role).
 options:

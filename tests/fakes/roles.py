@@ -27,10 +27,10 @@ class FakeManager:
         }
         monkeypatch.setattr(properties, "read_many", lambda _s, refs, _p: {refs[0]._moId: values})
 
-    def rule(self, entity: Any, principal: str, role: int = 7) -> None:
+    def rule(self, entity: Any, principal: str, role: int = 7, *, group: bool = False) -> None:
         self.rules.append(
             vim.AuthorizationManager.Permission(
-                entity=entity, principal=principal, group=False, propagate=True, roleId=role
+                entity=entity, principal=principal, group=group, propagate=True, roleId=role
             )
         )
 

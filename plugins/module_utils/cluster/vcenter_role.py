@@ -106,15 +106,15 @@ class VcenterRole:
         with translating_faults(self.target, f"read who has the role {self.role_name}"):
             rules = self.manager.RetrieveRolePermissions(roleId=self.role.roleId)
             names = {rule.entity._moId: _name(rule.entity) for rule in rules}
-        labels = {
-            (self._entity(grant.path)._moId, canonical(grant.principal)): self._label(grant) for grant in self.grants
-        }
-        granted = {}
-        for rule in rules:
-            entity = rule.entity._moId
-            label = labels.get((entity, canonical(rule.principal)), f"{rule.principal} on {names[entity]}")
-            granted[label] = {"group": rule.group, "propagate": rule.propagate}
-        return granted
+        granted: dict[str, dict[str, bool]] = {}
+        own: list[Any] = []
+        for grant in self.grants:
+            entity = self._entity(grant.path)._moId
+            if found := _rules_of(grant, [rule for rule in rules if rule.entity._moId == entity]):
+                own.extend(found)
+                granted[self._label(grant)] = _facts(found[0])
+        others = [rule for rule in rules if rule not in own]
+        return {**granted, **{f"{rule.principal} on {names[rule.entity._moId]}": _facts(rule) for rule in others}}
 
     def _label(self, grant: Grant) -> str:
         """Return account and object; refuse accounts that would lose another role: vCenter keeps one per object."""
@@ -122,12 +122,12 @@ class VcenterRole:
         with translating_faults(self.target, f"read who has which role on {grant.path}"):
             rules = self.manager.RetrieveEntityPermissions(entity=entity, inherited=False)
         number = self.role.roleId if self.role else None
-        for rule in rules or []:
-            if canonical(rule.principal) == canonical(grant.principal) and rule.roleId != number:
+        for rule in _rules_of(grant, rules or []):
+            if rule.roleId != number:
                 raise Refused(
                     f"{grant.principal} on {grant.path}",
                     f"give it the role {self.role_name}",
-                    "it has another role there, and vCenter keeps one for each object",
+                    f"{rule.principal} has another role there, and vCenter keeps one for each object",
                     "use another account, or remove that role from it first",
                 )
         return f"{grant.principal} on {grant.path}"
@@ -151,6 +151,25 @@ def canonical(principal: str) -> tuple[str, str]:
         return domain.lower(), name.lower()
     name, _at, domain = principal.rpartition("@")
     return (domain.lower(), name.lower()) if name else ("", principal.lower())
+
+
+def _rules_of(grant: Grant, rules: Sequence[Any]) -> list[Any]:
+    """Return the rules of an account among those of an object.
+
+    vCenter may show admin@acme.com as ACME\\admin, so that only the first labels of the domains are equal.
+    """
+    exact = [rule for rule in rules if canonical(rule.principal) == canonical(grant.principal)]
+    alike = [rule for rule in rules if rule.group == grant.group and _short(rule.principal) == _short(grant.principal)]
+    return exact or alike
+
+
+def _short(principal: str) -> tuple[str, str]:
+    domain, name = canonical(principal)
+    return domain.partition(".")[0], name
+
+
+def _facts(rule: ApiObject) -> dict[str, bool]:
+    return {"group": rule.group, "propagate": rule.propagate}
 
 
 def modules_of(names: Sequence[str] | None) -> list[str]:

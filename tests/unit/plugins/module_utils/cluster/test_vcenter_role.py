@@ -61,8 +61,44 @@ def test_updates_privileges_once_and_keeps_other_grants(monkeypatch: pytest.Monk
 def test_refuses_an_account_with_another_role_there(monkeypatch: pytest.MonkeyPatch) -> None:
     manager = FakeManager(monkeypatch, "Profile.View")
     manager.rule(CLUSTER, "LAB\\ansible", role=-1)
-    with pytest.raises(Refused, match="it has another role there, and vCenter keeps one for each object"):
+    with pytest.raises(Refused, match=r"LAB\\ansible has another role there, and vCenter keeps one for each object"):
         apply(role(manager, ["Profile.View"], grant()))
+    assert manager.writes == []
+
+
+SPELLINGS = [("ACME\\Admin", "admin@acme.com"), ("ACME.COM\\Admin", "ACME\\admin")]
+
+
+@pytest.mark.parametrize(("listed", "granted"), SPELLINGS)
+def test_refuses_another_role_under_a_short_domain(monkeypatch: pytest.MonkeyPatch, listed: str, granted: str) -> None:
+    manager = FakeManager(monkeypatch, "Profile.View")
+    manager.rule(CLUSTER, listed, role=-1)
+
+    with pytest.raises(Refused) as caught:
+        apply(role(manager, ["Profile.View"], grant(granted)))
+
+    assert f"{listed} has another role there" in str(caught.value) and manager.writes == []
+
+
+@pytest.mark.parametrize(("listed", "granted"), SPELLINGS)
+def test_reads_back_a_grant_under_a_short_domain(monkeypatch: pytest.MonkeyPatch, listed: str, granted: str) -> None:
+    manager = FakeManager(monkeypatch, "Profile.View")
+    manager.rule(CLUSTER, listed)
+
+    plan = (subject := role(manager, ["Profile.View"], grant(granted))).plan(subject.read())
+
+    assert not plan.changes and list(plan.after["grants"]) == [f"{granted} on /dc/host/gpu"]
+
+
+def test_keeps_accounts_of_similar_domains_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    manager = FakeManager(monkeypatch, "Profile.View")
+    manager.rule(CLUSTER, "ACME.ORG\\admin", role=-1)
+    manager.rule(CLUSTER, "ACME.COM\\admin")
+    manager.rule(CLUSTER, "VSPHERE.LOCAL\\admin", role=-1)
+    manager.rule(CLUSTER, "ACME\\admin", role=-1, group=True)
+
+    apply(role(manager, ["Profile.View"], grant("admin@acme.com")))
+
     assert manager.writes == []
 
 
