@@ -30,6 +30,8 @@ options:
       - V(kernel_settings) takes C(sysctls), lines of C(sysctl), and wants C(sysctls).
       - V(node) takes C(sysctls), C(limits), and C(ssh) and C(sshd), the output of C(ssh -G) and C(sshd -T); and wants
         C(sysctls), C(limits) and C(stun_seconds), the seconds for which each timer must wait for a silent peer.
+      - V(node_peers) takes C(known_hosts), the text of that file of the node, and wants C(peers), the C(inventory), a
+        list of its hosts, and the options C(limit) and C(guests) of the run. It has a misfit if these leave out peers.
       - V(gpu_driver) takes the result of C(nvidia-smi -q), and wants C(driver), C(gpus), C(licensed) and C(persistent).
       - V(gpu_health) takes C(smi), the output of C(nvidia-smi -q -x), or C(failure), its error, and C(log), the lines
         of the kernel log, or V(null) if they cannot be read; or it takes C(error) if nothing could be read. It may take
@@ -83,6 +85,7 @@ options:
       - kubernetes_node
       - memory_pools
       - node
+      - node_peers
       - openmpi
       - packages
       - python_packages

@@ -103,6 +103,10 @@ def _node(found: Values, desired: Values) -> CheckResult:
     return CheckResult({"warnings": warnings}, node_settings.node_misfits(found, desired))
 
 
+def _node_peers(found: Values, desired: Values) -> CheckResult:
+    return CheckResult({}, node_settings.left_out_peers(found["known_hosts"], desired))
+
+
 def _gpu_driver(found: Values, desired: Values) -> CheckResult:
     if found["rc"] != 0:
         # It also fails if the driver has no GPU to work on.
@@ -267,6 +271,7 @@ KINDS = {
     "kubernetes_node": CheckKind(_kubernetes_node, "{node} is not fit for training on Kubernetes:"),
     "memory_pools": CheckKind(_memory_pools, "NCCL does not start on the GPUs of {node}:"),
     "node": CheckKind(_node, "{node} is not fit for training:"),
+    "node_peers": CheckKind(_node_peers, "{node} cannot be prepared:"),
     "openmpi": CheckKind(_openmpi, "OpenMPI on {node} does not match its settings:"),
     "packages": CheckKind(_packages, "The packages of {node} are not as they should be:"),
     "python_packages": CheckKind(_python_packages, "The Python packages of {node} are not as they should be:"),

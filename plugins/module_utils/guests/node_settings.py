@@ -6,9 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ..core.json_values import JsonObject, parse_json
+from ..core.run_request import narrowing_options
 from . import stun_timers
 
 PINNED = re.compile(r"^stricthostkeychecking (yes|true)$", re.MULTILINE)
+# The first name of each line that the role node has written.
+PEERS = re.compile(r"^# BEGIN peers, kept by Ansible$(.*?)^# END peers, kept by Ansible$", re.MULTILINE | re.DOTALL)
+PEER = re.compile(r"^[^\s,#]+", re.MULTILINE)
 UNLIMITED = {"unlimited": "-1", "infinity": "-1"}
 
 
@@ -42,6 +46,17 @@ def slow_lookups(printed: str) -> list[str]:
     named = ", ".join(f"{what} {each:.1f} s" for what, each in sorted(slow.items()))
     remedy = "/etc/hosts must have the lines of this role, and come first in nsswitch.conf"
     return [f"Lookups of the peers take long ({named}), and each job makes several before its first step: {remedy}."]
+
+
+def left_out_peers(known_hosts: str, desired: JsonObject) -> list[str]:
+    """Return a sentence if options of the run leave out peers of the node that the inventory still has."""
+    options = narrowing_options(desired)
+    pinned = [name for block in PEERS.findall(known_hosts) for name in PEER.findall(block)]
+    left = [name for name in pinned if name in desired["inventory"] and name not in desired["peers"]]
+    if not options or not left:
+        return []
+    what = f"{options} leaves out {', '.join(left)}, to which the node would lose its connection"
+    return [f"{what}: run without {options}, or set node_peers to the nodes that train together."]
 
 
 def node_misfits(found: JsonObject, desired: JsonObject) -> list[str]:

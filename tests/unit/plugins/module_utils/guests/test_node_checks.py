@@ -142,6 +142,14 @@ CASES: list[tuple[str, Any, Any, dict[str, Any], dict[str, Any], str]] = [
     ("node", NODE, CORRECT, {"ssh": SSH.replace("true", "ask")}, {}, "host keys of peers that are not pinned."),
     ("node", NODE, CORRECT, {"limits": ['{"nofile": [1024, 4096]}'] * 2}, {}, "nofile is 1024 and 4096, not 4096."),
     ("node", NODE, CORRECT, {}, {"stun_seconds": 1000}, "tcp_retries2 gives up on a silent node after 924.6 s"),
+    (
+        "node_peers",
+        {"known_hosts": "# BEGIN peers, kept by Ansible\nw2 ssh-ed25519 AAAA\n# END peers, kept by Ansible\n"},
+        {"peers": ["n1"], "inventory": ["n1", "w2"], "limit": "", "guests": ""},
+        {},
+        {"limit": "n1"},
+        "--limit n1 leaves out w2",
+    ),
     ("gpu_driver", {"rc": 0, "stdout": SMI}, {"driver": "580.65", "gpus": "1"}, {}, {"gpus": "2"}, "1 GPUs, not 2."),
     (
         "gpu_driver",
