@@ -16,7 +16,7 @@ from plugins.doc_fragments.connection import ModuleDocFragment
 from plugins.module_utils.core.run_request import CLUSTERS, LOCALHOST, WORKERS, Known, unknown_variables
 from plugins.module_utils.core.variable_types import wrong_types
 from plugins.module_utils.workers.existing_workers import ExistingWorker
-from tests.rendering import rendered
+from tests.rendering import rendered, truth
 from tests.rules.yaml_rules import Files, expressions, tasks_of
 
 ROOT = Path(__file__).parents[2]
@@ -289,3 +289,26 @@ def test_preflight_reads_the_protocol_of_several_cards(cards: int) -> None:
     protocol = play["roles"][0]["vars"]["preflight_rdma_protocol"]
 
     assert rendered(protocol, worker_defaults={"rdma_nics": nics}) == "rocev1"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "refused"),
+    [
+        ({"stack": "a100"}, {"stack": "t4"}, ["stack"]),
+        ({"stack_inputs": {"driver": {"url": "https://x/1.run"}}}, {"stack_inputs": {}}, ["stack_inputs"]),
+        ({"guest_containers": True, "guest_image": "true"}, {"guest_containers": "true"}, ["guest_image"]),
+        ({"stack": "t4", "guest_image": False, "stack_mirror": ""}, {"stack": "t4", "stack_bases": {}}, []),
+    ],
+)
+def test_guests_refuses_workers_with_different_stacks(
+    first: dict[str, Any], second: dict[str, Any], refused: list[str]
+) -> None:
+    """All roles get their variables from the stack of the first worker."""
+    pre_tasks = yaml.safe_load((ROOT / "playbooks" / "guests.yml").read_text())[0]["pre_tasks"]
+    (task,) = [task for task in pre_tasks if "different stacks" in task["name"]]
+    names = {"ansible_play_hosts": ["w1", "w2"], "hostvars": {"w1": first, "w2": second}}
+    condition = task["ansible.builtin.assert"]["that"]
+
+    differing = [each["name"] for each in task["loop"] if not truth(condition, **names, item=each)]
+
+    assert differing == refused
