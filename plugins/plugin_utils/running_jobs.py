@@ -121,6 +121,11 @@ class JobSearch:
         """Return why running guests of the cluster count as busy; empty if the jobs of all are known."""
         return str(self._unread_guests(answers)["unread_error"]) if self._must_be_read else ""
 
+    def unread_workers(self, answers: Mapping[str, Result]) -> dict[str, str]:
+        """Return the running guests whose jobs are unknown, with the reasons; none if the inventory has no workers."""
+        unread = self._unread_guests(answers)["unread"] if answers else []
+        return {str(guest["name"]): str(guest["reason"]) for guest in unread}
+
     @cached_property
     def _window(self) -> Mapping[str, Any]:
         """Return the settings of the window that an earlier controller left unfinished; empty if there is none."""
@@ -268,7 +273,10 @@ def _read_again_as(job: Mapping[str, Any], given: Mapping[str, Any]) -> Result:
 
 
 def beside(modules: Modules, cluster: str, settings: Mapping[str, Any]) -> Result:
-    """Return the training jobs on the workers of a cluster besides that of a window, and why others are unknown."""
+    """Return the training jobs on the workers of a cluster besides that of a window, and why others are unknown.
+
+    A test has no option that makes such workers idle: it gets each of them (``unread_workers``).
+    """
     window, (action, task_vars) = settings["window"], modules.task
     given: Result = {"cluster": cluster, "ignored": window.get("ignored_jobs") or "", "guests": [], "around": {}}
     given["unread_is_idle"] = window.get("unread_is_idle", True)
@@ -279,7 +287,8 @@ def beside(modules: Modules, cluster: str, settings: Mapping[str, Any]) -> Resul
         hosts = task_vars["hostvars"]
         nodes: busy.Nodes = {name: hosts[name]["training_node"] for name in answers if "training_node" in hosts[name]}
         jobs = busy.others(busy.records_of(settings), str(settings["launcher"]), answers, nodes)
-        return {"jobs": jobs, "unread": search.unread(answers)}
+        unread_workers = {} if window else search.unread_workers(answers)
+        return {"jobs": jobs, "unread": search.unread(answers), "unread_workers": unread_workers}
     except CollectionError as error:
         return {"failed": True, "msg": str(error)}
 

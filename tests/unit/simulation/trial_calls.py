@@ -113,7 +113,7 @@ class TrialCalls(SimulatedCalls):
             {"title": f"the job in {place}", "nodes": sorted(job.ranks_by_worker), "launcher": "", "run_dir": place}
             for place, job in found.items()
         ]
-        return {"jobs": jobs, "unread": ""}
+        return {"jobs": jobs, "unread": "", "unread_workers": {}}
 
     def stat(self, _options: Result) -> Result:
         """Return the file with which the owner of the job acknowledges a window."""

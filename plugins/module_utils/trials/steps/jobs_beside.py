@@ -143,28 +143,43 @@ def on_workers(jobs: Sequence[Job], affected: Iterable[str], workers: Iterable[s
 
 
 def busy_workers(trial: Trial) -> set[str]:
-    """Return the workers on which other jobs train now; all of them if a node of such a job matches no worker."""
-    workers = {short_name(worker): worker for worker in trial.facts.at}
-    nodes = {short_name(node) for job in _present(trial, trial.facts.at) for node in job["moving"]}
-    return {workers[node] for node in nodes} if nodes <= set(workers) else set(trial.facts.at)
+    """Return the workers on which other jobs train now, or may train because they cannot be read.
+
+    These are all of them if a node of such a job matches no worker.
+    """
+    workers, present = {short_name(worker): worker for worker in trial.facts.at}, _present(trial, trial.facts.at)
+    nodes = {short_name(node) for job in present["jobs"] for node in job["moving"]}
+    is_known = nodes <= set(workers)
+    return {workers[node] for node in nodes} | set(present["unread_workers"]) if is_known else set(trial.facts.at)
 
 
-def _present(trial: Trial, workers: Collection[str]) -> list[Job]:
-    """Return the other jobs that train now on the workers of the cluster."""
-    return on_workers(required(trial.site.jobs_on_workers(trial.settings))["jobs"], workers, workers)
+def _present(trial: Trial, workers: Collection[str]) -> dict[str, Any]:
+    """Return the other jobs that train now on the workers, and why those of ``unread_workers`` are unknown."""
+    read, own = required(trial.site.jobs_on_workers(trial.settings)), _own_workers(trial)
+    others = {name: why for name, why in read["unread_workers"].items() if short_name(name) not in own}
+    return {"jobs": on_workers(read["jobs"], workers, workers), "unread_workers": others}
+
+
+def _own_workers(trial: Trial) -> set[str]:
+    """Return the workers of the job itself, which the user named or Kubernetes reports."""
+    pods = ((trial.facts.job or {}).get("pods") or {}).values()
+    nodes = [str(node["name"]) for node in trial.settings["nodes"]] + [str(pod.get("node") or "") for pod in pods]
+    names = trial.job.workers
+    return {short_name(names.get(node) or names.get(short_name(node)) or node) for node in nodes}
 
 
 def refusal_of_test(p: Program, trial: Trial, plan: Mapping[str, Any]) -> str:
-    """Return why a test of all workers is refused; empty if it names its workers, or no other job trains on them."""
+    """Return why a test of all workers is refused; empty if it names them, or if no other job can train on them."""
     if trial.settings["window"] or trial.settings.get("observe") or trial.settings["workers"]:
         return ""
-    found = p.once("other jobs", partial(_present, trial, plan["places"]))
-    if not found:
-        return ""
-    return (
-        f"Cluster {trial.facts.cluster}: the test would move workers of other training jobs: {_listed(found)}. Wait "
-        "until they end, or name the workers to move in vmotion_test_workers."
-    )
+    present = p.once("jobs on workers", partial(_present, trial, plan["places"]))
+    moving, remedy = {move["worker"] for move in plan["moves"]}, "name the workers to move in vmotion_test_workers"
+    unread = [f"{name} ({why})" for name, why in present["unread_workers"].items() if name in moving]
+    tried = f"Cluster {trial.facts.cluster}: the test would move workers"
+    if present["jobs"]:
+        return f"{tried} of other training jobs: {_listed(present['jobs'])}. Wait until they end, or {remedy}."
+    cause = f"whose training jobs cannot be read: {', '.join(unread)}"
+    return f"{tried} {cause}. Correct the access to them, or {remedy}." if unread else ""
 
 
 def refusal(cluster: str, window: Mapping[str, object], found: Sequence[Job]) -> str:

@@ -53,7 +53,10 @@ class Site(Calls, Protocol):
         """Return whether the user interrupted the playbook once: the window stops before the next host."""
 
     def jobs_on_workers(self, settings: Mapping[str, object]) -> Result:
-        """Return the other training jobs on the workers of the cluster, or why they are not known (``unread``)."""
+        """Return the other training jobs on the workers of the cluster, or why they are not known (``unread``).
+
+        A test gets the workers whose jobs are unknown, with the reasons (``unread_workers``).
+        """
 
     def earlier_changes(self) -> list[dict[str, Any]]:
         """Return the host changes of earlier windows of the cluster, the newest last."""

@@ -125,7 +125,9 @@ class Booting(TrainingWorld):
     def here(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
         assert module == "worker_vm_info"
         silent = [name for name, answer in options["jobs"].items() if "jobs" not in answer]
-        unread = [{"name": name, "reason": "", "boots": max(0.0, 60.0 - self.waited)} for name in silent]
+        unread = [
+            {"name": name, "reason": "Connection refused", "boots": max(0.0, 60.0 - self.waited)} for name in silent
+        ]
         return {"unread": unread, "unread_error": f"unknown: {silent}" if silent else ""}
 
 
@@ -176,3 +178,13 @@ def test_refuses_one_job_in_several_clusters_at_once(named: dict[str, Any], tmp_
     else:
         with pytest.raises(CollectionError, match="--limit gpu,workers, then --limit more,workers"):
             unfinished.job()
+
+
+@pytest.mark.parametrize(("workers", "found"), [(["w1"], {"w1": "Connection refused"}), ([], {})])
+def test_unread_workers_need_workers_in_the_inventory(
+    workers: list[str], found: dict[str, str], tmp_path: Path
+) -> None:
+    asking = booting(tmp_path, Booting(99, []))
+    asking._vars["groups"]["workers"] = workers
+
+    assert asking.unread_workers(asking.replies()) == found

@@ -368,3 +368,32 @@ def test_canary_is_free_of_another_job() -> None:
     world.carry_out()
 
     assert world.moved == ["w1"] and world.outcome == "" and world.is_clean
+
+
+@pytest.mark.parametrize(
+    ("workers", "nodes", "moved"),
+    [([], [], []), (["w1", "w2"], [], ["w1", "w2"]), ([], [{"name": "w2.lab", "reach": []}], ["w1", "w2"])],
+)
+def test_moves_unread_workers_only_when_named(workers: list[str], nodes: list[Any], moved: list[str]) -> None:
+    world = World(workers=workers, nodes=nodes)
+    answer = {"jobs": [], "unread": "", "unread_workers": {"w2": "Connection refused"}}
+    changed(world, jobs_on_workers=lambda _settings: answer)
+
+    world.carry_out()
+
+    assert sorted(world.moved) == moved and world.is_clean
+    assert moved or world.outcome == (
+        "Cluster gpu: the test would move workers whose training jobs cannot be read: w2 (Connection refused). Correct "
+        "the access to them, or name the workers to move in vmotion_test_workers."
+    )
+
+
+def test_unread_worker_is_not_the_canary() -> None:
+    world = World(canary="auto", workers=["w1"])
+    world.add_idle_worker("w3", "esx3")
+    answer = {"jobs": [], "unread": "", "unread_workers": {"w3": "Connection refused"}}
+    changed(world, jobs_on_workers=lambda _settings: answer)
+
+    world.carry_out()
+
+    assert world.moved == ["w1"] and world.outcome == "" and world.is_clean
