@@ -312,3 +312,14 @@ def test_guests_refuses_workers_with_different_stacks(
     differing = [each["name"] for each in task["loop"] if not truth(condition, **names, item=each)]
 
     assert differing == refused
+
+
+@pytest.mark.parametrize(("unfinished", "starts"), [("", True), ("reports/vmotion_test/gpu-20260101T120000Z", False)])
+def test_vmotion_test_starts_a_job_despite_limit(unfinished: str, starts: bool) -> None:
+    """A cluster outside the limit has no plan."""
+    plays = yaml.safe_load((ROOT / "playbooks" / "vmotion_test.yml").read_text())
+    (start,) = [task for play in plays for task in play.get("tasks", ()) if task["name"] == "Start the job"]
+    (condition,) = [each for each in start["when"] if "unfinished" in each]
+    hosts = {"gpu": {"__vmotion_test_planned": {"changed": False, "unfinished": unfinished}}, "another": {}}
+
+    assert truth(condition, groups={"clusters": list(hosts)}, hostvars=hosts) is starts
