@@ -142,9 +142,10 @@ def _update_files(links: Sequence[Link], records: Path, state: WatchState) -> No
         beside_records.TROUBLES: {link.name: why for link in links if (why := link.trouble(now))},
         beside_records.VIEWS: {link.name: dict(link.view) for link in links if link.view},
         beside_records.ENDS: ends,
-        # A watch that reads all records again needs no place from which it continues.
-        beside_records.OFFSETS: {link.name: dict(link.offsets) for link in links if link.tail},
     }
+    # Another watch continues there, so it reads pending records again. One that reads all records needs no such place.
+    if not state.pending:
+        current[beside_records.OFFSETS] = {link.name: dict(link.offsets) for link in links if link.tail}
     for kind, content in current.items():
         if content != state.beside.get(kind, {}):
             with contextlib.suppress(OSError):  # a full disk must not end the watch; the next call tries again

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from plugins.module_utils.core import observer_clock
-from plugins.module_utils.watch import link, watcher
+from plugins.module_utils.watch import beside_records, link, watcher
 from plugins.module_utils.watch.records_program import LOOK_SECONDS
-from tests.unit.plugins.module_utils.watch.test_watcher import Bench, record, wait_for
+from tests.unit.plugins.module_utils.watch.test_watcher import Bench, Disk, record, wait_for
 
 
 def _watched_until(folder: Path, step: int, tail: int = 0) -> Bench:
@@ -114,3 +114,24 @@ def _train(bench: Bench, step: int) -> None:
     for node in range(len(bench.folders)):
         bench.write(node, record(step), rank=node)
     wait_for(lambda: sum(one["step"] == step for one in bench.came()) == len(bench.folders))
+
+
+def test_a_continued_tail_reads_records_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, disk = Bench(tmp_path, nodes=1, tail=200), Disk()
+    monkeypatch.setattr(watcher.os, "write", disk)
+    monkeypatch.setattr(watcher, "WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(watcher, "TROUBLE_SECONDS", 0.0)
+    before.write(0, record(1))
+    wait_for(lambda: beside_records.read(before.out, beside_records.OFFSETS).get("node0"))
+    disk.is_full = True
+    before.write(0, "".join(map(record, range(2, 101))))
+    wait_for(lambda: disk.refused > 4)
+    before.end()
+    before.stop.unlink()
+    disk.is_full = False
+
+    again = Bench(tmp_path, nodes=1, tail=200)
+    wait_for(lambda: any(one["step"] == 100 for one in again.came()))
+    again.end()
+
+    assert [one["step"] for one in again.came()] == list(range(1, 101))
