@@ -20,7 +20,11 @@ description:
   - RV(previous) has the form of the options; pass it to the module to restore the previous values.
   - Values are sent as the type that vCenter declares; text from templates is read as that type.
 options:
-  vcenter_options: {description: Options of vCenter and their values., type: dict}
+  vcenter_options:
+    description:
+      - Options of vCenter and their values. V(null) leaves an option as it is, because vCenter does not remove options;
+        a warning contains its value.
+    type: dict
   cluster: {description: The cluster of O(drs_options)., type: str}
   drs_options:
     description: Advanced options of the cluster's DRS and their values. V(null) removes an option.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ..core.option_types import BOOL, TEXT, kind_of, typed
@@ -44,7 +45,10 @@ class _SharedSettings:
 
     def plan(self, current: State) -> Plan:
         """Return the options to change; without permission each change is unmet, with its old and new value."""
-        plan = Plan(before=current, after={key: self._typed(key, current[key]) for key in self.desired})
+        after = {key: self._typed(key, current[key]) for key in self.desired}
+        kept = [key for key, desired in self.desired.items() if desired is None and after[key] is not None]
+        warnings = [f"its option {key} stays {_shown(after[key])}: vCenter does not remove options" for key in kept]
+        plan = Plan(before=current, after=after, warnings=tuple(warnings))
         if self.allowed:
             return plan
         unmet = [
@@ -52,7 +56,7 @@ class _SharedSettings:
             "that reaches beyond this collection; allow_shared_settings: true permits it"
             for change in plan.changes
         ]
-        return Plan(before=plan.before, after=plan.after, unmet=tuple(unmet))
+        return replace(plan, unmet=tuple(unmet))
 
     def _read(self) -> State:
         raise NotImplementedError
@@ -75,6 +79,8 @@ class VcenterOptions(_SharedSettings):
         return {key: vcenter_option(self.session, key) for key in self.desired}
 
     def _typed(self, key: str, current: object) -> object:
+        if self.desired[key] is None:
+            return current
         kind = self._kind(key, current)
         try:
             return typed(self.desired[key], kind)
@@ -82,8 +88,6 @@ class VcenterOptions(_SharedSettings):
             raise Refused(self.target, f"set its option {key}", str(error), f"give it a {kind} value") from error
 
     def _kind(self, key: str, current: object) -> str:
-        if self.desired[key] is None:
-            raise Refused(self.target, f"unset its option {key}", "vCenter does not remove options", "give it a value")
         if key in self.known:
             return kind_of_definition(self.known[key])
         if key == HOT_MIGRATE:

@@ -79,12 +79,20 @@ def test_without_permission_a_change_is_listed_as_unmet() -> None:
     assert of_vcenter(FakeSettings(a__flag=True), allowed=False, a__flag=True)[1].unmet == ()
 
 
-@pytest.mark.parametrize(
-    ("given", "words"), [("maybe", "'maybe' is not true or false; give it a bool value"), (None, "give it a value")]
-)
-def test_refuses_an_invalid_value(given: Any, words: str) -> None:
-    with pytest.raises(Refused, match=words):
-        of_vcenter(FakeSettings(), a__flag=given)
+def test_refuses_an_invalid_value() -> None:
+    with pytest.raises(Refused, match="'maybe' is not true or false; give it a bool value"):
+        of_vcenter(FakeSettings(), a__flag="maybe")
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_keeps_an_option_that_should_be_unset(allowed: bool) -> None:
+    settings = FakeSettings(vgpu__hotmigrate__enabled=True, a__number=2)
+
+    _subject, plan = of_vcenter(settings, allowed=allowed, **{HOT: None, "a__number": 1})
+
+    assert [(change.key, change.after) for change in plan.changes] == [("a.number", 1)]
+    assert plan.warnings == (f"its option {HOT} stays true: vCenter does not remove options",)
+    assert of_vcenter(FakeSettings(), **{HOT: None})[1] == Plan(before={HOT: None}, after={HOT: None})
 
 
 def test_remembers_the_first_value() -> None:
