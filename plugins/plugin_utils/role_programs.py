@@ -79,7 +79,9 @@ def evidence_of(calls: Modules, o: Options, _gate: runner.Gate) -> Result:
         state["image"] = restoring.kept(required(calls.planned("esxi_image", {"cluster": o["cluster"]}))["state"])
         desired["image"] = o["image"]
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    return {"name": file_name(o["cluster"]), "document": evidence.document(hosts, state, desired, when)}
+    # Clusters of several vCenters may have the same name, but not in the inventory.
+    names = dict.fromkeys(filter(None, (o["cluster"], o["inventory_name"])))
+    return {"name": file_name("-".join(names)), "document": evidence.document(hosts, state, desired, when)}
 
 
 def rollback(calls: Modules, o: Options, _gate: runner.Gate) -> Result:
@@ -167,7 +169,9 @@ PROGRAMS = {
         {**CLUSTER, **dict.fromkeys(("confirm", *conformance.GIVEN), TEXT), "vib": {**MAPPING, "default": {}}},
         conformance_of,
     ),
-    "evidence": RoleProgram({**CLUSTER, **PROFILES, "image": {**MAPPING, "default": {}}}, evidence_of),
+    "evidence": RoleProgram(
+        {**CLUSTER, **PROFILES, "image": {**MAPPING, "default": {}}, "inventory_name": TEXT}, evidence_of
+    ),
     "known_hosts": RoleProgram({"hosts": NAMES, "canary": TEXT, "profiles": NAMES}, known_hosts),
     "mpi_operator_removal": RoleProgram(
         {
