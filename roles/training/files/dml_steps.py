@@ -112,7 +112,8 @@ class Steps:
     def _write(self, write: Any) -> None:
         """Write a record; the script must not die because of records that it did not ask for.
 
-        A disk that is full may have room again: without records of later steps, the job would count as silent.
+        A disk that is full may have room again: without records of later steps, the job would count as silent. After
+        any other error, the descriptor may be that of a file of the script, as if a helper had closed it.
         """
         try:
             if self._records is None:
@@ -120,13 +121,13 @@ class Steps:
             self._records.source = dict({"by": self.by, "others": self.others}, **self.not_finite, **self._group())
             write()
             self._has_lost = False
-        except OSError as error:
-            if not self._has_lost:
+        except (OSError, ValueError, TypeError) as error:
+            if not dml_room.is_about_room(error):
+                self._has_failed = True
+                sys.stderr.write(f"dml_steps.py records no more steps: {error}\n")
+            elif not self._has_lost:
+                self._has_lost = True
                 sys.stderr.write(f"dml_steps.py could not record step {self._first + self._made - 1}: {error}\n")
-            self._has_lost = True
-        except (ValueError, TypeError) as error:
-            self._has_failed = True
-            sys.stderr.write(f"dml_steps.py records no more steps: {error}\n")
 
 
 class Gradients:

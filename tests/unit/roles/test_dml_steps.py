@@ -160,12 +160,25 @@ def test_records_again_when_a_disk_has_room(folder: Path) -> None:
     assert len(lines) == 3 and done.returncode == 0 and done.stderr.count("could not record step 2") == 1
 
 
-def test_counts_steps_before_its_folder_is_writable(folder: Path) -> None:
-    (folder / "run").touch()
-    script = f"one.step()\none.step()\nos.unlink({str(folder / 'run')!r})\none.step()\n"
+def test_counts_steps_before_its_folder_has_room(folder: Path) -> None:
+    script = "real = os.makedirs\ndef full(*given, **named): raise OSError(28, 'No space left on device')\n"
+    script += "os.makedirs = full\none.step()\none.step()\nos.makedirs = real\none.step()\n"
     assert run(folder, BEGIN + script).returncode == 0
     lines = (folder / "run" / "rank0.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in lines] == [3]
+
+
+def test_writes_nothing_into_files_opened_after_its_own_closed(folder: Path) -> None:
+    """A helper that becomes a daemon closes all descriptors; the program's next file then gets the number of one."""
+    script = "one.step()\nos.closerange(3, 100)\none.step()\n"
+    script += "checkpoints = [os.open(f'checkpoint{n}', os.O_WRONLY | os.O_CREAT) for n in range(9)]\none.step()\n"
+    script += "print(sum(os.fstat(each).st_size for each in checkpoints))\n"
+
+    done = run(folder, f"import os\nos.chdir({str(folder)!r})\n" + BEGIN + script)
+
+    assert (done.returncode, done.stdout) == (0, "0\n")
+    cause = f"[Errno 9] Bad file descriptor: '{folder / 'run' / 'rank0.jsonl'}'"
+    assert done.stderr == f"dml_steps.py records no more steps: {cause}\n"
 
 
 def test_records_keras_losses_and_its_evaluation_as_phase(folder: Path) -> None:
