@@ -70,7 +70,7 @@ def test_built_and_removed_network_leaves_no_trace(vcenter: Simulator, ansible: 
     assert run(ansible, fabric_drs_options={DRS: "60"}, fabric_allow_shared_settings=True).rc == 0
     gone = run(ansible, fabric_state="absent", fabric_allow_shared_settings=True)
     assert gone.rc == 0, gone.out
-    assert settings(vcenter, ansible) == before and list((ansible.folder / "record").iterdir()) == []
+    assert settings(vcenter, ansible) == before and not list((ansible.folder / "record").glob("*.json"))
     assert ansible.module("cluster_info", cluster="gpu", switch="rdma").result["fabric"]["switch"] is None
 
 

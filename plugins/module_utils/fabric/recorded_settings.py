@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -15,7 +17,7 @@ from ..durable.calls import Modules, Result, required
 from ..errors import Refused
 from ..vsphere.escaped_names import file_name
 
-MODULE, SUFFIX = "shared_settings", "-shared-settings.json"
+MODULE, SUFFIX, LOCK = "shared_settings", "-shared-settings.json", ".shared-settings.lock"
 # Marks a record whose values a killed run may have restored already.
 RESTORING = "restoring"
 
@@ -33,6 +35,18 @@ class Records:
     @property
     def path(self) -> Path:
         return Path(self.folder) / f"{file_name(self.cluster)}{SUFFIX}"
+
+    @contextlib.contextmanager
+    def locked(self, *, is_check: bool) -> Iterator[None]:
+        """Let one run at a time decide from the records of all clusters; a check writes nothing and needs no lock."""
+        if is_check:
+            yield
+            return
+        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        with open(Path(self.folder) / LOCK, "w", encoding="ascii") as lock:
+            # The kernel releases the lock when the process ends.
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def own(self) -> Record:
         """Return the record of the cluster; empty without one."""
@@ -53,7 +67,6 @@ class Records:
         return kept
 
     def write(self, record: Record) -> None:
-        os.makedirs(self.folder, mode=0o700, exist_ok=True)
         whole_file.write(str(self.path), f"{json.dumps(record, indent=4, sort_keys=True)}\n".encode())
 
     def _others(self) -> Iterator[Record]:
@@ -64,41 +77,43 @@ class Records:
 
 def change(calls: Modules, records: Records, options: Options, *, is_check: bool) -> Result:
     """Change the shared settings of a cluster; before the first change, record their values."""
-    recorded = records.own()
-    given = {**options, "cluster": records.cluster, "instance_uuid": recorded.get("instance_uuid") or ""}
-    planned = required(calls.planned(MODULE, given))
-    if is_check:
-        return planned
-    changes = any(one["changed"] for one in planned["settings"])
-    previous = planned["previous"]
-    now = mapping(previous.get("vcenter_options"))
-    others = records.kept_by_others(str(previous["instance_uuid"]), now)
-    shared = {key: others[key] for key in options["vcenter_options"] if key in others}
-    if (changes or shared or recorded) and (options["allow_shared_settings"] or not changes):
-        known = {key: value for key, value in recorded.items() if key != RESTORING}
-        # Values that are recorded already are older than those of this vCenter now.
-        records.write(_combined(_combined(previous, {"vcenter_options": shared}), known))
-    return required(calls.here(MODULE, given))
+    with records.locked(is_check=is_check):
+        recorded = records.own()
+        given = {**options, "cluster": records.cluster, "instance_uuid": recorded.get("instance_uuid") or ""}
+        planned = required(calls.planned(MODULE, given))
+        if is_check:
+            return planned
+        changes = any(one["changed"] for one in planned["settings"])
+        previous = planned["previous"]
+        now = mapping(previous.get("vcenter_options"))
+        others = records.kept_by_others(str(previous["instance_uuid"]), now)
+        shared = {key: others[key] for key in options["vcenter_options"] if key in others}
+        if (changes or shared or recorded) and (options["allow_shared_settings"] or not changes):
+            known = {key: value for key, value in recorded.items() if key != RESTORING}
+            # Values that are recorded already are older than those of this vCenter now.
+            records.write(_combined(_combined(previous, {"vcenter_options": shared}), known))
+        return required(calls.here(MODULE, given))
 
 
 def restore(calls: Modules, records: Records, options: Options, *, is_check: bool) -> Result:
     """Restore the recorded settings that no other cluster needs, and remove the record."""
-    recorded = records.own()
-    if not recorded:
+    if not records.own():
         return {"changed": False}
-    vcenter = str(recorded.get("instance_uuid") or "")
-    others = records.kept_by_others(vcenter)
-    values = {key: one for key, one in mapping(recorded.get("vcenter_options")).items() if key not in others}
-    earlier = {"vcenter_options": values, "drs_options": dict(mapping(recorded.get("drs_options")))}
-    given = {**options, "cluster": records.cluster, "instance_uuid": vcenter, **earlier}
-    # The module refuses a record of another vCenter, which then stays as it is.
-    planned = required(calls.planned(MODULE, given))
-    if is_check:
-        return planned
-    records.write({**recorded, RESTORING: True})
-    done = required(calls.here(MODULE, given))
-    records.path.unlink()
-    return done
+    with records.locked(is_check=is_check):
+        recorded = records.own()
+        vcenter = str(recorded.get("instance_uuid") or "")
+        others = records.kept_by_others(vcenter)
+        values = {key: one for key, one in mapping(recorded.get("vcenter_options")).items() if key not in others}
+        earlier = {"vcenter_options": values, "drs_options": dict(mapping(recorded.get("drs_options")))}
+        given = {**options, "cluster": records.cluster, "instance_uuid": vcenter, **earlier}
+        # The module refuses a record of another vCenter, which then stays as it is.
+        planned = required(calls.planned(MODULE, given))
+        if is_check:
+            return planned
+        records.write({**recorded, RESTORING: True})
+        done = required(calls.here(MODULE, given))
+        records.path.unlink()
+        return done
 
 
 def _read(path: Path) -> Record:

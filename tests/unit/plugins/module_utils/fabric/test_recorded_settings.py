@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier, BrokenBarrierError, Event
 from typing import Any
 
 import pytest
@@ -97,6 +100,54 @@ def test_restore_leaves_options_that_other_clusters_need(tmp_path: Path) -> None
     assert given["instance_uuid"] == "here" and (calls.at_change or {})["restoring"]
     assert kept(tmp_path) is None and kept(tmp_path, "cpu") is not None
     assert settle(Site(tmp_path), state="absent") == {"changed": False}, "nothing is left to restore"
+
+
+class Vcenter:
+    """The option of a vCenter, which two runs plan at the same time unless one waits for the other."""
+
+    def __init__(self) -> None:
+        self.is_on = True
+        self.plans, self.switched_on = Barrier(2), Event()
+
+
+class CommonSite(Site):
+    """A cluster of a common vCenter; a slow restoration writes the option after the other run."""
+
+    def __init__(self, folder: Path, vcenter: Vcenter) -> None:
+        super().__init__(folder)
+        self.vcenter = vcenter
+
+    def planned(self, name: str, options: dict[str, Any], /) -> dict[str, Any]:
+        with contextlib.suppress(BrokenBarrierError):
+            self.vcenter.plans.wait(timeout=0.5)
+        self.changed = options["vcenter_options"].get(HOT, self.vcenter.is_on) != self.vcenter.is_on
+        return super().planned(name, options)
+
+    def here(self, name: str, options: dict[str, Any], /) -> dict[str, Any]:
+        is_on = options["vcenter_options"].get(HOT, self.vcenter.is_on)
+        self.vcenter.switched_on.set() if is_on else self.vcenter.switched_on.wait(timeout=0.5)
+        self.vcenter.is_on = is_on
+        return super().here(name, options)
+
+
+@pytest.mark.parametrize(("state", "is_on"), [("absent", False), ("present", True)])
+def test_simultaneous_runs_agree_on_a_common_option(tmp_path: Path, state: str, is_on: bool) -> None:
+    vcenter = Vcenter()
+    for cluster in ("cpu", "gpu") if state == "absent" else ("cpu",):
+        keep(tmp_path, cluster, **RECORD)
+
+    with ThreadPoolExecutor() as pool:
+        removed = pool.submit(settle, CommonSite(tmp_path, vcenter), cluster="cpu", state="absent")
+        other = pool.submit(settle, CommonSite(tmp_path, vcenter), state=state)
+
+    assert not removed.result().get("failed") and not other.result().get("failed")
+    assert vcenter.is_on == is_on and kept(tmp_path, "cpu") is None
+    assert (kept(tmp_path) or {}).get("vcenter_options") == ({HOT: False} if is_on else None)
+
+
+def test_removal_without_a_record_creates_no_folder(tmp_path: Path) -> None:
+    assert settle(Site(tmp_path / "records"), state="absent") == {"changed": False}
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("state", ["present", "absent"])
