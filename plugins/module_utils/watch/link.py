@@ -203,7 +203,7 @@ class Link:
         return lines
 
     def _are_late(self, file: str, *, is_old: bool) -> bool:
-        """Return whether nobody read these lines of a file when they were written."""
+        """Return whether no watch read these lines of a file when they were written."""
         if not is_old:
             self._caught_up.add(file)
         return is_old and self.is_resumed and not self._has_caught_up and file not in self._caught_up
