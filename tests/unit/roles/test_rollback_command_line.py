@@ -46,5 +46,5 @@ def test_rollback_accepts_a_profile_of_the_inventory() -> None:
 def test_teardown_refuses_outranking_variables_before_removal() -> None:
     given = {"inventory_hostname": "gpu", "teardown_evidence": "gpu.json", "teardown_confirm": True}
 
-    with pytest.raises(WholeError, match="gpu: could not restore its hosts .* the command line sets esxi_host_image"):
+    with pytest.raises(WholeError, match=r"gpu: could not restore its hosts .* the command line sets esxi_host_image"):
         CommandLine(esxi_host_image={"components": {}}).run("teardown", given)
