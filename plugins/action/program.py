@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.plugins.action import ActionBase
+from ansible.utils.vars import load_extra_vars
 
 from ..module_utils.durable.calls import Result
 from ..module_utils.errors import CollectionError
 from ..plugin_utils import facts
 from ..plugin_utils.modules import CONNECTION, Modules
 
-RUNNING_JOBS, NODE_FACTS, TRAINING = "running_jobs", "node_facts", "training_"
+RUNNING_JOBS, NODE_FACTS, ROLLBACK, TRAINING = "running_jobs", "node_facts", "rollback", "training_"
 # The programs of training that read only the variables of the host of the task.
 OF_ONE_HOST = (f"{TRAINING}describe", f"{TRAINING}request")
 ARGUMENTS: dict[str, Any] = {"name": {"type": "str", "required": True}, "options": {"type": "dict", "default": {}}}
@@ -59,6 +60,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
             return training_programs.run(self, known, name, is_check=is_check)
         from ..plugin_utils import role_programs
 
+        if name == ROLLBACK:
+            options = {**options, "command_line": sorted(load_extra_vars(self._loader))}
         return role_programs.run(name, options, Modules(self, known), Planned(is_check))
 
 

@@ -17,6 +17,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ..module_utils import runner
 from ..module_utils.continuity.restart_facts import LOSS_TOLERANCE
 from ..module_utils.durable.calls import Modules, Result, required
+from ..module_utils.errors import Refused
 from ..module_utils.fabric import recorded_settings
 from ..module_utils.hosts.preflight import host_preflight
 from ..module_utils.hosts.rollback import evidence, restoring, teardown, ways
@@ -34,6 +35,10 @@ NAMES = {"type": "list", "elements": "str", "default": []}
 OBJECTS = {"type": "list", "elements": "dict", "required": True}
 CLUSTER = {"cluster": {"type": "str", "required": True}}
 PROFILES = {"profile": {**MAPPING, "default": {}}, "host_profiles": {**MAPPING, "default": {}}}
+
+
+# The variables with which the role rollback includes esxi_host.
+RESTORED = frozenset({"esxi_host_cluster", "esxi_host_hosts", "esxi_host_profiles", "esxi_host_image"})
 
 
 class RoleProgram(NamedTuple):
@@ -86,6 +91,10 @@ def evidence_of(calls: Modules, o: Options, _gate: runner.Gate) -> Result:
 
 def rollback(calls: Modules, o: Options, _gate: runner.Gate) -> Result:
     """Return what restores the hosts of a cluster, and its image, from evidence, or refuse with all reasons."""
+    if outranking := sorted(RESTORED & {*o["command_line"]}):
+        cause = f"the command line sets {', '.join(outranking)}, which would outrank the evidence"
+        remedy = "leave these variables out of -e, and select hosts with rollback_hosts"
+        raise Refused(o["cluster"], "restore its hosts from evidence", cause, remedy)
     document = ways.evidence_of(o["evidence"], o["cluster"])
     named = {"cluster": o["cluster"]}
     vcenter = required(calls.here("cluster_info", named))["cluster"]["vcenter"]
@@ -215,6 +224,8 @@ PROGRAMS = {
             "hosts": NAMES,
             "depots": {"type": "list", "elements": "dict", "default": [], "options": DEPOT},
             "accept_eula": {"type": "bool", "default": False},
+            # The names of the variables of the command line, from the action.
+            "command_line": NAMES,
         },
         rollback,
     ),

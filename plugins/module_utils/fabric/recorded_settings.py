@@ -101,6 +101,8 @@ def restore(calls: Modules, records: Records, options: Options, *, is_check: boo
         return {"changed": False}
     with records.locked(is_check=is_check):
         recorded = records.own()
+        if not recorded:  # another run has restored them meanwhile
+            return {"changed": False}
         vcenter = str(recorded.get("instance_uuid") or "")
         others = records.kept_by_others(vcenter)
         values = {key: one for key, one in mapping(recorded.get("vcenter_options")).items() if key not in others}

@@ -72,6 +72,14 @@ def test_returns_profiles_of_all_or_selected_hosts(tmp_path: Path) -> None:
     assert list(result["profiles"]) == ["esx02.lab"]
 
 
+@pytest.mark.parametrize("name", ["esxi_host_cluster", "esxi_host_hosts", "esxi_host_image", "esxi_host_profiles"])
+def test_rollback_refuses_variables_that_outrank_evidence(tmp_path: Path, name: str) -> None:
+    result, _file = call(tmp_path, sealed(), command_line=["rollback_evidence", name])
+    cause = f"the command line sets {name}, which would outrank the evidence"
+    remedy = "leave these variables out of -e, and select hosts with rollback_hosts"
+    assert result["failed"] and result["msg"] == f"gpu: could not restore its hosts from evidence: {cause}; {remedy}"
+
+
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
