@@ -27,6 +27,7 @@ from ..module_utils.hosts.rollout import (
     rollout,
     window_of,
 )
+from ..plugin_utils import running_jobs
 from ..plugin_utils.interruption import shown_if_interrupted
 from ..plugin_utils.modules import CONNECTION, Modules
 from ..plugin_utils.role_options import RENAMED, ROLE_OF_HOSTS, of_esxi_rollout, requested_of_role, specification
@@ -58,6 +59,11 @@ class RolloutWorld(ActionWorld):
             self.out_of_service = []
         self.changed = self.changed or (module in WRITERS and bool(result.get("changed")))
         return self._kept(module, result)
+
+    def jobs_on_workers(self, options: Arguments) -> Result:
+        """Fail if training jobs run on the workers of the cluster; return why they are not known."""
+        self.must_be_attended()
+        return running_jobs.again(self._modules, options)
 
     def interrupted(self) -> str:
         """Return what a run leaves that the user interrupts, and how it continues."""

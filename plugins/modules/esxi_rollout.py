@@ -14,9 +14,9 @@ description:
   - Plans all hosts of a cluster with M(dml.vsphere.esxi_profile) and shows the plan. Then it changes the hosts that
     differ while it holds the lock of the cluster. Hosts that need no maintenance mode stay in service. The others leave
     service, O(max_out_of_service) at a time.
-  - Before hosts leave service, it reads the stop rules of M(dml.vsphere.cluster_info). It puts the hosts into
-    maintenance mode, applies the profile, reboots them as often as needed, waits until the profile is active, and
-    returns them to service.
+  - Before hosts leave service, it reads the stop rules of M(dml.vsphere.cluster_info), and with O(job_check) the
+    training jobs on the workers. It puts the hosts into maintenance mode, applies the profile, reboots them as often as
+    needed, waits until the profile is active, and returns them to service.
   - If a step fails, the hosts stay in maintenance mode, and the next run continues there. A host that another user put
     into maintenance mode is neither changed nor rebooted.
   - The role P(dml.vsphere.esxi_host#role) uses this module, and first saves evidence for a rollback.

@@ -30,6 +30,8 @@ from .world import NodeWorld
 JOBS = "dml.vsphere.training_info"
 # The options of a job that say where it runs.
 PLACE = ("launcher", "user", "run_dir", "records", "nodes", "kubernetes", "slurm")
+# The options with which the jobs are read again before hosts leave service.
+READ_AGAIN = ("cluster", "guests", "unread_is_idle", "ignored", "remedies")
 # The variables with which a user names the job of a cluster.
 NAMES_OF_JOB = ("maintenance_job", *(f"vmotion_test_{name}" for name in ("run_dir", "kubernetes", "slurm")))
 ARGUMENTS: dict[str, Any] = {
@@ -238,7 +240,7 @@ def clusters_around_job(task_vars: Variables) -> list[str]:
 
 
 def run(action: ActionBase, task_vars: Variables, options: Arguments, *, is_check: bool) -> Result:
-    """Return the job around which hosts are changed, and the reason to refuse a change.
+    """Return the job around which hosts are changed, the reason to refuse a change, and how to check the jobs again.
 
     Check mode stops no job, so that it asks no worker.
     """
@@ -252,7 +254,9 @@ def run(action: ActionBase, task_vars: Variables, options: Arguments, *, is_chec
     search = JobSearch(NodeWorld(Modules(action, task_vars), nodes, "training"), given, task_vars)
     try:
         search.place(action)
-        found = {"changed": False, "job": _read_again_as(search.job(), given), "unread_error": ""}
+        job = _read_again_as(search.job(), given)
+        check = {} if given["interrupt"] else {name: given[name] for name in READ_AGAIN}
+        found = {"changed": False, "job": job, "unread_error": "", "job_check": check}
         if is_check:
             return found
         search.require_running(NodeModules(action, task_vars))
@@ -289,6 +293,20 @@ def beside(modules: Modules, cluster: str, settings: Mapping[str, Any]) -> Resul
         jobs = busy.others(busy.records_of(settings), str(settings["launcher"]), answers, nodes)
         unread_workers = {} if window else search.unread_workers(answers)
         return {"jobs": jobs, "unread": search.unread(answers), "unread_workers": unread_workers}
+    except CollectionError as error:
+        return {"failed": True, "msg": str(error)}
+
+
+def again(modules: Modules, options: Arguments) -> Result:
+    """Fail as ``run`` does if jobs run on the workers of a cluster; return why they are not known."""
+    action, task_vars = modules.task
+    calls = NodeWorld(modules, NodeModules(action, task_vars).as_user("root"), "training")
+    search = JobSearch(calls, {**options, "around": {}}, task_vars)
+    try:
+        answers = search.replies()
+        if refused := busy.refusal(answers, options["remedies"]):
+            raise WholeError(refused)
+        return {"unread": search.unread(answers)}
     except CollectionError as error:
         return {"failed": True, "msg": str(error)}
 

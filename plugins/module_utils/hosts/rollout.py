@@ -12,13 +12,13 @@ from functools import partial
 from typing import Any, Protocol, TypedDict
 
 from ..core.findings import listed
-from ..durable.calls import Calls, Result, required
+from ..durable.calls import Arguments, Calls, Result, required
 from ..durable.program import Program
-from ..errors import Refused, WholeError
+from ..errors import CollectionError, Refused, WholeError
 from ..maintenance import rolling_change
 from ..maintenance.window_limits import LIMITS
 from . import image_plan
-from .change_hosts import HostChangeOptions, change_hosts, return_to_service
+from .change_hosts import HostChangeOptions, HostsNotChanged, change_hosts, return_to_service
 from .image_plan import commit_image
 from .preflight import host_preflight
 
@@ -32,6 +32,8 @@ OPTIONS_OF_WINDOW = {
 }
 # The defaults of those that have a value without a wish of the user.
 DEFAULTS = {"by": "move", "checkpoint_wait": 3600}
+# A guest may boot, or be slow to answer right after its move.
+READ_SECONDS = 600.0
 POSITIVE = ("max_out_of_service", "maintenance_timeout", "reboot_timeout", "lock_ttl")
 
 
@@ -41,7 +43,8 @@ class RolloutOptions:
 
     ``refusal`` is a sentence against every change, such as one about workers whose training jobs are unknown.
     ``window`` has the options of a maintenance window, which only ``around_job`` opens, and ``training`` its job with
-    the jobs of others beside it.
+    the jobs of others beside it. ``job_check`` has the options with which the training jobs on the workers are read
+    again before hosts leave service; empty: they are not read.
     """
 
     change: HostChangeOptions
@@ -53,6 +56,7 @@ class RolloutOptions:
     force_unlock: bool = False
     window: Mapping[str, Any] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
+    job_check: Mapping[str, Any] = field(default_factory=dict)
 
 
 class RolloutPlan(TypedDict):
@@ -204,6 +208,9 @@ class RolloutCalls(Calls, Protocol):
     def join(self, run: str) -> None:
         """Name the run that holds the lock to all modules."""
 
+    def jobs_on_workers(self, options: Arguments) -> Result:
+        """Fail if training jobs run on the workers of the cluster; return why they are not known (``unread``)."""
+
 
 def rollout(p: Program, calls: RolloutCalls, how: RolloutOptions) -> RolloutPlan:
     """Change the hosts that differ, those that stay in service first, and return the plan that was carried out.
@@ -227,10 +234,34 @@ def rollout(p: Program, calls: RolloutCalls, how: RolloutOptions) -> RolloutPlan
             p.say(at_once["why"])
             most = at_once["most"]
             for first in range(0, len(plan["leaving"]), most):
-                change_hosts(p, calls, plan["leaving"][first : first + most], how.change)
+                leaving = plan["leaving"][first : first + most]
+                require_no_job(p, calls, leaving, how)
+                change_hosts(p, calls, leaving, how.change)
     if p.left:
         raise WholeError("; ".join(p.left.values()))
     return plan
+
+
+def require_no_job(p: Program, calls: RolloutCalls, leaving: Sequence[str], how: RolloutOptions) -> None:
+    """Refuse to empty hosts if a training job has started on the workers since the run began."""
+    if not how.job_check:
+        return
+    p.say("reads the training jobs on the workers")
+    read = partial(_unread_jobs, calls, how)
+    try:
+        unread = p.ensure(read)
+        if unread:
+            p.say(f"waits up to {READ_SECONDS:.0f} s for workers whose training jobs cannot be read")
+            unread = "" if p.wait(lambda: not read(), READ_SECONDS) else p.ensure(read)
+        if unread:
+            raise WholeError(unread)
+    except CollectionError as error:
+        raise HostsNotChanged(leaving, WholeError(f"{listed(leaving)}: could not leave service: {error}")) from error
+
+
+def _unread_jobs(calls: RolloutCalls, how: RolloutOptions) -> str:
+    """Return why the training jobs on the workers are not known; raise ModuleFailed if one of them runs."""
+    return str(required(calls.jobs_on_workers(how.job_check))["unread"])
 
 
 def take_lock(calls: RolloutCalls, how: RolloutOptions) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from plugins.module_utils.training.running import busy
 
 STEP_SECONDS = 8.0
 LAUNCHER = {"host": "w1", "pid": 7, "start": 1, "boot_id": "b"}
@@ -106,3 +108,14 @@ class Job:
         """Return the longest time without a step between two times."""
         times = [since, *(at for at in self.step_times if since < at < until), min(until, self.ended or until)]
         return max(after - before for before, after in itertools.pairwise(times))
+
+
+def jobs_on_workers(jobs: Iterable[Job], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answer to a rollout, which fails if a job runs; training_info returns the jobs on each worker."""
+    answers: dict[str, dict[str, Any]] = {}
+    for job in jobs:
+        about = {"run_dir": job.run_dir, "user": "anna", "asked_by": "anna@desk", "started": job.started}
+        for worker in sorted(job.ranks_by_worker):
+            answers.setdefault(worker, {"jobs": []})["jobs"].append(about)
+    refused = busy.refusal(answers, options["remedies"])
+    return {"failed": True, "msg": refused} if refused else {"unread": ""}

@@ -282,9 +282,11 @@ class SiteMachine(RuleBasedStateMachine):
             self.request_profile(boots=1, leaves=True)
         self.roll_out({})
 
-    @rule(act=st.sampled_from(["loses", "takes"]), host=st.sampled_from(HOSTS), point=st.integers(5, 60))
-    def change_hosts_while_one_is_lost(self, act: str, host: str, point: int) -> None:
-        """A host is lost, or another user takes it, in the middle of a rollout."""
+    @rule(
+        act=st.sampled_from(["loses", "takes", "starts_beside"]), host=st.sampled_from(HOSTS), point=st.integers(5, 60)
+    )
+    def change_hosts_while_others_act(self, act: str, host: str, point: int) -> None:
+        """A host is lost, another user takes it, or starts a job on it, in the middle of a rollout."""
         self.request_profile(boots=1, leaves=True)
         self.roll_out({point: (act, host)})
 

@@ -19,6 +19,7 @@ from tests.fakes.deaths import MortalWorld
 from tests.fakes.options_check import check_options
 
 from .host import Host, Profile, host_entry, host_facts, image_report
+from .job import jobs_on_workers
 from .site import CLUSTER, REMEDIATION_SECONDS, Site, Violation
 
 Options = Mapping[str, Any]
@@ -58,6 +59,9 @@ class SimulatedCalls(MortalWorld):
 
     def join(self, run: str) -> None:
         assert run == self.run
+
+    def jobs_on_workers(self, options: Options) -> Result:
+        return cast(Result, self.effect("jobs", lambda: jobs_on_workers(self.site.jobs().values(), options)))
 
     # The modules.
 
@@ -267,6 +271,7 @@ class SimulatedCalls(MortalWorld):
     def _return(self, name: str) -> None:
         host = self.site.own(name, "returns")
         host.is_out, host.is_entering, host.by, host.ending_boot = False, False, "", ""
+        self.site.returned_at = self.site.clock
 
     def _reboot(self, name: str, host: Host, boot_times: Options) -> str:
         has_booted = boot_times.get(name, host.boot_time) != host.boot_time

@@ -36,9 +36,9 @@ from .job import LAUNCHER, STEP_SECONDS, Job
 from .modules import SimulatedCalls
 from .role_tasks import RoleTasks
 from .rollbacks import Evidence, RoleCalls, saved
-from .site import CLUSTER, Site, SiteTime
+from .site import CLUSTER, Site
 from .trial_calls import Folder, TrialCalls
-from .world import PACE, SETTINGS
+from .world import JOB_CHECK, PACE, SETTINGS
 
 Faults = Mapping[int, Callable[[SimulatedCalls], None]]
 # The verdict measures silences by the records; a step more or less is accepted.
@@ -49,6 +49,19 @@ OPTIONS: dict[str, Any] = {**SETTINGS, **PACE, "observe": {}}
 # The plays that are tasks of roles.
 TASKS = ("rollback", "teardown")
 OBSERVATION = {"observe": {"seconds": 60, "keep": 150}, "duration": 600, "drs_override": "", "guest_checks": False}
+
+
+class SiteTime:
+    """The clocks of a controller: that which users set, and that which only time moves."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def time(self) -> float:
+        return self._site.clock + self._site.clock_set
+
+    def monotonic(self) -> float:
+        return self._site.clock
 
 
 @dataclass(frozen=True)
@@ -168,7 +181,7 @@ class Team:
         version = self.site.requested_image
         image = {"components": {"manager": str(version)}} if version else {}
         how = HostChangeOptions(CLUSTER, self.site.requested.option, max_out_of_service=most, image=image)
-        options = RolloutOptions(how, only, around_job=under_training, window=limits)
+        options = RolloutOptions(how, only, around_job=under_training, window=limits, job_check=JOB_CHECK)
         name = "hosts around a job" if under_training else "hosts"
         return self._played(name, faults, lambda calls: self._change(calls, options), only)
 
@@ -265,7 +278,7 @@ class Team:
     def restore(self, calls: SimulatedCalls, given: Mapping[str, Any]) -> None:
         """Bring each host to its profile, as the role esxi_host does."""
         change = HostChangeOptions(CLUSTER, {}, host_profiles=given["esxi_host_profiles"])
-        options = RolloutOptions(change, hosts=given["esxi_host_hosts"])
+        options = RolloutOptions(change, hosts=given["esxi_host_hosts"], job_check=JOB_CHECK)
         plan = plan_hosts(calls, options)
         require_possible(plan)
         self._roll_out(calls, options, plan)

@@ -99,8 +99,9 @@ class Site:
     seen_out: set[str] = field(default_factory=set)
     most: int = 1
     writes: int = 0
-    # The start of the present run, the end of its window, its last module and state; the controller's time zone.
+    # The present run: its start, the last return of a host, the end of its window, its last call; its time zone.
     run_began: float = 0.0
+    returned_at: float = 0.0
     ends_at: float = math.inf
     is_window: bool = False
     last_call: tuple[str, str] = ("", "")
@@ -227,6 +228,9 @@ class Site:
             return
         self.write(run, f"maintenance mode of {name}")
         self.must_be_permitted(f"maintenance mode of {name}")
+        late = [] if self.is_window else [job for job in self.jobs().values() if job.started < self.returned_at]
+        if any({*self.on(name)} & {*job.ranks.values()} for job in late):
+            raise Violation(f"{name} leaves service with a rank of a job that began before the last host returned")
         if self.is_window and self.has_slurm and not self.reserved:
             raise Violation(f"{name} leaves service, and Slurm may start a job on its workers")
         if self.chosen and name not in self.chosen:
@@ -385,16 +389,3 @@ class Site:
         self.hosts[name].is_lost, self.hosts[name].is_entering = True, False
         self.hosts[name].remediated_at = 0.0
         self.restarts_at = self.clock + RESTART_SECONDS
-
-
-class SiteTime:
-    """The clocks of a controller: that which users set, and that which only time moves."""
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-
-    def time(self) -> float:
-        return self._site.clock + self._site.clock_set
-
-    def monotonic(self) -> float:
-        return self._site.clock

@@ -172,6 +172,7 @@ MENDS: dict[str, list[tuple[Any, str, Any]]] = {
         (maintenance_window, "not_as_requested", lambda _trial: ""),
     ],
     "a window moves no job that started meanwhile": [(window_end, "present_jobs", lambda *_arguments: [])],
+    "a rollout empties no host of a job that started meanwhile": [(rollout, "require_no_job", nothing)],
     "an old acknowledgement does not count": [(window_end, "unacknowledged", lambda *_arguments: "")],
     "a request outlives its controller": [(modules, "hold", forgetful)],
     "a remediation of an earlier controller is awaited": [

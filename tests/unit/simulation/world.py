@@ -39,6 +39,8 @@ SETTINGS: dict[str, Any] = {
 # The job makes a step in eight seconds.
 PACE: dict[str, Any] = {"steps": 8, "warm_timeout": 600, "limits": {"max_gap_s": 120.0}}
 PROFILE = Profile(level=1, boots=1)
+# How a rollout reads the jobs again before hosts leave service.
+JOB_CHECK = {"cluster": "gpu", "remedies": ["under_training", "interrupt"]}
 HOSTS = ["esx1", "esx2", "esx3"]
 WINDOW = {"hosts": HOSTS, "profile": PROFILE.option, "maintenance_timeout": 900, "reboot_timeout": 1200}
 CONTINUOUS: dict[str, Any] = {

@@ -16,6 +16,7 @@ from plugins.module_utils.durable.program import Program
 from plugins.module_utils.errors import CollectionError
 from plugins.module_utils.hosts.rollout import after_canary, plan_hosts, require_positive, require_possible
 from plugins.module_utils.maintenance.window_limits import WindowLimits
+from plugins.plugin_utils import running_jobs
 from tests.unit.simulation.host import Profile
 from tests.unit.simulation.world import Cluster
 
@@ -182,6 +183,16 @@ def test_result_collects_changes_diffs_and_warnings_of_modules() -> None:
     assert one.changed
     assert one.diff == [{"before": {}, "after": {"a": 1}}], "each difference of a profile once"
     assert list(one.warnings) == ["the lock of bob was taken over", "w"]
+
+
+def test_action_reads_the_jobs_with_the_given_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    modules: Any = FakeModules()
+    monkeypatch.setattr(running_jobs, "again", lambda *given: {"unread": "", "given": given})
+    how = esxi_rollout.options_of(given(job_check={"cluster": "gpu"}))
+
+    answer = esxi_rollout.RolloutWorld(modules, "gpu").jobs_on_workers(how.job_check)
+
+    assert answer["given"] == (modules, {"cluster": "gpu"})
 
 
 def test_setting_the_clock_does_not_affect_rollout_times(monkeypatch: pytest.MonkeyPatch) -> None:

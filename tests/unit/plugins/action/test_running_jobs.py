@@ -6,12 +6,14 @@ import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from plugins.module_utils.core import observer_clock
 from plugins.module_utils.errors import CollectionError
+from plugins.plugin_utils import running_jobs
 from plugins.plugin_utils.running_jobs import ARGUMENTS, JobSearch
 from tests.fakes.training_world import TrainingWorld
 
@@ -165,6 +167,43 @@ def test_run_skips_the_wait_without_required_jobs(tmp_path: Path, given: dict[st
     found.answers()
 
     assert world.logins == 1
+
+
+def job_check(*, interrupt: bool) -> dict[str, Any]:
+    """Return how the start of a rollout has the jobs read again."""
+    options = {"cluster": "gpu", "interrupt": interrupt, "remedies": ["interrupt"]}
+    variables = {"hostvars": {}, "groups": {}, "inventory_hostname": "gpu"}
+    action: Any = None
+    found = running_jobs.run(action, variables, options, is_check=True)
+    return dict(found["job_check"])
+
+
+def read_again(world: Booting, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, Any]:
+    hosts = {"w1": {"ansible_host": "10.0.1.11"}}
+    variables = {"hostvars": hosts, "groups": {"workers": ["w1"]}, "inventory_hostname": "gpu"}
+    modules: Any = SimpleNamespace(task=(None, variables))
+    monkeypatch.setattr(running_jobs, "NodeWorld", lambda *_arguments: world)
+    return running_jobs.again(modules, job_check(interrupt=False))
+
+
+def test_later_job_is_refused_with_the_same_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = booting(tmp_path, Booting(1, [RUNNING]), remedies=["interrupt"])
+    with pytest.raises(CollectionError) as refused:
+        first.answers()
+
+    assert read_again(Booting(1, [RUNNING]), monkeypatch) == {"failed": True, "msg": str(refused.value)}
+
+
+@pytest.mark.parametrize(("answers_at", "unread"), [(1, ""), (2, "unknown: ['w1']")])
+def test_jobs_read_again_name_unknown_workers(answers_at: int, unread: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Booting(answers_at, [])
+
+    assert read_again(world, monkeypatch) == {"unread": unread}
+    assert (world.logins, world.waited, world.lines) == (1, 0.0, [])
+
+
+def test_permitted_interruption_reads_no_jobs_again() -> None:
+    assert job_check(interrupt=True) == {}
 
 
 @pytest.mark.parametrize("named", [{}, {"maintenance_job": {"run_dir": "/runs/two"}}])

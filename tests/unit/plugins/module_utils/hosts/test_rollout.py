@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +14,12 @@ from plugins.module_utils.hosts.change_hosts import HostChangeOptions
 from plugins.module_utils.hosts.rollout import RolloutOptions, plan_hosts, rollout
 from tests.fakes.deaths import MortalJournal
 from tests.unit.simulation.host import Profile
-from tests.unit.simulation.world import PROFILE, Cluster
+from tests.unit.simulation.job import Job
+from tests.unit.simulation.world import JOB_CHECK, PROFILE, Cluster
 
 CHANGE = HostChangeOptions("gpu", PROFILE.option, lock_ttl=60)
 OPTIONS = RolloutOptions(CHANGE)
+CHECKED = RolloutOptions(CHANGE, job_check=JOB_CHECK)
 IN_SERVICE = RolloutOptions(replace(CHANGE, profile=Profile(1, leaves=False).option))
 
 
@@ -164,6 +167,68 @@ def test_stop_rule_ends_the_rollout_between_hosts() -> None:
         run(world)
 
     assert boots(world) == [1, 0] and not world.site.hosts["esx1"].is_out and not world.site.holder
+
+
+def starts_train(world: Cluster) -> None:
+    world.site.beside = Job({0: "w5"}, world.site.clock, place="/runs/train")
+
+
+def test_job_started_after_a_host_spares_the_next() -> None:
+    world = Cluster(1, 1, 1)
+    world.before["return esx1"] = lambda: starts_train(world)
+
+    with pytest.raises(
+        CollectionError,
+        match=r"^esx2: could not leave service: w5: the training job train of anna@desk since .* runs on this worker\. "
+        r".*interrupt_training=true\. Hosts in maintenance mode stay there; the next run .* continues from here\.$",
+    ):
+        run(world, CHECKED)
+    assert in_order(world) == ["esx1"] and world.is_in_service and not world.site.holder
+
+    world.site.beside = None
+    run(world, CHECKED)
+    assert in_order(world) == ["esx1", "esx2", "esx3"] and boots(world) == [1, 1, 1]
+
+
+def test_permitted_interruption_ignores_jobs_that_start_later() -> None:
+    world = Cluster(1, 1)
+    world.before["return esx1"] = lambda: starts_train(world)
+
+    run(world, OPTIONS)
+
+    assert boots(world) == [1, 1]
+
+
+UNKNOWN = "gpu: the training jobs of w9 are unknown"
+
+
+class Booting(Cluster):
+    """A cluster with a worker that answers after some seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(1, 1)
+        self.answers_at = self.site.clock + seconds
+
+    def jobs_on_workers(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"unread": UNKNOWN} if self.site.clock < self.answers_at else super().jobs_on_workers(options)
+
+
+def test_waits_for_a_worker_that_boots_meanwhile() -> None:
+    world = Booting(300.0)
+
+    run(world, CHECKED)
+
+    assert boots(world) == [1, 1]
+    assert "waits up to 600 s for workers whose training jobs cannot be read" in world.lines
+
+
+def test_hosts_stay_in_service_while_jobs_are_unknown() -> None:
+    world = Booting(3600.0)
+
+    with pytest.raises(CollectionError, match=f"^esx1: could not leave service: {UNKNOWN}. Hosts in maintenance mode"):
+        run(world, CHECKED)
+
+    assert in_order(world) == [] and world.is_in_service and not world.site.holder
 
 
 def test_takes_lock_by_force_once_and_names_run() -> None:
