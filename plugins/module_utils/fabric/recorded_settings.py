@@ -17,7 +17,7 @@ from ..durable.calls import Modules, Result, required
 from ..errors import Refused
 from ..vsphere.escaped_names import file_name
 
-MODULE, SUFFIX, LOCK = "shared_settings", "-shared-settings.json", ".shared-settings.lock"
+MODULE, SUFFIX = "shared_settings", "-shared-settings.json"
 # Marks a record whose values a killed run may have restored already.
 RESTORING = "restoring"
 
@@ -43,10 +43,13 @@ class Records:
             yield
             return
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
-        with open(Path(self.folder) / LOCK, "w", encoding="ascii") as lock:
+        folder = os.open(self.folder, os.O_RDONLY)
+        try:
             # The kernel releases the lock when the process ends.
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            fcntl.flock(folder, fcntl.LOCK_EX)
             yield
+        finally:
+            os.close(folder)
 
     def own(self) -> Record:
         """Return the record of the cluster; empty without one."""
