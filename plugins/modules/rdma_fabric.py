@@ -90,8 +90,8 @@ extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.attributes
 notes:
-  - The module does not change the uplink of a host, or the MTU and VLAN of existing objects, while virtual machines
-    with a PVRDMA adapter use them.
+  - The module does not change the VLAN of a port group while running virtual machines use it, nor the uplink of a
+    host or the MTU of the switch while running virtual machines use them with a PVRDMA adapter or a device of a class.
 seealso:
   - module: dml.vsphere.cluster_info
   - module: dml.vsphere.esxi_pvrdma

@@ -134,11 +134,11 @@ def test_does_not_change_what_running_workers_use(vcenter: Simulator, ansible: A
     rewired = ansible.module(
         "rdma_fabric", check=True, adopt=True, **desired(port_groups=[{"name": "rdma-vm", "vlan": 5}])
     )
-    assert "worker01 runs with PVRDMA over the VLAN of rdma-vm" in rewired.msg + str(rewired.result.get("unmet"))
+    assert "worker01 runs and uses the VLAN of rdma-vm" in rewired.msg + str(rewired.result.get("unmet"))
     vcenter.clear()
     smaller = desired(mtu=4200, adopt=True)
     smaller["adapters"][0]["mtu"] = 4200
-    assert "worker01 runs with PVRDMA over the MTU of rdma" in ansible.module("rdma_fabric", **smaller).msg
+    assert "worker01 runs and uses the MTU of rdma" in ansible.module("rdma_fabric", **smaller).msg
     assert vcenter.writes() == []
 
 

@@ -15,6 +15,7 @@ from ..vsphere.inventory import Host
 from ..vsphere.properties import Properties
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
+from ..workers.capacity.machines import DEVICES, class_cards, devices
 from . import fabric_marks, planner, port_groups, switch, vmkernel
 from .fabric_spec import FabricSpec, PortGroupSpec
 from .planner import GROUP, HOST, SWITCH
@@ -22,7 +23,7 @@ from .planner import GROUP, HOST, SWITCH
 PARALLEL = 16
 SETTLE_SECONDS = 15
 ATTEMPTS = 5
-MACHINES = ("name", "network", "runtime.powerState", "runtime.host", "config.hardware.device")
+MACHINES = ("name", "network", "runtime.powerState", "runtime.host", DEVICES)
 
 
 class Fabric:
@@ -266,14 +267,13 @@ class Fabric:
 
 
 def _machine(values: Properties, names: Mapping[str, str], keys: Mapping[str, str]) -> dict[str, Any]:
-    devices = values.get("config.hardware.device") or []
     networks = [ref._moId for ref in values.get("network") or []]
     host = values.get("runtime.host")
     return {
         "name": values["name"],
         "host": names.get(host._moId, "") if host else "",
         "on": values.get("runtime.powerState") == "poweredOn",
-        "rdma": any(isinstance(device, vim.vm.device.VirtualVmxnet3Vrdma) for device in devices),
+        "rdma": bool(devices(values, vim.vm.device.VirtualVmxnet3Vrdma) or class_cards(values)),
         "port_groups": sorted(keys[key] for key in networks if key in keys),
     }
 

@@ -102,7 +102,7 @@ def left_behind(current: State, spec: FabricSpec, gone: Mapping[str, Sequence[st
 
 
 def interrupted_machines(current: State, spec: FabricSpec, plan: Plan) -> Iterator[str]:
-    """Yield the running virtual machines whose PVRDMA connection a change would break."""
+    """Yield the running virtual machines whose network, or whose RDMA connection, a change would break."""
     for change in plan.changes:
         if change.before is None:
             continue
@@ -110,9 +110,9 @@ def interrupted_machines(current: State, spec: FabricSpec, plan: Plan) -> Iterat
         for machine in current["machines"]:
             hit = kind == "port_groups" and name in machine["port_groups"]
             moved = kind == "hosts" and machine["host"] == name and change.before["uplinks"] != change.after["uplinks"]
-            if machine["on"] and machine["rdma"] and (hit or moved or kind == "switch"):
+            if machine["on"] and (hit or (machine["rdma"] and (moved or kind == "switch"))):
                 setting = {"switch": "MTU of", "hosts": "uplink of", "port_groups": "VLAN of"}[kind]
-                yield f"{machine['name']} runs with PVRDMA over the {setting} {name or spec.switch}: power it off first"
+                yield f"{machine['name']} runs and uses the {setting} {name or spec.switch}: power it off first"
 
 
 def stranded_adapters(current: State, spec: FabricSpec, plan: Plan) -> Iterator[str]:

@@ -237,7 +237,7 @@ def test_removes_a_second_uplink_unless_workers_use_it() -> None:
     assert plan.changes[0].after["uplinks"] == ["vmnic2"] and not plan.unmet
     machine = {"name": "w1", "host": "esx01.lab", "on": True, "rdma": True, "port_groups": ["rdma-vm"]}
     state["machines"] = [machine]
-    assert "w1 runs with PVRDMA over the uplink of esx01.lab" in planner.plan_present(state, spec()).unmet[0]
+    assert "w1 runs and uses the uplink of esx01.lab" in planner.plan_present(state, spec()).unmet[0]
 
 
 def test_keeps_a_second_uplink_that_another_adapter_needs() -> None:
