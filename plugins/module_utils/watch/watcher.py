@@ -135,7 +135,8 @@ def _update_files(links: Sequence[Link], records: Path, state: WatchState) -> No
     """Write the nodes that cannot be read and their views to files next to the records, once a second or at an end."""
     now = time.monotonic()
     ends = {link.name: link.view[END][0] for link in links if END in link.view}
-    if now - state.troubles_at < TROUBLE_SECONDS and ends == state.beside.get(beside_records.ENDS, {}):
+    is_same = not state.ended and ends == state.beside.get(beside_records.ENDS, {})
+    if is_same and now - state.troubles_at < TROUBLE_SECONDS:
         return
     state.troubles_at = now
     current: dict[str, dict[str, Any]] = {
@@ -169,10 +170,10 @@ def _follow(links: Sequence[Link], options: WatchOptions, records: RecordsFile, 
                 _resume(links)
                 slept = observer_clock.slept()
             printed.take(links)
-            _update_files(links, options.records, state)
             if options.roll is not None:
                 records.roll(options.roll)
             state.ended = state.ended or _reason(options, state, began)
+            _update_files(links, options.records, state)
     finally:
         arrivals.close()
         for link in links:
