@@ -281,14 +281,12 @@ def beside(modules: Modules, cluster: str, settings: Mapping[str, Any]) -> Resul
 
     A test has no option that makes such workers idle: it gets each of them (``unread_workers``).
     """
-    window, (action, task_vars) = settings["window"], modules.task
-    given: Result = {"cluster": cluster, "ignored": window.get("ignored_jobs") or "", "guests": [], "around": {}}
-    given["unread_is_idle"] = window.get("unread_is_idle", True)
-    calls = NodeWorld(Modules(action, task_vars), NodeModules(action, task_vars).as_user("root"), "training")
-    search = JobSearch(calls, given, task_vars)
+    window = settings["window"]
+    given: Result = {"cluster": cluster, "ignored": window.get("ignored_jobs") or "", "guests": []}
+    search = _search_again(modules, {**given, "unread_is_idle": window.get("unread_is_idle", True)})
     try:
         answers = search.replies()
-        hosts = task_vars["hostvars"]
+        hosts = modules.task[1]["hostvars"]
         nodes: busy.Nodes = {name: hosts[name]["training_node"] for name in answers if "training_node" in hosts[name]}
         jobs = busy.others(busy.records_of(settings), str(settings["launcher"]), answers, nodes)
         unread_workers = {} if window else search.unread_workers(answers)
@@ -299,9 +297,7 @@ def beside(modules: Modules, cluster: str, settings: Mapping[str, Any]) -> Resul
 
 def again(modules: Modules, options: Arguments) -> Result:
     """Fail as ``run`` does if jobs run on the workers of a cluster; return why they are not known."""
-    action, task_vars = modules.task
-    calls = NodeWorld(modules, NodeModules(action, task_vars).as_user("root"), "training")
-    search = JobSearch(calls, {**options, "around": {}}, task_vars)
+    search = _search_again(modules, options)
     try:
         answers = search.replies()
         if refused := busy.refusal(answers, options["remedies"]):
@@ -309,6 +305,13 @@ def again(modules: Modules, options: Arguments) -> Result:
         return {"unread": search.unread(answers)}
     except CollectionError as error:
         return {"failed": True, "msg": str(error)}
+
+
+def _search_again(modules: Modules, given: Arguments) -> JobSearch:
+    """Return the search for the jobs on the workers of a cluster, of which only root sees those of all users."""
+    action, task_vars = modules.task
+    calls = NodeWorld(modules, NodeModules(action, task_vars).as_user("root"), "training")
+    return JobSearch(calls, {**given, "around": {}}, task_vars)
 
 
 def require_free(action: ActionBase, task_vars: Variables, ignored: str, wait: int) -> None:

@@ -24,8 +24,10 @@ WHOLE = frozenset({"all", "tagged"})
 CLUSTERS, WORKERS, LOCALHOST = "clusters", "workers", "localhost"
 # Options that allow harm. In an inventory, they would act in every run.
 HARMFUL = frozenset(
-    {"accept_other_jobs", "allow_moves", "confirm", "force_unlock", "interrupt_training", "power_cycle", "power_off"}
-    | {"unreachable_is_idle"}
+    (
+        *("accept_other_jobs", "allow_moves", "confirm", "force_unlock"),
+        *("interrupt_training", "power_cycle", "power_off", "unreachable_is_idle"),
+    )
 )
 # Ansible's name for words of -e that are not NAME=VALUE.
 WORDS = "_raw_params"
@@ -143,7 +145,8 @@ def worker_pattern(guests: object) -> str:
 def narrowing_options(desired: Mapping[str, object]) -> str:
     """Return the options with which a run leaves out workers, from ``limit`` and ``guests``; empty without any."""
     limit, pattern = desired.get("limit"), worker_pattern(desired.get("guests"))
-    return " and ".join([f"--limit {limit}"] * bool(limit) + [f"guests={pattern}"] * (pattern != WORKERS))
+    options = [f"--limit {limit}" if limit else "", f"guests={pattern}" if pattern != WORKERS else ""]
+    return " and ".join(filter(None, options))
 
 
 def missing_workers(request: RunRequest, pattern: str, *, is_dynamic: bool, is_described: bool) -> list[str]:

@@ -61,13 +61,11 @@ def location_of(session: Session, cluster: ApiObject) -> SwitchLocation:
 
 
 def find(session: Session, refs: Sequence[ApiObject], name: str) -> Switch | None:
-    refs_by_type: dict[Any, dict[str, Any]] = {}
-    for ref in refs:
-        refs_by_type.setdefault(type(ref), {})[ref._moId] = ref
+    by_id = {ref._moId: ref for ref in refs}
     switches = [
-        Switch(values["name"], refs_of_type[key], values["config"])
-        for refs_of_type in refs_by_type.values()
-        for key, values in properties.read_many(session, list(refs_of_type.values()), ("name", "config")).items()
+        Switch(values["name"], by_id[key], values["config"])
+        for alike in properties.by_type(refs)
+        for key, values in properties.read_many(session, alike, ("name", "config")).items()
         if values["name"] == plain(name)
     ]
     if len(switches) > 1:

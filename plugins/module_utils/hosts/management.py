@@ -52,12 +52,9 @@ def managers_of(session: Session, hosts: Mapping[str, HostRefs]) -> dict[str, Ho
 
 def _values(session: Session, refs: Sequence[ApiObject], path: str) -> dict[str, Any]:
     """Return one property of each object, read type by type."""
-    by_type: dict[type, list[Any]] = {}
-    for ref in refs:
-        by_type.setdefault(type(ref), []).append(ref)
     values: dict[str, Any] = {}
-    for refs_of_type in by_type.values():
-        values.update(_values_of_type(session, refs_of_type, path))
+    for alike in properties.by_type(refs):
+        values.update(_values_of_type(session, alike, path))
     return values
 
 

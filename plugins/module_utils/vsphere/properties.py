@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from typing import Any, TypeAlias
@@ -78,6 +78,14 @@ def read_many(session: Session, refs: Sequence[ApiObject], paths: Sequence[str])
                     raise
                 left = rest
     return {}
+
+
+def by_type(refs: Iterable[ApiObject]) -> list[list[ApiObject]]:
+    """Return objects of several types as lists of one type, for ``read_many``, each object once."""
+    found: dict[type, dict[str, ApiObject]] = {}
+    for ref in refs:
+        found.setdefault(type(ref), {})[ref._moId] = ref
+    return [list(alike.values()) for alike in found.values()]
 
 
 def read_linked(

@@ -95,8 +95,8 @@ def read(session: Session, cluster: str, refs: Sequence[ApiObject]) -> Networks:
     }
     switch_values = {
         key: values
-        for some in _by_kind(switches).values()
-        for key, values in properties.read_many(session, some, ("name", "uuid")).items()
+        for alike in properties.by_type(switches.values())
+        for key, values in properties.read_many(session, alike, ("name", "uuid")).items()
     }
     named = properties.read_many(session, standard, ("name",))
     return Networks(
@@ -119,10 +119,3 @@ def distinct(networks: Sequence[Network]) -> list[Network]:
 def _group(ref: object, values: Properties, switches: Mapping[str, Mapping[str, Any]]) -> Network:
     switch = switches[values["config.distributedVirtualSwitch"]._moId]
     return Network(values["name"], ref, switch["uuid"], values["key"], f"{switch['name']}/{values['name']}")
-
-
-def _by_kind(refs: Mapping[str, object]) -> dict[object, list[object]]:
-    kinds: dict[Any, list[Any]] = {}
-    for ref in refs.values():
-        kinds.setdefault(type(ref), []).append(ref)
-    return kinds

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from ...errors import Failed
-from ...vsphere.properties import Properties, id_of, read_many
+from ...vsphere.properties import Properties, by_type, id_of, read_many
 from ...vsphere.sdk import ApiObject
 from ...vsphere.session import Session
 
@@ -41,11 +41,6 @@ def _alike(names: Mapping[str, str], tops: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read(session: Session, refs: Iterable[ApiObject], path: str) -> dict[str, Any]:
     """Return a property of objects of several types, by object ID."""
-    by_type: dict[Any, dict[str, Any]] = {}
-    for ref in refs:
-        by_type.setdefault(type(ref), {})[id_of(ref)] = ref
     return {
-        key: values.get(path)
-        for some in by_type.values()
-        for key, values in read_many(session, list(some.values()), (path,)).items()
+        key: values.get(path) for alike in by_type(refs) for key, values in read_many(session, alike, (path,)).items()
     }

@@ -168,7 +168,7 @@ class Counted(FakeRest):
         image: dict[str, Any] = {"components": {}, "absent": [], "base_image": "", "add_on": None}
         module, unused = FakeModule(check_mode=check), SimpleNamespace()
         params = {"cluster": "gpu", **image, "hosts": hosts, "task_timeout": 5}
-        image_work.ImageWork(module, unused, self, params, lambda *_given: None)._image("domain-c1")  # type: ignore[arg-type]
+        image_work.ImageWork(module, unused, self, params, lambda *_given: None)._image("domain-c1")  # type: ignore[arg-type] # a fake
         return self.scans
 
 

@@ -36,7 +36,7 @@ def test_unread_records_stay_unstamped_after_failed_connections(tmp_path: Path) 
     assert {one["step"]: "seen" in one for one in again.came()[2:]} == {0: False, 1: False, 2: False, 3: True}
 
 
-def test_unread_records_of_a_long_file_stay_unstamped_beside_a_read_one(tmp_path: Path) -> None:
+def test_unread_file_stays_unstamped_beside_a_read_one(tmp_path: Path) -> None:
     before = _watched_until(tmp_path, 1)
     lines = [f'{{"step": {step}, "rank": 1, "name": "{"x" * 1000}"}}\n' for step in range(6000)]
     before.write(0, "".join(lines), rank=1)

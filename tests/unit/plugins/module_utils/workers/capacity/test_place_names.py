@@ -44,7 +44,7 @@ def tree(monkeypatch: pytest.MonkeyPatch) -> Tree:
 
 def names_of(*places: tuple[str, str]) -> dict[str, str]:
     vms = [{"parent": vim.Folder(folder), "resourcePool": vim.ResourcePool(pool)} for folder, pool in places]
-    return place_names(None, vms)  # type: ignore[arg-type]
+    return place_names(None, vms)  # type: ignore[arg-type] # its reads are faked
 
 
 def test_different_names_stay_as_they_are(tree: Tree) -> None:
