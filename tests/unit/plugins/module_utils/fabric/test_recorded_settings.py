@@ -145,6 +145,15 @@ def test_simultaneous_runs_agree_on_a_common_option(tmp_path: Path, state: str, 
     assert (kept(tmp_path) or {}).get("vcenter_options") == ({HOT: False} if is_on else None)
 
 
+def test_restores_nothing_that_another_run_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep(tmp_path, "gpu", **RECORD)
+    calls = Site(tmp_path)
+    # The other run ends while this one waits for the lock.
+    monkeypatch.setattr("fcntl.flock", lambda *_lock: (tmp_path / "gpu-shared-settings.json").unlink())
+
+    assert settle(calls, state="absent") == {"changed": False} and not calls.calls
+
+
 def test_removal_without_a_record_creates_no_folder(tmp_path: Path) -> None:
     assert settle(Site(tmp_path / "records"), state="absent") == {"changed": False}
     assert not list(tmp_path.iterdir())
